@@ -1,0 +1,3 @@
+//! The program `lpgnn`.
+
+fn main() {}

@@ -1,0 +1,259 @@
+use super::features::{Categories, Features};
+use super::split::Split;
+use crate::graph::{self, UNLABELLED};
+use crate::{Error, Matrix};
+
+/// Graphs as files tell of them: names where files have names, in arrays over all graphs.
+///
+/// Whatever exists is valid. [`Encoding`](super::Encoding) turns it into numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dataset {
+    name: String,
+    node_starts: Vec<usize>,
+    arcs: Vec<(u32, u32)>,
+    node_features: Features,
+    arc_features: Features,
+    node_targets: Option<TargetColumn>,
+    graph_targets: Option<TargetColumn>,
+    split: Option<Split>,
+    duplicates: usize,
+    conflicts: usize,
+}
+
+/// What a [`Dataset`] is made of, before it is checked.
+#[derive(Clone, Debug)]
+pub struct DatasetParts {
+    /// How it is called.
+    pub name: String,
+    /// The first node of every graph, and the number of nodes: `graphs + 1` entries from 0.
+    pub node_starts: Vec<usize>,
+    /// Arcs `(u, v)`, in any order; nodes are numbered through all graphs.
+    pub arcs: Vec<(u32, u32)>,
+    /// One row per node.
+    pub node_features: Features,
+    /// One row per arc, in the order of `arcs`.
+    pub arc_features: Features,
+    /// One row per node.
+    pub node_targets: Option<TargetColumn>,
+    /// One row per graph.
+    pub graph_targets: Option<TargetColumn>,
+    /// The split that comes with the data.
+    pub split: Option<Split>,
+}
+
+/// What is to be predicted of nodes or graphs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TargetColumn {
+    /// A class each, or [`UNLABELLED`].
+    Classes(Categories),
+    /// Real values, one column per name; NaN where none is known.
+    Values {
+        /// Names of the columns.
+        names: Vec<String>,
+        /// One row per node or graph.
+        values: Matrix<f32>,
+    },
+}
+
+impl TargetColumn {
+    /// How many nodes or graphs there are, with a target or without.
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Classes(categories) => categories.codes().len(),
+            Self::Values { values, .. } => values.rows(),
+        }
+    }
+
+    /// Whether a row has a target.
+    pub fn is_known(&self, row: usize) -> bool {
+        match self {
+            Self::Classes(categories) => categories.codes()[row] != UNLABELLED,
+            Self::Values { values, .. } => values.row(row).iter().all(|x| x.is_finite()),
+        }
+    }
+}
+
+impl Dataset {
+    /// Checks that the parts fit each other, puts arcs in order and merges duplicates.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoGraphs`], [`Error::RowCount`], [`Error::ArcOutOfRange`],
+    /// [`Error::ArcBetweenGraphs`]: arcs are named by their place in `parts.arcs`, from 0.
+    pub fn new(mut parts: DatasetParts) -> Result<Self, Error> {
+        let (graphs, nodes) = graph::check_starts(&parts.node_starts)?;
+        if graphs == 0 {
+            return Err(Error::NoGraphs);
+        }
+        if nodes >= u32::MAX as usize {
+            return Err(Error::TooLarge);
+        }
+        let rows = |column: &Option<TargetColumn>, without| {
+            column.as_ref().map_or(without, TargetColumn::rows)
+        };
+        for (what, found, expected) in [
+            ("the node features", parts.node_features.rows(), nodes),
+            ("the arc features", parts.arc_features.rows(), parts.arcs.len()),
+            ("the node targets", rows(&parts.node_targets, nodes), nodes),
+            ("the graph targets", rows(&parts.graph_targets, graphs), graphs),
+        ] {
+            if found != expected {
+                return Err(Error::RowCount { what, expected, found });
+            }
+        }
+        if let Some(split) = &parts.split {
+            split.check(nodes, graphs)?;
+        }
+        graph::check_range(nodes, &parts.arcs)?;
+        check_graphs(&parts.node_starts, &parts.arcs)?;
+
+        let given = parts.arcs.len();
+        let mut conflicts = 0;
+        if parts.arc_features.is_empty() {
+            sort_arcs(nodes, &mut parts.arcs);
+            parts.arcs.dedup();
+            parts.arc_features = Features::none(parts.arcs.len());
+        } else if !parts.arcs.is_sorted_by(|a, b| a < b) {
+            let mut order: Vec<usize> = (0..given).collect();
+            order.sort_by_key(|&arc| parts.arcs[arc]);
+            let features = &parts.arc_features;
+            order.dedup_by(|next, kept| {
+                let same = parts.arcs[*next] == parts.arcs[*kept];
+                conflicts += usize::from(same && !same_row(features, *next, *kept));
+                same
+            });
+            parts.arc_features = features.select(&order);
+            parts.arcs = order.iter().map(|&arc| parts.arcs[arc]).collect();
+        }
+        parts.arcs.shrink_to_fit();
+        Ok(Self {
+            name: parts.name,
+            node_starts: parts.node_starts,
+            duplicates: given - parts.arcs.len(),
+            arcs: parts.arcs,
+            node_features: parts.node_features,
+            arc_features: parts.arc_features,
+            node_targets: parts.node_targets,
+            graph_targets: parts.graph_targets,
+            split: parts.split,
+            conflicts,
+        })
+    }
+
+    /// How it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Number of graphs.
+    pub fn graphs(&self) -> usize {
+        self.node_starts.len() - 1
+    }
+
+    /// Number of nodes, over all graphs.
+    pub fn nodes(&self) -> usize {
+        self.node_starts[self.graphs()]
+    }
+
+    /// The first node of every graph, and the number of nodes.
+    pub fn node_starts(&self) -> &[usize] {
+        &self.node_starts
+    }
+
+    /// Every arc `u → v` as `(u, v)`, in order, each once; nodes are numbered through all graphs.
+    pub fn arcs(&self) -> &[(u32, u32)] {
+        &self.arcs
+    }
+
+    /// What is said of the nodes.
+    pub fn node_features(&self) -> &Features {
+        &self.node_features
+    }
+
+    /// What is said of the arcs.
+    pub fn arc_features(&self) -> &Features {
+        &self.arc_features
+    }
+
+    /// What is to be predicted of nodes.
+    pub fn node_targets(&self) -> Option<&TargetColumn> {
+        self.node_targets.as_ref()
+    }
+
+    /// What is to be predicted of graphs.
+    pub fn graph_targets(&self) -> Option<&TargetColumn> {
+        self.graph_targets.as_ref()
+    }
+
+    /// The split that came with the data.
+    pub fn split(&self) -> Option<&Split> {
+        self.split.as_ref()
+    }
+
+    /// How many arcs were given more than once; each counts once now.
+    pub fn duplicates(&self) -> usize {
+        self.duplicates
+    }
+
+    /// How many of the duplicates had other features than the arc that was kept, the first given.
+    pub fn conflicts(&self) -> usize {
+        self.conflicts
+    }
+}
+
+/// Puts arcs in order of source and target: by counting the sources, then within each of them.
+fn sort_arcs(nodes: usize, arcs: &mut [(u32, u32)]) {
+    if arcs.is_sorted() {
+        return;
+    }
+    let mut starts = vec![0_usize; nodes + 1];
+    for &(source, _) in arcs.iter() {
+        starts[source as usize + 1] += 1;
+    }
+    for node in 0..nodes {
+        starts[node + 1] += starts[node];
+    }
+    let mut next = starts.clone();
+    let mut targets = vec![0_u32; arcs.len()];
+    for &(source, target) in arcs.iter() {
+        targets[next[source as usize]] = target;
+        next[source as usize] += 1;
+    }
+    drop(next);
+    for (source, range) in (0_u32..).zip(starts.windows(2).map(|w| w[0]..w[1])) {
+        targets[range.clone()].sort_unstable();
+        for arc in range {
+            arcs[arc] = (source, targets[arc]);
+        }
+    }
+}
+
+/// # Errors
+///
+/// [`Error::ArcBetweenGraphs`], naming the first arc whose ends lie in different graphs.
+fn check_graphs(node_starts: &[usize], arcs: &[(u32, u32)]) -> Result<(), Error> {
+    let graph_of = |node: u32| node_starts.partition_point(|&start| start <= node as usize) - 1;
+    // Arcs mostly come graph by graph: look first where the last one was.
+    let mut range = 0..0;
+    for (arc, &(source, target)) in arcs.iter().enumerate() {
+        let (from, to) = (source as usize, target as usize);
+        if !range.contains(&from) {
+            let graph = graph_of(source);
+            range = node_starts[graph]..node_starts[graph + 1];
+        }
+        if !range.contains(&to) {
+            let (source_graph, target_graph) = (graph_of(source), graph_of(target));
+            return Err(Error::ArcBetweenGraphs { arc, source_graph, target_graph });
+        }
+    }
+    Ok(())
+}
+
+fn same_row(features: &Features, a: usize, b: usize) -> bool {
+    let same = |x: &[f32], y: &[f32]| x.iter().zip(y).all(|(x, y)| x.to_bits() == y.to_bits());
+    features.categories().iter().all(|column| column.codes()[a] == column.codes()[b])
+        && same(features.values().row(a), features.values().row(b))
+        && features.sparse().is_none_or(|sparse| {
+            sparse.row(a).0 == sparse.row(b).0 && same(sparse.row(a).1, sparse.row(b).1)
+        })
+}

@@ -1,0 +1,399 @@
+use std::collections::HashMap;
+
+use super::dataset::{Dataset, TargetColumn};
+use super::features::Features;
+use crate::graph::{BatchParts, GraphBatch, Labels, OneHot, SparseRows, Targets};
+use crate::{Error, Matrix, Scalar};
+
+/// How names and numbers of a [`Dataset`] become the labels `l_v` and `l_(u,v)`.
+///
+/// It is made from the data a model is trained on and kept with the model, so that new data are
+/// read with the same eyes.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Encoding {
+    nodes: Vec<Part>,
+    arcs: Vec<Part>,
+    node_classes: Option<Vec<String>>,
+    graph_classes: Option<Vec<String>>,
+}
+
+/// A group of columns of a label.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+enum Part {
+    /// One column per category, `1` in that of the row.
+    OneHot { column: String, values: Vec<String> },
+    /// Real values: `(x − mean) · scale`.
+    Values { names: Vec<String>, mean: Vec<f32>, scale: Vec<f32> },
+    /// Sparse real values, as they are.
+    Sparse { width: usize },
+    /// One column per degree `0..=largest`; a larger degree counts as the largest.
+    Degree { largest: usize },
+    /// One column that is `1`.
+    Constant,
+}
+
+/// Which of the features become labels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LabelSource {
+    /// Categories where there are any, else real values, else the degree.
+    #[default]
+    Auto,
+    /// Categories.
+    Categories,
+    /// Real values, dense or sparse.
+    Values,
+    /// Categories and real values.
+    All,
+    /// The degree of the node, one-hot.
+    Degree,
+    /// The constant 1.
+    Constant,
+}
+
+/// How an [`Encoding`] is chosen.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LabelOptions {
+    /// Which features of nodes become labels.
+    pub source: LabelSource,
+    /// The largest degree with a column of its own: 255 unless told.
+    pub largest_degree: usize,
+    /// Whether real values are shifted and scaled to mean 0 and deviation 1.
+    pub standardize: bool,
+    /// Whether features of arcs become labels.
+    pub arcs: bool,
+}
+
+impl Default for LabelOptions {
+    fn default() -> Self {
+        Self { source: LabelSource::Auto, largest_degree: 255, standardize: true, arcs: true }
+    }
+}
+
+impl Encoding {
+    /// The encoding of `dataset`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when the features asked for do not exist.
+    pub fn new(dataset: &Dataset, options: &LabelOptions) -> Result<Self, Error> {
+        let features = dataset.node_features();
+        let nodes = match options.source {
+            LabelSource::Auto if !features.categories().is_empty() => categories(features),
+            LabelSource::Auto if !features.is_empty() => values(features, options.standardize),
+            LabelSource::Auto | LabelSource::Degree => vec![degree(dataset, options)],
+            LabelSource::Categories => categories(features),
+            LabelSource::Values => values(features, options.standardize),
+            LabelSource::All => {
+                [categories(features), values(features, options.standardize)].concat()
+            }
+            LabelSource::Constant => vec![Part::Constant],
+        };
+        if nodes.is_empty() {
+            return Err(Error::Mismatch(format!(
+                "the nodes of {} have none of the features that were asked for as labels",
+                dataset.name()
+            )));
+        }
+        let arcs = if options.arcs {
+            let features = dataset.arc_features();
+            [categories(features), values(features, options.standardize)].concat()
+        } else {
+            vec![]
+        };
+        let classes = |targets: Option<&TargetColumn>| match targets {
+            Some(TargetColumn::Classes(classes)) => Some(classes.values().to_vec()),
+            _ => None,
+        };
+        Ok(Self {
+            nodes,
+            arcs,
+            node_classes: classes(dataset.node_targets()),
+            graph_classes: classes(dataset.graph_targets()),
+        })
+    }
+
+    /// Length of a node label.
+    pub fn node_width(&self) -> usize {
+        self.nodes.iter().map(Part::width).sum()
+    }
+
+    /// Length of an arc label.
+    pub fn arc_width(&self) -> usize {
+        self.arcs.iter().map(Part::width).sum()
+    }
+
+    /// The names of the classes of nodes.
+    pub fn node_classes(&self) -> Option<&[String]> {
+        self.node_classes.as_deref()
+    }
+
+    /// The names of the classes of graphs.
+    pub fn graph_classes(&self) -> Option<&[String]> {
+        self.graph_classes.as_deref()
+    }
+
+    /// The labels of a node, in a few words: `37 node labels`, `degree up to 135`.
+    pub fn describe_nodes(&self) -> String {
+        self.nodes.iter().map(Part::describe).collect::<Vec<_>>().join(" + ")
+    }
+
+    /// All graphs of `dataset`, in numbers.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownCategory`] when a node or arc has a category that this encoding has not,
+    /// [`Error::Mismatch`] when `dataset` has other columns or classes.
+    pub fn batch<S: Scalar>(&self, dataset: &Dataset) -> Result<GraphBatch<S>, Error> {
+        let degrees = if self.nodes.iter().any(|part| matches!(part, Part::Degree { .. })) {
+            degrees(dataset)
+        } else {
+            vec![]
+        };
+        GraphBatch::from_parts(BatchParts {
+            node_starts: dataset.node_starts().to_vec(),
+            arcs: dataset.arcs().to_vec(),
+            node_labels: labels(&self.nodes, "node", dataset.node_features(), &degrees)?,
+            arc_labels: labels(&self.arcs, "arc", dataset.arc_features(), &[])?,
+            node_targets: targets(
+                self.node_classes.as_deref(),
+                dataset.node_targets(),
+                dataset.nodes(),
+            )?,
+            graph_targets: targets(
+                self.graph_classes.as_deref(),
+                dataset.graph_targets(),
+                dataset.graphs(),
+            )?,
+        })
+    }
+}
+
+fn categories(features: &Features) -> Vec<Part> {
+    let part = |column: &super::Categories| Part::OneHot {
+        column: column.name().to_owned(),
+        values: column.values().to_vec(),
+    };
+    features.categories().iter().map(part).collect()
+}
+
+fn values(features: &Features, standardize: bool) -> Vec<Part> {
+    let mut parts = vec![];
+    let matrix = features.values();
+    if matrix.cols() > 0 {
+        let names = features.value_names().to_vec();
+        let (mean, scale) = if standardize {
+            (0..matrix.cols()).map(|column| mean_and_scale(matrix, column)).unzip()
+        } else {
+            (vec![0.0; matrix.cols()], vec![1.0; matrix.cols()])
+        };
+        parts.push(Part::Values { names, mean, scale });
+    }
+    if let Some(sparse) = features.sparse() {
+        parts.push(Part::Sparse { width: sparse.width() });
+    }
+    parts
+}
+
+/// The mean of a column and one over its deviation; a constant column is only shifted.
+#[allow(clippy::cast_possible_truncation, reason = "features are kept in single precision")]
+fn mean_and_scale(matrix: &Matrix<f32>, column: usize) -> (f32, f32) {
+    let rows = matrix.rows().max(1) as f64;
+    let entries = || (0..matrix.rows()).map(|row| f64::from(matrix.row(row)[column]));
+    let mean = entries().sum::<f64>() / rows;
+    let deviation = (entries().map(|x| (x - mean).powi(2)).sum::<f64>() / rows).sqrt();
+    // Below the rounding of single precision the deviation of a constant column is noise.
+    let constant = deviation <= 1e-6 * mean.abs() || deviation == 0.0;
+    (mean as f32, if constant { 1.0 } else { (1.0 / deviation) as f32 })
+}
+
+fn degree(dataset: &Dataset, options: &LabelOptions) -> Part {
+    let largest = degrees(dataset).into_iter().max().unwrap_or(0) as usize;
+    Part::Degree { largest: largest.min(options.largest_degree) }
+}
+
+/// `de[v]`: the neighbours of every node, parents and children, each once.
+pub(super) fn degrees(dataset: &Dataset) -> Vec<u32> {
+    let arcs = dataset.arcs();
+    let mut degrees = vec![0_u32; dataset.nodes()];
+    for &(source, target) in arcs {
+        degrees[source as usize] += 1;
+        // The tie counts at its target too, unless the arc back does that.
+        if source != target && arcs.binary_search(&(target, source)).is_err() {
+            degrees[target as usize] += 1;
+        }
+    }
+    degrees
+}
+
+impl Part {
+    fn width(&self) -> usize {
+        match self {
+            Self::OneHot { values, .. } => values.len(),
+            Self::Values { names, .. } => names.len(),
+            Self::Sparse { width } => *width,
+            Self::Degree { largest } => largest + 1,
+            Self::Constant => 1,
+        }
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            Self::OneHot { column, values } => format!("{column} ({} values)", values.len()),
+            Self::Values { names, .. } => format!("{} real values", names.len()),
+            Self::Sparse { width } => format!("{width} sparse values"),
+            Self::Degree { largest } => format!("degree up to {largest}"),
+            Self::Constant => "the constant 1".to_owned(),
+        }
+    }
+}
+
+/// The labels of all rows; one part stays in its own form, several become sparse rows.
+fn labels<S: Scalar>(
+    parts: &[Part],
+    what: &'static str,
+    features: &Features,
+    degrees: &[u32],
+) -> Result<Labels<S>, Error> {
+    let rows = features.rows();
+    let columns: Vec<Labels<S>> = parts
+        .iter()
+        .map(|part| part_labels(part, what, features, degrees))
+        .collect::<Result<_, _>>()?;
+    match <[_; 1]>::try_from(columns) {
+        Ok([only]) => Ok(only),
+        Err(columns) if columns.is_empty() => Ok(Labels::none(rows)),
+        Err(columns) => {
+            let mut shift = 0;
+            let shifts: Vec<usize> = columns
+                .iter()
+                .map(|part| {
+                    shift += part.width();
+                    shift - part.width()
+                })
+                .collect();
+            let (mut starts, mut places, mut entries) = (vec![0], vec![], vec![]);
+            for row in 0..rows {
+                for (part, shift) in columns.iter().zip(&shifts) {
+                    for (column, value) in part.entries(row) {
+                        places.push(u32::try_from(column + shift).map_err(|_| Error::TooLarge)?);
+                        entries.push(value);
+                    }
+                }
+                starts.push(places.len());
+            }
+            Ok(Labels::Sparse(SparseRows::new(shift, starts, places, entries)?))
+        }
+    }
+}
+
+fn part_labels<S: Scalar>(
+    part: &Part,
+    what: &'static str,
+    features: &Features,
+    degrees: &[u32],
+) -> Result<Labels<S>, Error> {
+    let rows = features.rows();
+    match part {
+        Part::OneHot { column, values } => {
+            let found =
+                features.categories().iter().find(|c| c.name() == column).ok_or_else(|| {
+                    Error::Mismatch(format!(
+                        "the {what}s have no column {column}, the model reads one"
+                    ))
+                })?;
+            let places: HashMap<&str, u32> = values.iter().map(String::as_str).zip(0..).collect();
+            let translate: Vec<Option<u32>> =
+                found.values().iter().map(|value| places.get(value.as_str()).copied()).collect();
+            let columns = found
+                .codes()
+                .iter()
+                .enumerate()
+                .map(|(row, &code)| {
+                    translate[code as usize].ok_or_else(|| Error::UnknownCategory {
+                        what,
+                        row,
+                        column: column.clone(),
+                        value: found.values()[code as usize].clone(),
+                        known: values.len(),
+                    })
+                })
+                .collect::<Result<_, _>>()?;
+            Ok(Labels::OneHot(OneHot::new(values.len(), columns)?))
+        }
+        Part::Values { names, mean, scale } => {
+            let found = features.values();
+            if features.value_names() != names {
+                return Err(Error::Mismatch(format!(
+                    "the {what}s have {} real values ({}), the model reads {} ({})",
+                    features.value_names().len(),
+                    features.value_names().join(", "),
+                    names.len(),
+                    names.join(", ")
+                )));
+            }
+            let entries = found
+                .as_slice()
+                .iter()
+                .zip(mean.iter().zip(scale).cycle())
+                .map(|(&x, (&mean, &scale))| {
+                    S::of((f64::from(x) - f64::from(mean)) * f64::from(scale))
+                })
+                .collect();
+            Ok(Labels::Dense(Matrix::from_entries(rows, names.len(), entries)?))
+        }
+        Part::Sparse { width } => match features.sparse() {
+            Some(sparse) if sparse.width() == *width => Ok(Labels::Sparse(sparse.convert())),
+            other => Err(Error::Mismatch(format!(
+                "the {what}s have {} sparse values, the model reads {width}",
+                other.map_or(0, SparseRows::width)
+            ))),
+        },
+        Part::Degree { largest } => {
+            let cut = u32::try_from(*largest).map_err(|_| Error::TooLarge)?;
+            let columns = degrees.iter().map(|&degree| degree.min(cut)).collect();
+            Ok(Labels::OneHot(OneHot::new(largest + 1, columns)?))
+        }
+        Part::Constant => Ok(Labels::OneHot(OneHot::new(1, vec![0; rows])?)),
+    }
+}
+
+/// Targets, with classes numbered as in `classes`. A class that is not among them is a mismatch;
+/// without `classes` (a model of another kind of target) only real values are taken.
+fn targets<S: Scalar>(
+    classes: Option<&[String]>,
+    column: Option<&TargetColumn>,
+    rows: usize,
+) -> Result<Targets<S>, Error> {
+    match (column, classes) {
+        (Some(TargetColumn::Classes(found)), Some(classes)) => {
+            let translate: Vec<u32> = found
+                .values()
+                .iter()
+                .map(|value| {
+                    classes
+                        .iter()
+                        .zip(0..)
+                        .find(|(class, _)| *class == value)
+                        .map(|(_, i)| i)
+                        .ok_or_else(|| {
+                            Error::Mismatch(format!(
+                                "class “{value}” is none of the model's: {}",
+                                classes.join(", ")
+                            ))
+                        })
+                })
+                .collect::<Result<_, _>>()?;
+            let class = found
+                .codes()
+                .iter()
+                .map(|&code| translate.get(code as usize).copied().unwrap_or(code))
+                .collect();
+            Targets::classes(classes.len(), class)
+        }
+        (Some(TargetColumn::Values { values, .. }), None) => Ok(Targets::Values(values.convert())),
+        _ => Ok(Targets::None(rows)),
+    }
+}

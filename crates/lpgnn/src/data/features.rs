@@ -1,0 +1,235 @@
+use crate::graph::{SparseRows, UNLABELLED};
+use crate::{Error, Matrix};
+
+/// What files say of nodes or arcs, column by column, before it becomes numbers.
+///
+/// Every row may have categories (an atom's symbol), real values, and a sparse row of real values;
+/// any of the three may be absent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Features {
+    rows: usize,
+    categories: Vec<Categories>,
+    value_names: Vec<String>,
+    values: Matrix<f32>,
+    sparse: Option<SparseRows<f32>>,
+}
+
+impl Features {
+    /// Nothing is said of `rows` nodes or arcs.
+    pub fn none(rows: usize) -> Self {
+        Self {
+            rows,
+            categories: vec![],
+            value_names: vec![],
+            values: Matrix::zeros(rows, 0),
+            sparse: None,
+        }
+    }
+
+    /// The same with one more column of categories.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RowCount`]; [`Error::Mismatch`] when a row has no category.
+    pub fn with_categories(mut self, categories: Categories) -> Result<Self, Error> {
+        self.check_rows("a column of categories", categories.codes.len())?;
+        if let Some(row) = categories.codes.iter().position(|&code| code == UNLABELLED) {
+            return Err(Error::Mismatch(format!("row {row} has no {}", categories.name)));
+        }
+        self.categories.push(categories);
+        Ok(self)
+    }
+
+    /// The same with real values, one column per name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RowCount`]; [`Error::NotFinite`], naming the first row and column.
+    pub fn with_values(mut self, names: Vec<String>, values: Matrix<f32>) -> Result<Self, Error> {
+        self.check_rows("the real features", values.rows())?;
+        if names.len() != values.cols() {
+            return Err(Error::RaggedRows { row: 0, expected: names.len(), found: values.cols() });
+        }
+        if let Some(i) = values.as_slice().iter().position(|x| !x.is_finite()) {
+            return Err(Error::NotFinite {
+                what: "the real features",
+                row: i / values.cols(),
+                column: i % values.cols(),
+                value: f64::from(values.as_slice()[i]),
+            });
+        }
+        (self.value_names, self.values) = (names, values);
+        Ok(self)
+    }
+
+    /// The same with a sparse row of real values each.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RowCount`].
+    pub fn with_sparse(mut self, sparse: SparseRows<f32>) -> Result<Self, Error> {
+        self.check_rows("the sparse features", sparse.rows())?;
+        self.sparse = Some(sparse);
+        Ok(self)
+    }
+
+    fn check_rows(&self, what: &'static str, found: usize) -> Result<(), Error> {
+        if found == self.rows {
+            Ok(())
+        } else {
+            Err(Error::RowCount { what, expected: self.rows, found })
+        }
+    }
+
+    /// How many nodes or arcs there are.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether nothing is said.
+    pub fn is_empty(&self) -> bool {
+        self.categories.is_empty() && self.values.cols() == 0 && self.sparse.is_none()
+    }
+
+    /// The columns of categories.
+    pub fn categories(&self) -> &[Categories] {
+        &self.categories
+    }
+
+    /// The real values, one column per name.
+    pub fn values(&self) -> &Matrix<f32> {
+        &self.values
+    }
+
+    /// The names of the columns of [`values`](Self::values).
+    pub fn value_names(&self) -> &[String] {
+        &self.value_names
+    }
+
+    /// The sparse rows.
+    pub fn sparse(&self) -> Option<&SparseRows<f32>> {
+        self.sparse.as_ref()
+    }
+
+    /// The rows with these numbers, in this order.
+    pub fn select(&self, rows: &[usize]) -> Self {
+        Self {
+            rows: rows.len(),
+            categories: self.categories.iter().map(|column| column.select(rows)).collect(),
+            value_names: self.value_names.clone(),
+            values: self.values.select(rows.iter().copied()),
+            sparse: self.sparse.as_ref().map(|sparse| sparse.select(rows.iter().copied())),
+        }
+    }
+}
+
+/// A column whose values are names: labels of nodes and arcs, and classes.
+///
+/// The different values are numbered in order, numbers by size and before words, so that the same
+/// file always gives the same numbering.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Categories {
+    name: String,
+    values: Vec<String>,
+    codes: Vec<u32>,
+}
+
+impl Categories {
+    /// A column of integers.
+    pub fn from_integers(name: impl Into<String>, column: &[i64]) -> Self {
+        let mut values = column.to_vec();
+        values.sort_unstable();
+        values.dedup();
+        let codes = column
+            .iter()
+            .map(|x| code(values.binary_search(x).expect("every value is in the list of values")))
+            .collect();
+        Self { name: name.into(), values: values.iter().map(i64::to_string).collect(), codes }
+    }
+
+    /// A column of words or numbers. An empty one is [`UNLABELLED`].
+    pub fn from_text<T: AsRef<str>>(name: impl Into<String>, column: &[T]) -> Self {
+        let key = |text: &str| {
+            let number = text.parse::<f64>().ok().filter(|x| x.is_finite());
+            (number.is_none(), number.unwrap_or(0.0))
+        };
+        let compare = |a: &&str, b: &&str| {
+            let ((a_word, a_number), (b_word, b_number)) = (key(a), key(b));
+            a_word.cmp(&b_word).then(a_number.total_cmp(&b_number)).then(a.cmp(b))
+        };
+        let mut values: Vec<&str> =
+            column.iter().map(AsRef::as_ref).filter(|text| !text.is_empty()).collect();
+        values.sort_unstable_by(compare);
+        values.dedup();
+        let codes = column
+            .iter()
+            .map(|text| values.binary_search_by(|value| compare(value, &text.as_ref())))
+            .map(|place| place.map_or(UNLABELLED, code))
+            .collect();
+        let values = values.into_iter().map(str::to_owned).collect();
+        Self { name: name.into(), values, codes }
+    }
+
+    /// A column from the list of its values and, per row, a place in it or [`UNLABELLED`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ColumnOutOfRange`], naming the first row with no place in the list.
+    pub fn from_codes(
+        name: impl Into<String>,
+        values: Vec<String>,
+        codes: Vec<u32>,
+    ) -> Result<Self, Error> {
+        let wrong = |&code: &u32| code != UNLABELLED && code as usize >= values.len();
+        if let Some(row) = codes.iter().position(wrong) {
+            return Err(Error::ColumnOutOfRange {
+                what: "a column of categories",
+                row,
+                column: codes[row] as usize,
+                width: values.len(),
+            });
+        }
+        Ok(Self { name: name.into(), values, codes })
+    }
+
+    /// Name of the column.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The different values, in order.
+    pub fn values(&self) -> &[String] {
+        &self.values
+    }
+
+    /// For every row, the place of its value in [`values`](Self::values), or [`UNLABELLED`].
+    pub fn codes(&self) -> &[u32] {
+        &self.codes
+    }
+
+    /// The value of a row; none where it is unlabelled.
+    pub fn value(&self, row: usize) -> Option<&str> {
+        self.values.get(self.codes[row] as usize).map(String::as_str)
+    }
+
+    /// How many rows have each value.
+    pub fn counts(&self) -> Vec<usize> {
+        let mut counts = vec![0; self.values.len()];
+        for &code in self.codes.iter().filter(|&&code| code != UNLABELLED) {
+            counts[code as usize] += 1;
+        }
+        counts
+    }
+
+    fn select(&self, rows: &[usize]) -> Self {
+        Self {
+            name: self.name.clone(),
+            values: self.values.clone(),
+            codes: rows.iter().map(|&row| self.codes[row]).collect(),
+        }
+    }
+}
+
+fn code(place: usize) -> u32 {
+    u32::try_from(place).expect("a column has fewer than 2³² values")
+}

@@ -1,0 +1,181 @@
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Everything that can go wrong. Each message is one sentence: what, where, what was expected.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An arc names a node that does not exist.
+    #[error("arc {arc} names node {node}, but there are {nodes} nodes")]
+    ArcOutOfRange {
+        /// Position of the arc in the list that was given, from 0.
+        arc: usize,
+        /// The node it names.
+        node: usize,
+        /// How many nodes there are.
+        nodes: usize,
+    },
+    /// An arc joins nodes of two graphs.
+    #[error("arc {arc} joins a node of graph {source_graph} to a node of graph {target_graph}")]
+    ArcBetweenGraphs {
+        /// Position of the arc in the list that was given, from 0.
+        arc: usize,
+        /// Graph of its source.
+        source_graph: usize,
+        /// Graph of its target.
+        target_graph: usize,
+    },
+    /// A row has a different length than the first one.
+    #[error("row {row} has {found} columns where {expected} were expected")]
+    RaggedRows {
+        /// The offending row.
+        row: usize,
+        /// Length of the first row.
+        expected: usize,
+        /// Length of this row.
+        found: usize,
+    },
+    /// A matrix was given the wrong number of entries.
+    #[error("{found} entries cannot fill {rows} rows of {cols}")]
+    EntryCount {
+        /// Rows of the matrix.
+        rows: usize,
+        /// Columns of the matrix.
+        cols: usize,
+        /// Entries that were given.
+        found: usize,
+    },
+    /// Something that goes with nodes, arcs or graphs has another number of rows than they.
+    #[error("{what} has {found} rows where {expected} were expected")]
+    RowCount {
+        /// What has them.
+        what: &'static str,
+        /// How many there should be.
+        expected: usize,
+        /// How many there are.
+        found: usize,
+    },
+    /// A column number is too large.
+    #[error("row {row} of {what} names column {column}, but there are {width} columns")]
+    ColumnOutOfRange {
+        /// What has the row.
+        what: &'static str,
+        /// The row.
+        row: usize,
+        /// The column it names.
+        column: usize,
+        /// How many columns there are.
+        width: usize,
+    },
+    /// A number is infinite or not a number.
+    #[error("row {row}, column {column} of {what} is {value}, but a finite number is expected")]
+    NotFinite {
+        /// What has the row.
+        what: &'static str,
+        /// The row, from 0.
+        row: usize,
+        /// The column, from 0.
+        column: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A category that the model has never seen.
+    #[error("{what} {row} has {column} “{value}”, which is none of the {known} known values")]
+    UnknownCategory {
+        /// `node` or `arc`.
+        what: &'static str,
+        /// Its number.
+        row: usize,
+        /// Name of the column.
+        column: String,
+        /// The value found.
+        value: String,
+        /// How many values are known.
+        known: usize,
+    },
+    /// Data do not have what was asked of them.
+    #[error("{0}")]
+    Mismatch(String),
+    /// Nodes and arcs are numbered with 32 bits.
+    #[error("a batch has at most 2³² − 2 nodes and neighbours")]
+    TooLarge,
+    /// There is nothing to work on.
+    #[error("there are no graphs")]
+    NoGraphs,
+    /// An option has a value that cannot be used.
+    #[error("{option} is {value}, but {expected}")]
+    Option {
+        /// Name of the option.
+        option: &'static str,
+        /// Its value, as given.
+        value: String,
+        /// What would do.
+        expected: String,
+    },
+    /// A file holds something else than it should.
+    #[error("{place}: {problem}")]
+    Input {
+        /// Where.
+        place: Place,
+        /// What is wrong there, and what was expected.
+        problem: String,
+    },
+    /// The operating system refused.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// What was tried: `read`, `write`, …
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Its answer.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// A place in a file, for messages: `NCI1_A.txt, line 17`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    path: PathBuf,
+    position: Position,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Position {
+    Whole,
+    Line(u64),
+    Byte(u64),
+}
+
+impl Place {
+    /// The file as a whole.
+    pub fn file(path: &Path) -> Self {
+        Self { path: path.to_owned(), position: Position::Whole }
+    }
+
+    /// A line, counted from 1.
+    pub fn line(path: &Path, line: u64) -> Self {
+        Self { path: path.to_owned(), position: Position::Line(line) }
+    }
+
+    /// A byte, counted from 0.
+    pub fn byte(path: &Path, byte: u64) -> Self {
+        Self { path: path.to_owned(), position: Position::Byte(byte) }
+    }
+
+    /// The error that `problem` is found here.
+    pub fn error(self, problem: impl Into<String>) -> Error {
+        Error::Input { place: self, problem: problem.into() }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match self.position {
+            Position::Whole => write!(f, "{path}"),
+            Position::Line(line) => write!(f, "{path}, line {line}"),
+            Position::Byte(byte) => write!(f, "{path}, byte {byte}"),
+        }
+    }
+}

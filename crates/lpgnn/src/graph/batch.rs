@@ -1,0 +1,243 @@
+use std::ops::Range;
+
+use super::{Graph, Labels, NO_ARC, Neighbours, Targets};
+use crate::{Error, Scalar};
+
+/// The disjoint union of some graphs: what one update works on.
+///
+/// Node `i` of the `k`-th graph is node `node_starts()[k] + i` of the batch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GraphBatch<S = f32> {
+    node_starts: Vec<usize>,
+    arc_starts: Vec<usize>,
+    neighbours: Neighbours,
+    node_labels: Labels<S>,
+    arc_labels: Labels<S>,
+    node_targets: Targets<S>,
+    graph_targets: Targets<S>,
+}
+
+/// What a [`GraphBatch`] is made of, before it is checked.
+#[derive(Clone, Debug)]
+pub struct BatchParts<S = f32> {
+    /// The first node of every graph, and the number of nodes: `graphs + 1` entries from 0.
+    pub node_starts: Vec<usize>,
+    /// Arcs `(u, v)` in order and without duplicates; nodes are numbered through all graphs.
+    pub arcs: Vec<(u32, u32)>,
+    /// One label per node.
+    pub node_labels: Labels<S>,
+    /// One label per arc.
+    pub arc_labels: Labels<S>,
+    /// One target per node.
+    pub node_targets: Targets<S>,
+    /// One target per graph.
+    pub graph_targets: Targets<S>,
+}
+
+impl<S: Scalar> GraphBatch<S> {
+    /// The union of `graphs`, in their order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when the graphs disagree on labels or targets, [`Error::TooLarge`] when
+    /// the batch would have too many nodes.
+    pub fn new(graphs: &[Graph<S>]) -> Result<Self, Error> {
+        let mut node_starts = vec![0];
+        let mut arcs = Vec::new();
+        for graph in graphs {
+            let start = node_starts[node_starts.len() - 1];
+            let end = start + graph.nodes();
+            if end >= u32::MAX as usize {
+                return Err(Error::TooLarge);
+            }
+            let shift = u32::try_from(start).map_err(|_| Error::TooLarge)?;
+            arcs.extend(graph.arcs.iter().map(|&(u, v)| (u + shift, v + shift)));
+            node_starts.push(end);
+        }
+        Self::from_parts(BatchParts {
+            node_starts,
+            arcs,
+            node_labels: Labels::concatenate(graphs.iter().map(|graph| &graph.labels))?,
+            arc_labels: Labels::concatenate(graphs.iter().map(|graph| &graph.arc_labels))?,
+            node_targets: Targets::concatenate(graphs.iter().map(|graph| &graph.node_targets))?,
+            graph_targets: Targets::concatenate(graphs.iter().map(|graph| &graph.target))?,
+        })
+    }
+
+    /// A batch from arrays over all its graphs.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RowCount`], [`Error::ArcOutOfRange`] or [`Error::ArcBetweenGraphs`] when the parts
+    /// do not fit each other, [`Error::Mismatch`] when arcs are not in order, [`Error::TooLarge`].
+    pub fn from_parts(parts: BatchParts<S>) -> Result<Self, Error> {
+        let BatchParts { node_starts, arcs, .. } = &parts;
+        let (graphs, nodes) = check_starts(node_starts)?;
+        for (what, found, expected) in [
+            ("the node labels", parts.node_labels.rows(), nodes),
+            ("the arc labels", parts.arc_labels.rows(), arcs.len()),
+            ("the node targets", parts.node_targets.rows(), nodes),
+            ("the graph targets", parts.graph_targets.rows(), graphs),
+        ] {
+            if found != expected {
+                return Err(Error::RowCount { what, expected, found });
+            }
+        }
+        super::check_range(nodes, arcs)?;
+        if !arcs.is_sorted_by(|a, b| a < b) {
+            return Err(Error::Mismatch("arcs are not in order, or one occurs twice".into()));
+        }
+
+        // Arcs lie in order of their source, so the graphs can be walked along with them.
+        let mut arc_starts = Vec::with_capacity(graphs + 1);
+        arc_starts.push(0);
+        let mut arc = 0;
+        for graph in 0..graphs {
+            let range = node_starts[graph]..node_starts[graph + 1];
+            while let Some(&(source, target)) = arcs.get(arc)
+                && (source as usize) < range.end
+            {
+                if !range.contains(&(target as usize)) {
+                    let target_graph =
+                        node_starts.partition_point(|&start| start <= target as usize) - 1;
+                    return Err(Error::ArcBetweenGraphs { arc, source_graph: graph, target_graph });
+                }
+                arc += 1;
+            }
+            arc_starts.push(arc);
+        }
+
+        let neighbours = Neighbours::new(nodes, arcs, parts.arc_labels.width() > 0)?;
+        Ok(Self {
+            node_starts: parts.node_starts,
+            arc_starts,
+            neighbours,
+            node_labels: parts.node_labels,
+            arc_labels: parts.arc_labels,
+            node_targets: parts.node_targets,
+            graph_targets: parts.graph_targets,
+        })
+    }
+
+    /// The batch of some of its graphs, in the given order; a graph may occur more than once.
+    ///
+    /// # Panics
+    ///
+    /// When a graph does not exist.
+    pub fn select(&self, graphs: &[usize]) -> Self {
+        let mut node_starts = Vec::with_capacity(graphs.len() + 1);
+        let mut arc_starts = Vec::with_capacity(graphs.len() + 1);
+        node_starts.push(0);
+        arc_starts.push(0);
+        let (mut nodes, mut arcs) = (0, 0);
+        let mut neighbours = Neighbours { starts: vec![0], ..Neighbours::default() };
+        for &graph in graphs {
+            self.copy_neighbours(graph, nodes, arcs, &mut neighbours);
+            nodes += self.nodes_of(graph).len();
+            arcs += self.arcs_of(graph).len();
+            node_starts.push(nodes);
+            arc_starts.push(arcs);
+        }
+        assert!(neighbours.len() < u32::MAX as usize, "a selection repeats too many graphs");
+        Self {
+            node_starts,
+            arc_starts,
+            neighbours,
+            node_labels: self.node_labels.select(graphs.iter().flat_map(|&g| self.nodes_of(g))),
+            arc_labels: self.arc_labels.select(graphs.iter().flat_map(|&g| self.arcs_of(g))),
+            node_targets: self.node_targets.select(graphs.iter().flat_map(|&g| self.nodes_of(g))),
+            graph_targets: self.graph_targets.select(graphs.iter().copied()),
+        }
+    }
+
+    /// Appends the neighbours of `graph` to `all`, its first node and arc renumbered.
+    #[allow(clippy::cast_possible_truncation, reason = "32-bit numbers minus 32-bit numbers")]
+    fn copy_neighbours(&self, graph: usize, node: usize, arc: usize, all: &mut Neighbours) {
+        let nodes = self.nodes_of(graph);
+        let from = &self.neighbours;
+        let entries = from.starts[nodes.start] as usize..from.starts[nodes.end] as usize;
+        let place = all.nodes.len();
+        let moved = |x: u32, from: usize, to: usize| (x as usize - from + to) as u32;
+        all.starts.extend(
+            from.starts[nodes.start + 1..=nodes.end]
+                .iter()
+                .map(|&start| moved(start, entries.start, place)),
+        );
+        all.nodes.extend(from.nodes[entries.clone()].iter().map(|&u| moved(u, nodes.start, node)));
+        all.twins
+            .extend(from.twins[entries.clone()].iter().map(|&t| moved(t, entries.start, place)));
+        if !from.outgoing.is_empty() {
+            let first = self.arc_starts[graph];
+            let rename = |&a: &u32| if a == NO_ARC { NO_ARC } else { moved(a, first, arc) };
+            all.outgoing.extend(from.outgoing[entries.clone()].iter().map(rename));
+            all.incoming.extend(from.incoming[entries].iter().map(rename));
+        }
+    }
+
+    /// Number of nodes, over all graphs.
+    pub fn nodes(&self) -> usize {
+        self.node_starts[self.graphs()]
+    }
+
+    /// Number of graphs.
+    pub fn graphs(&self) -> usize {
+        self.node_starts.len() - 1
+    }
+
+    /// Number of arcs, over all graphs.
+    pub fn arcs(&self) -> usize {
+        self.arc_starts[self.graphs()]
+    }
+
+    /// The first node of every graph, and the number of nodes.
+    pub fn node_starts(&self) -> &[usize] {
+        &self.node_starts
+    }
+
+    /// The nodes of a graph.
+    pub fn nodes_of(&self, graph: usize) -> Range<usize> {
+        self.node_starts[graph]..self.node_starts[graph + 1]
+    }
+
+    fn arcs_of(&self, graph: usize) -> Range<usize> {
+        self.arc_starts[graph]..self.arc_starts[graph + 1]
+    }
+
+    /// `ne[v]` of every node.
+    pub fn neighbours(&self) -> &Neighbours {
+        &self.neighbours
+    }
+
+    /// The label `l_v` of every node.
+    pub fn node_labels(&self) -> &Labels<S> {
+        &self.node_labels
+    }
+
+    /// The label `l_(u,v)` of every arc.
+    pub fn arc_labels(&self) -> &Labels<S> {
+        &self.arc_labels
+    }
+
+    /// The targets of the nodes.
+    pub fn node_targets(&self) -> &Targets<S> {
+        &self.node_targets
+    }
+
+    /// The targets of the graphs.
+    pub fn graph_targets(&self) -> &Targets<S> {
+        &self.graph_targets
+    }
+}
+
+/// The numbers of graphs and nodes, from the first node of every graph and the end.
+///
+/// # Errors
+///
+/// [`Error::Mismatch`] unless they lead up from 0.
+pub(crate) fn check_starts(node_starts: &[usize]) -> Result<(usize, usize), Error> {
+    match node_starts {
+        [0, .., nodes] if node_starts.is_sorted() => Ok((node_starts.len() - 1, *nodes)),
+        [0] => Ok((0, 0)),
+        _ => Err(Error::Mismatch("the first nodes of the graphs do not lead up from 0".into())),
+    }
+}

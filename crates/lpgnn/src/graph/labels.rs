@@ -1,0 +1,241 @@
+use crate::{Error, Matrix, Scalar};
+
+/// One label per node or arc, as rows of a matrix that is stored in the form that costs least.
+///
+/// A one-hot or sparse matrix is never made dense: a product with it is a sum of gathered rows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Labels<S = f32> {
+    /// Real features, all of them stored.
+    Dense(Matrix<S>),
+    /// One column is `1`, the others are `0`.
+    OneHot(OneHot),
+    /// Few columns differ from `0`.
+    Sparse(SparseRows<S>),
+}
+
+impl<S: Scalar> Labels<S> {
+    /// Labels of no columns, for `rows` nodes or arcs that have none.
+    pub fn none(rows: usize) -> Self {
+        Self::Dense(Matrix::zeros(rows, 0))
+    }
+
+    /// How many nodes or arcs have a label.
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Dense(matrix) => matrix.rows(),
+            Self::OneHot(one_hot) => one_hot.columns.len(),
+            Self::Sparse(sparse) => sparse.rows(),
+        }
+    }
+
+    /// Length of a label.
+    pub fn width(&self) -> usize {
+        match self {
+            Self::Dense(matrix) => matrix.cols(),
+            Self::OneHot(one_hot) => one_hot.width,
+            Self::Sparse(sparse) => sparse.width,
+        }
+    }
+
+    /// The columns of row `i` that are stored, with their values.
+    pub fn entries(&self, i: usize) -> impl Iterator<Item = (usize, S)> + '_ {
+        let (dense, hot, sparse) = match self {
+            Self::Dense(matrix) => (Some(matrix.row(i)), None, None),
+            Self::OneHot(one_hot) => (None, Some(one_hot.column(i)), None),
+            Self::Sparse(rows) => (None, None, Some(rows.row(i))),
+        };
+        let dense = dense.into_iter().flatten().copied().enumerate();
+        let hot = hot.into_iter().map(|column| (column, S::ONE));
+        let sparse = sparse.into_iter().flat_map(|(columns, values)| {
+            columns.iter().zip(values).map(|(&column, &value)| (column as usize, value))
+        });
+        dense.chain(hot).chain(sparse)
+    }
+
+    /// The rows with these numbers, in this order.
+    pub fn select(&self, rows: impl Iterator<Item = usize>) -> Self {
+        match self {
+            Self::Dense(matrix) => Self::Dense(matrix.select(rows)),
+            Self::OneHot(one_hot) => Self::OneHot(OneHot {
+                width: one_hot.width,
+                columns: rows.map(|row| one_hot.columns[row]).collect(),
+            }),
+            Self::Sparse(sparse) => Self::Sparse(sparse.select(rows)),
+        }
+    }
+
+    /// The rows of all `parts`, one part after the other; dense where one of them is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when widths differ.
+    pub fn concatenate<'a>(parts: impl Iterator<Item = &'a Self>) -> Result<Self, Error> {
+        let mut parts = parts.filter(|part| part.rows() > 0);
+        let Some(first) = parts.next() else { return Ok(Self::none(0)) };
+        let mut all = first.clone();
+        for part in parts {
+            if part.width() != all.width() {
+                return Err(Error::Mismatch(format!(
+                    "one graph has labels of {} components, another of {}",
+                    all.width(),
+                    part.width()
+                )));
+            }
+            match (&mut all, part) {
+                (Self::Dense(all), Self::Dense(part)) => {
+                    let mut entries = std::mem::take(all).into_entries();
+                    entries.extend_from_slice(part.as_slice());
+                    let cols = part.cols();
+                    let rows = entries.len().checked_div(cols).unwrap_or(0);
+                    *all = Matrix::from_entries(rows, cols, entries)?;
+                }
+                (Self::OneHot(all), Self::OneHot(part)) => {
+                    all.columns.extend_from_slice(&part.columns);
+                }
+                (Self::Sparse(all), Self::Sparse(part)) => all.append(part),
+                _ => {
+                    return Err(Error::Mismatch(
+                        "the labels of one graph are dense, one-hot or sparse where those of \
+                         another are not"
+                            .into(),
+                    ));
+                }
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Labels of which one column is `1` and the others are `0`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OneHot {
+    width: usize,
+    columns: Vec<u32>,
+}
+
+impl OneHot {
+    /// One-hot labels of `width` components from the column that is `1`, one per row.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ColumnOutOfRange`], naming the first row with a column that does not exist.
+    pub fn new(width: usize, columns: Vec<u32>) -> Result<Self, Error> {
+        if let Some(row) = columns.iter().position(|&column| column as usize >= width) {
+            let column = columns[row] as usize;
+            return Err(Error::ColumnOutOfRange { what: "a one-hot label", row, column, width });
+        }
+        Ok(Self { width, columns })
+    }
+
+    /// The column of row `i` that is `1`.
+    #[inline]
+    pub fn column(&self, i: usize) -> usize {
+        self.columns[i] as usize
+    }
+
+    /// The column that is `1`, for every row.
+    pub fn columns(&self) -> &[u32] {
+        &self.columns
+    }
+}
+
+/// Labels of which few columns differ from `0`, in compressed rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SparseRows<S = f32> {
+    width: usize,
+    starts: Vec<usize>,
+    columns: Vec<u32>,
+    values: Vec<S>,
+}
+
+impl<S: Scalar> SparseRows<S> {
+    /// Sparse labels of `width` components. Row `i` is at `starts[i]..starts[i + 1]` of `columns`
+    /// and `values`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ColumnOutOfRange`], [`Error::NotFinite`], or [`Error::RowCount`] when `starts`
+    /// does not lead from 0 to the end without stepping back.
+    pub fn new(
+        width: usize,
+        starts: Vec<usize>,
+        columns: Vec<u32>,
+        values: Vec<S>,
+    ) -> Result<Self, Error> {
+        let sound = starts.first() == Some(&0)
+            && starts.last() == Some(&columns.len())
+            && starts.is_sorted();
+        if !sound || values.len() != columns.len() {
+            return Err(Error::RowCount {
+                what: "a sparse matrix",
+                expected: columns.len(),
+                found: values.len(),
+            });
+        }
+        let rows = Self { width, starts, columns, values };
+        for row in 0..rows.rows() {
+            for (&column, &value) in rows.row(row).0.iter().zip(rows.row(row).1) {
+                let (what, column) = ("a sparse label", column as usize);
+                if column >= width {
+                    return Err(Error::ColumnOutOfRange { what, row, column, width });
+                }
+                if !value.is_finite() {
+                    return Err(Error::NotFinite { what, row, column, value: value.f64() });
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Length of a row, zeros included.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Columns and values of row `i`.
+    #[inline]
+    pub fn row(&self, i: usize) -> (&[u32], &[S]) {
+        let range = self.starts[i]..self.starts[i + 1];
+        (&self.columns[range.clone()], &self.values[range])
+    }
+
+    /// How many entries are stored, over all rows.
+    pub fn stored(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// The rows with these numbers, in this order.
+    pub fn select(&self, rows: impl Iterator<Item = usize>) -> Self {
+        let mut selected =
+            Self { width: self.width, starts: vec![0], columns: vec![], values: vec![] };
+        for row in rows {
+            let (columns, values) = self.row(row);
+            selected.columns.extend_from_slice(columns);
+            selected.values.extend_from_slice(values);
+            selected.starts.push(selected.columns.len());
+        }
+        selected
+    }
+
+    /// The same rows in another precision.
+    pub fn convert<T: Scalar>(&self) -> SparseRows<T> {
+        SparseRows {
+            width: self.width,
+            starts: self.starts.clone(),
+            columns: self.columns.clone(),
+            values: self.values.iter().map(|&x| T::of(x.f64())).collect(),
+        }
+    }
+
+    fn append(&mut self, other: &Self) {
+        let shift = self.columns.len();
+        self.starts.extend(other.starts[1..].iter().map(|start| start + shift));
+        self.columns.extend_from_slice(&other.columns);
+        self.values.extend_from_slice(&other.values);
+    }
+}

@@ -1,0 +1,5 @@
+mod matrix;
+mod scalar;
+
+pub use matrix::Matrix;
+pub use scalar::Scalar;

@@ -6,8 +6,29 @@ pub mod data;
 /// Graphs, and the disjoint union of graphs that one update works on.
 pub mod graph;
 
+/// The networks that `f_a` and `f_r` are made of.
+pub mod network;
+
+/// What a unit of a network applies to its sum.
+pub mod activation;
+
+/// State transition functions `f_a`.
+pub mod transition;
+
+/// The output function `f_r` and its loss.
+pub mod output;
+
+/// The constraint function `G`.
+pub mod constraint;
+
+/// The Lagrangian, its variables and its gradients.
+pub mod lagrangian;
+
+/// Checks that a new function can be put through: the ones this crate uses itself.
+pub mod check;
+
 mod error;
 mod numeric;
 
 pub use error::{Error, Place};
-pub use numeric::{Matrix, Scalar};
+pub use numeric::{Matrix, NormMemory, Scalar, Scratch};

@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use super::{Graph, Labels, NO_ARC, Neighbours, Targets};
+use super::{Graph, Groups, Labels, NO_ARC, Neighbours, Targets};
 use crate::{Error, Scalar};
 
 /// The disjoint union of some graphs: what one update works on.
@@ -11,6 +11,7 @@ pub struct GraphBatch<S = f32> {
     node_starts: Vec<usize>,
     arc_starts: Vec<usize>,
     neighbours: Neighbours,
+    groups: Groups,
     node_labels: Labels<S>,
     arc_labels: Labels<S>,
     node_targets: Targets<S>,
@@ -109,6 +110,7 @@ impl<S: Scalar> GraphBatch<S> {
 
         let neighbours = Neighbours::new(nodes, arcs, parts.arc_labels.width() > 0)?;
         Ok(Self {
+            groups: Groups::new(&parts.node_starts, &neighbours.starts),
             node_starts: parts.node_starts,
             arc_starts,
             neighbours,
@@ -140,6 +142,7 @@ impl<S: Scalar> GraphBatch<S> {
         }
         assert!(neighbours.len() < u32::MAX as usize, "a selection repeats too many graphs");
         Self {
+            groups: Groups::new(&node_starts, &neighbours.starts),
             node_starts,
             arc_starts,
             neighbours,
@@ -206,6 +209,19 @@ impl<S: Scalar> GraphBatch<S> {
     /// `ne[v]` of every node.
     pub fn neighbours(&self) -> &Neighbours {
         &self.neighbours
+    }
+
+    /// Its nodes in groups, for threads to share.
+    pub fn groups(&self) -> &Groups {
+        &self.groups
+    }
+
+    /// The same batch in groups of about `work` nodes and neighbours, in place of a size that
+    /// suits the machine. A graph that is much larger is cut.
+    #[must_use]
+    pub fn with_groups_of(mut self, work: usize) -> Self {
+        self.groups = Groups::of_work(&self.node_starts, &self.neighbours.starts, work.max(1));
+        self
     }
 
     /// The label `l_v` of every node.

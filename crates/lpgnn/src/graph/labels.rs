@@ -19,37 +19,28 @@ impl<S: Scalar> Labels<S> {
         Self::Dense(Matrix::zeros(rows, 0))
     }
 
+    /// The same labels, borrowed.
+    pub fn view(&self) -> LabelsView<'_, S> {
+        match self {
+            Self::Dense(matrix) => LabelsView::Dense(matrix),
+            Self::OneHot(one_hot) => LabelsView::OneHot(one_hot),
+            Self::Sparse(sparse) => LabelsView::Sparse(sparse),
+        }
+    }
+
     /// How many nodes or arcs have a label.
     pub fn rows(&self) -> usize {
-        match self {
-            Self::Dense(matrix) => matrix.rows(),
-            Self::OneHot(one_hot) => one_hot.columns.len(),
-            Self::Sparse(sparse) => sparse.rows(),
-        }
+        self.view().rows()
     }
 
     /// Length of a label.
     pub fn width(&self) -> usize {
-        match self {
-            Self::Dense(matrix) => matrix.cols(),
-            Self::OneHot(one_hot) => one_hot.width,
-            Self::Sparse(sparse) => sparse.width,
-        }
+        self.view().width()
     }
 
     /// The columns of row `i` that are stored, with their values.
     pub fn entries(&self, i: usize) -> impl Iterator<Item = (usize, S)> + '_ {
-        let (dense, hot, sparse) = match self {
-            Self::Dense(matrix) => (Some(matrix.row(i)), None, None),
-            Self::OneHot(one_hot) => (None, Some(one_hot.column(i)), None),
-            Self::Sparse(rows) => (None, None, Some(rows.row(i))),
-        };
-        let dense = dense.into_iter().flatten().copied().enumerate();
-        let hot = hot.into_iter().map(|column| (column, S::ONE));
-        let sparse = sparse.into_iter().flat_map(|(columns, values)| {
-            columns.iter().zip(values).map(|(&column, &value)| (column as usize, value))
-        });
-        dense.chain(hot).chain(sparse)
+        self.view().entries(i)
     }
 
     /// The rows with these numbers, in this order.
@@ -103,6 +94,59 @@ impl<S: Scalar> Labels<S> {
             }
         }
         Ok(all)
+    }
+}
+
+/// [`Labels`] that belong to somebody else: to a batch, or the states of the layer below.
+#[derive(Debug)]
+pub enum LabelsView<'a, S = f32> {
+    /// See [`Labels::Dense`].
+    Dense(&'a Matrix<S>),
+    /// See [`Labels::OneHot`].
+    OneHot(&'a OneHot),
+    /// See [`Labels::Sparse`].
+    Sparse(&'a SparseRows<S>),
+}
+
+impl<S> Clone for LabelsView<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<S> Copy for LabelsView<'_, S> {}
+
+impl<'a, S: Scalar> LabelsView<'a, S> {
+    /// How many nodes or arcs have a label.
+    pub fn rows(self) -> usize {
+        match self {
+            Self::Dense(matrix) => matrix.rows(),
+            Self::OneHot(one_hot) => one_hot.columns.len(),
+            Self::Sparse(sparse) => sparse.rows(),
+        }
+    }
+
+    /// Length of a label.
+    pub fn width(self) -> usize {
+        match self {
+            Self::Dense(matrix) => matrix.cols(),
+            Self::OneHot(one_hot) => one_hot.width,
+            Self::Sparse(sparse) => sparse.width,
+        }
+    }
+
+    /// The columns of row `i` that are stored, with their values.
+    pub fn entries(self, i: usize) -> impl Iterator<Item = (usize, S)> + 'a {
+        let (dense, hot, sparse) = match self {
+            Self::Dense(matrix) => (Some(matrix.row(i)), None, None),
+            Self::OneHot(one_hot) => (None, Some(one_hot.column(i)), None),
+            Self::Sparse(rows) => (None, None, Some(rows.row(i))),
+        };
+        let dense = dense.into_iter().flatten().copied().enumerate();
+        let hot = hot.into_iter().map(|column| (column, S::ONE));
+        let sparse = sparse.into_iter().flat_map(|(columns, values)| {
+            columns.iter().zip(values).map(|(&column, &value)| (column as usize, value))
+        });
+        dense.chain(hot).chain(sparse)
     }
 }
 

@@ -1,11 +1,13 @@
 mod batch;
+mod groups;
 mod labels;
 mod neighbours;
 mod targets;
 
 pub(crate) use batch::check_starts;
 pub use batch::{BatchParts, GraphBatch};
-pub use labels::{Labels, OneHot, SparseRows};
+pub use groups::Groups;
+pub use labels::{Labels, LabelsView, OneHot, SparseRows};
 pub use neighbours::{NO_ARC, Neighbours};
 pub use targets::{Targets, UNLABELLED};
 

@@ -1,5 +1,17 @@
+mod dispatch;
 mod matrix;
+mod norms;
+mod product;
 mod scalar;
+mod scratch;
+mod tanh;
 
+pub(crate) use dispatch::{Arithmetic, Kernel, dispatch};
 pub use matrix::Matrix;
+pub use norms::NormMemory;
+pub(crate) use norms::largest_column_sum;
+pub(crate) use product::{Packed, Store, padded, product, transposed_product};
 pub use scalar::Scalar;
+pub use scratch::Scratch;
+pub(crate) use scratch::Spare;
+pub(crate) use tanh::tanh;

@@ -23,6 +23,7 @@ pub trait Scalar:
     + MulAssign
     + DivAssign
     + Sum
+    + super::tanh::Fast
 {
     /// `0`
     const ZERO: Self;

@@ -1,0 +1,197 @@
+//! Checks that a new function can be put through: the ones this crate uses itself.
+
+use crate::constraint::Constraint;
+use crate::graph::{GraphBatch, LabelsView};
+use crate::lagrangian::{Objective, Variables, Want};
+use crate::numeric::Scratch;
+use crate::transition::{Gradients, Input, Transition};
+use crate::{Error, Matrix};
+
+/// Half the distance over which a central difference is taken.
+const STEP: f64 = 1e-5;
+
+/// The largest relative error of the gradient of `objective` at `at`, against central differences.
+///
+/// Below `1e-6` for a correct implementation, away from kinks: at a kink a difference is no
+/// derivative.
+pub fn gradients(objective: &dyn Objective<f64>, at: &Variables<f64>) -> f64 {
+    let mut exact = at.zeros_like();
+    objective.evaluate(at, Want::ALL, &mut exact);
+    let mut spare = at.zeros_like();
+    let mut moved = at.clone();
+    let mut worst = 0.0_f64;
+    for (part, (_, exact)) in exact.parts().enumerate() {
+        for (i, &exact) in exact.iter().enumerate() {
+            let mut along = |to: f64| {
+                let entry = entry(&mut moved, part, i);
+                let here = std::mem::replace(entry, to);
+                let value = objective.evaluate(&moved, Want::ALL, &mut spare).value();
+                *self::entry(&mut moved, part, i) = here;
+                value
+            };
+            let here = at.parts().nth(part).expect("the point has this part").1[i];
+            let slope = (along(here + STEP) - along(here - STEP)) / (2.0 * STEP);
+            worst = worst.max(relative_error(exact, slope));
+        }
+    }
+    worst
+}
+
+fn entry(at: &mut Variables<f64>, part: usize, i: usize) -> &mut f64 {
+    &mut at.parts_mut().nth(part).expect("the point has this part").1[i]
+}
+
+/// The distance of two numbers, relative to the larger one or to 1.
+fn relative_error(a: f64, b: f64) -> f64 {
+    let error = (a - b).abs() / a.abs().max(b.abs()).max(1.0);
+    // An error that is not a number is the worst of all.
+    if error.is_nan() { f64::INFINITY } else { error }
+}
+
+/// Whether a transition function keeps its contract on `batch`: its derivatives are those of its
+/// value, in weights, states and labels; its fused pass agrees with forward and backward; and a
+/// node's image depends on the node and its neighbours alone.
+///
+/// # Errors
+///
+/// [`Error::Mismatch`], saying which part of the contract is broken and where.
+pub fn transition(
+    f: &dyn Transition<f64>,
+    batch: &GraphBatch<f64>,
+    seed: u64,
+) -> Result<(), Error> {
+    let mut draw = uniform(seed);
+    let mut weights = vec![0.0; f.weights()];
+    f.initialize(&mut draw, &mut weights);
+    // Biases start at zero, where a forgotten one would not be noticed.
+    weights.iter_mut().for_each(|w| *w += 0.2 * (draw() - 0.5));
+    let mut states = Matrix::zeros(batch.nodes(), f.state());
+    states.as_mut_slice().fill_with(|| draw() - 0.5);
+    let mut d_image = states.clone();
+    d_image.as_mut_slice().fill_with(|| draw() - 0.5);
+
+    // Dense labels, so that they have a derivative.
+    let given = batch.node_labels();
+    let mut labels = Matrix::zeros(given.rows(), given.width());
+    for row in 0..given.rows() {
+        for (column, value) in given.entries(row) {
+            labels.row_mut(row)[column] = value;
+        }
+    }
+    let scratch = Scratch::new();
+    let value = |weights: &[f64], labels: &Matrix<f64>, states: &Matrix<f64>| {
+        let mut image = Matrix::zeros(batch.nodes(), f.state());
+        let input = Input { batch, labels: LabelsView::Dense(labels), states };
+        f.forward(weights, input, &mut image, &scratch);
+        image
+    };
+    let weighed = |image: &Matrix<f64>| -> f64 {
+        image.as_slice().iter().zip(d_image.as_slice()).map(|(f, d)| f * d).sum()
+    };
+
+    let mut d_weights = vec![0.0; weights.len()];
+    let mut d_states = Matrix::zeros(states.rows(), states.cols());
+    let mut d_labels = Matrix::zeros(labels.rows(), labels.cols());
+    f.backward(
+        &weights,
+        Input { batch, labels: LabelsView::Dense(&labels), states: &states },
+        &d_image,
+        Gradients {
+            weights: Some(&mut d_weights),
+            states: &mut d_states,
+            labels: Some(&mut d_labels),
+        },
+        &scratch,
+    );
+    let compare = |what: &str, i: usize, exact: f64, along: &dyn Fn(f64) -> f64| {
+        let slope = (along(STEP) - along(-STEP)) / (2.0 * STEP);
+        if relative_error(exact, slope) < 1e-6 {
+            Ok(())
+        } else {
+            Err(Error::Mismatch(format!(
+                "the derivative in {what} {i} is {exact}, but the slope of the value is {slope}"
+            )))
+        }
+    };
+    for (i, &exact) in d_weights.iter().enumerate() {
+        compare("weight", i, exact, &|h| {
+            let mut moved = weights.clone();
+            moved[i] += h;
+            weighed(&value(&moved, &labels, &states))
+        })?;
+    }
+    for (i, &exact) in d_states.as_slice().iter().enumerate() {
+        compare("state", i, exact, &|h| {
+            let mut moved = states.clone();
+            moved.as_mut_slice()[i] += h;
+            weighed(&value(&weights, &labels, &moved))
+        })?;
+    }
+    for (i, &exact) in d_labels.as_slice().iter().enumerate() {
+        compare("label", i, exact, &|h| {
+            let mut moved = labels.clone();
+            moved.as_mut_slice()[i] += h;
+            weighed(&value(&weights, &moved, &states))
+        })?;
+    }
+
+    let image = value(&weights, &labels, &states);
+    for u in 0..batch.nodes() {
+        let mut moved = states.clone();
+        moved.row_mut(u).iter_mut().for_each(|x| *x += 1.0);
+        let other = value(&weights, &labels, &moved);
+        let far = (0..batch.nodes())
+            .filter(|&v| v != u && !batch.neighbours().of(v).contains(&(u as u32)));
+        for v in far {
+            if image.row(v).iter().zip(other.row(v)).any(|(a, b)| a.to_bits() != b.to_bits()) {
+                return Err(Error::Mismatch(format!(
+                    "the image of node {v} depends on node {u}, which is no neighbour"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a constraint function keeps its contract: `G(0) = 0`, its derivative is the slope of its
+/// value, and both forms of evaluation agree.
+///
+/// # Errors
+///
+/// [`Error::Mismatch`], saying which part of the contract is broken and where.
+pub fn constraint(g: &dyn Constraint<f64>) -> Result<(), Error> {
+    let fail = |text: String| Err(Error::Mismatch(text));
+    if g.value(0.0).abs() > 0.0 {
+        return fail(format!("{g:?} at 0 is {}, but a met constraint is 0", g.value(0.0)));
+    }
+    // None of these is a round number, at which functions have their kinks.
+    let points: Vec<f64> = (-37..=37).map(|i| f64::from(i) * 0.083_17 + 0.000_71).collect();
+    let (mut values, mut slopes) = (vec![0.0; points.len()], vec![0.0; points.len()]);
+    g.evaluate(&points, &mut values, &mut slopes);
+    for (i, &a) in points.iter().enumerate() {
+        let slope = (g.value(a + STEP) - g.value(a - STEP)) / (2.0 * STEP);
+        if relative_error(g.derivative(a), slope) > 1e-6 {
+            let found = g.derivative(a);
+            return fail(format!(
+                "the derivative of {g:?} at {a} is {found}, its slope is {slope}"
+            ));
+        }
+        if relative_error(values[i], g.value(a)) > 1e-12
+            || relative_error(slopes[i], g.derivative(a)) > 1e-12
+        {
+            return fail(format!("{g:?} at {a} is another number when many are evaluated at once"));
+        }
+    }
+    let both = g.value(1.0) * g.value(-1.0) < 0.0;
+    if both && !g.takes_both_signs() {
+        return fail(format!("{g:?} takes both signs, but says that it does not"));
+    }
+    Ok(())
+}
+
+/// A stream of reproducible uniform numbers in `[0, 1)`, for tests and examples.
+pub fn uniform(seed: u64) -> impl FnMut() -> f64 {
+    use rand::{Rng, SeedableRng};
+    let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
+    move || (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+}

@@ -1,0 +1,71 @@
+use std::ops::Range;
+
+/// The nodes of a batch in groups of about equal work, for threads to share.
+///
+/// A group depends on the batch alone. Every sum over nodes is the sum over groups, in their
+/// order, of sums within a group: so results are the same bits whatever the number of threads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Groups {
+    ranges: Vec<Range<usize>>,
+    whole_graphs: bool,
+}
+
+/// Nodes and neighbours below which a group is not worth a thread.
+const LEAST_WORK: usize = 4096;
+/// Groups at most: more than there are threads, so that all finish at about the same time.
+const MOST_GROUPS: usize = 32;
+
+impl Groups {
+    /// Groups of a batch with these first nodes of graphs and first neighbours of nodes.
+    pub(super) fn new(node_starts: &[usize], neighbour_starts: &[u32]) -> Self {
+        let nodes = neighbour_starts.len() - 1;
+        let work = nodes + neighbour_starts[nodes] as usize;
+        Self::of_work(node_starts, neighbour_starts, (work / MOST_GROUPS).max(LEAST_WORK))
+    }
+
+    /// Groups of about `target` nodes and neighbours.
+    pub(super) fn of_work(node_starts: &[usize], neighbour_starts: &[u32], target: usize) -> Self {
+        let nodes = neighbour_starts.len() - 1;
+        let work_before = |node: usize| node + neighbour_starts[node] as usize;
+        let graph_work =
+            node_starts.windows(2).map(|w| work_before(w[1]) - work_before(w[0])).max();
+        // Where no graph is much larger than a group, no graph need be cut.
+        let whole_graphs = graph_work.unwrap_or(0) <= 4 * target;
+        let ranges = if whole_graphs {
+            cut(node_starts.iter().copied(), target, work_before)
+        } else {
+            cut(0..=nodes, target, work_before)
+        };
+        Self { ranges, whole_graphs }
+    }
+
+    /// The nodes of every group; groups follow each other without gaps.
+    pub fn ranges(&self) -> &[Range<usize>] {
+        &self.ranges
+    }
+
+    /// Whether every graph lies in one group, so that a group has no neighbours outside.
+    pub fn whole_graphs(&self) -> bool {
+        self.whole_graphs
+    }
+}
+
+/// Ranges between some of the `boundaries`, each of at least `target` work but the last.
+fn cut(
+    boundaries: impl Iterator<Item = usize>,
+    target: usize,
+    work_before: impl Fn(usize) -> usize,
+) -> Vec<Range<usize>> {
+    let (mut ranges, mut start, mut end) = (vec![], 0, 0);
+    for boundary in boundaries {
+        end = boundary;
+        if work_before(boundary) - work_before(start) >= target {
+            ranges.push(start..boundary);
+            start = boundary;
+        }
+    }
+    if start < end || ranges.is_empty() {
+        ranges.push(start..end);
+    }
+    ranges
+}

@@ -1,0 +1,321 @@
+//! The Lagrangian, its variables and its gradients.
+//!
+//! ```text
+//! 𝓛(θ, X, Λ) = w Σ_{S} loss(f_r, y)  +  Σ_k Σ_v λ_v^k · G(x_v^k − f_{a,v}^k(X))  +  ρ/2 Σ_k ‖X^k − f_a^k(X)‖²
+//! ```
+//!
+//! over the layers `k`, with the first term over supervised nodes or graphs and the others over all
+//! nodes; `w` weighs the loss and `ρ` damps (both 1 and 0 in the paper).
+
+mod model;
+mod term;
+mod variables;
+
+pub use model::{Model, Multipliers, ReadFrom, ReadLayers, Reads};
+pub use variables::Variables;
+pub(crate) use variables::length;
+
+use crate::graph::GraphBatch;
+use crate::numeric::Scratch;
+use crate::output::{Supervision, Task};
+use crate::transition::{Gradients, Input, Tally};
+use crate::{Error, Matrix, Scalar};
+use term::ConstraintTerm;
+
+/// Something with a saddle point: the Lagrangian of a batch, or a toy with a known answer.
+pub trait Objective<S: Scalar = f32> {
+    /// The value and the gradient at a point. Of the gradient, what is wanted is set; the rest may
+    /// be anything.
+    fn evaluate(&self, at: &Variables<S>, want: Want, gradient: &mut Variables<S>) -> Evaluation;
+}
+
+/// Which parts of an evaluation are wanted; `∂𝓛/∂Λ` always is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Want {
+    /// The loss; without it, only the constraint term counts, in the gradients too.
+    pub loss: bool,
+    /// `∂𝓛/∂θ`
+    pub weights: bool,
+    /// `∂𝓛/∂X`
+    pub states: bool,
+}
+
+impl Want {
+    /// Everything.
+    pub const ALL: Self = Self { loss: true, weights: true, states: true };
+    /// `∂𝓛/∂Λ` alone: for `G = lin` that is `X − f_a(X)`, a forward pass.
+    pub const RESIDUAL: Self = Self { loss: false, weights: false, states: false };
+}
+
+/// The values that come out of an evaluation.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Evaluation {
+    /// `w Σ_S loss(f_r, y)`
+    pub loss: f64,
+    /// `Σ λ · G(x − f_a)`, and the damping term if there is one.
+    pub constraint: f64,
+    /// The mean of `abs(x − f_a)` over nodes and components.
+    pub residual_mean: f64,
+    /// The largest `abs(x − f_a)`: how far the states are from a fixed point of `f_a`.
+    pub residual_max: f64,
+    /// How many supervised rows the output puts into their class, and how many there are.
+    pub correct: (usize, usize),
+}
+
+impl Evaluation {
+    /// `𝓛`
+    pub fn value(&self) -> f64 {
+        self.loss + self.constraint
+    }
+}
+
+/// A sum, or a mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scale {
+    /// The sum, as in the paper: a state's step does not depend on who shares its batch.
+    #[default]
+    Sum,
+    /// The mean, as in its authors' code.
+    Mean,
+}
+
+/// How the terms of the Lagrangian are weighed.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Weighing {
+    /// `w`: what the loss is multiplied with.
+    pub loss_weight: f64,
+    /// Whether the loss is a sum or a mean over what is supervised.
+    pub loss: Scale,
+    /// Whether the constraint term is a sum or a mean over nodes and components.
+    pub constraint: Scale,
+    /// `ρ`
+    pub damping: f64,
+}
+
+impl Default for Weighing {
+    fn default() -> Self {
+        Self { loss_weight: 1.0, loss: Scale::Sum, constraint: Scale::Sum, damping: 0.0 }
+    }
+}
+
+/// The Lagrangian of a batch of graphs.
+#[derive(Debug)]
+pub struct Lagrangian<'a, S: Scalar = f32> {
+    model: &'a Model<S>,
+    batch: &'a GraphBatch<S>,
+    supervision: &'a Supervision<S>,
+    weighing: Weighing,
+    dropout: Option<u64>,
+    scratch: &'a Scratch<S>,
+}
+
+impl<'a, S: Scalar> Lagrangian<'a, S> {
+    /// The Lagrangian of `model` on `batch`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when the model cannot read the batch, or its output has another number
+    /// of components than the targets; [`Error::RowCount`] when there is not one target per output.
+    pub fn new(
+        model: &'a Model<S>,
+        batch: &'a GraphBatch<S>,
+        supervision: &'a Supervision<S>,
+        weighing: Weighing,
+        scratch: &'a Scratch<S>,
+    ) -> Result<Self, Error> {
+        model.check(batch)?;
+        supervision.targets().check_rows("the targets", model.output().rows(batch))?;
+        let (width, output) = (supervision.targets().width(), model.output().output());
+        if width != output && supervision.total() > 0.0 {
+            return Err(Error::Mismatch(format!(
+                "targets have {width} components or classes, the output function gives {output}"
+            )));
+        }
+        Ok(Self { model, batch, supervision, weighing, dropout: None, scratch })
+    }
+
+    /// The same in training, where units are left out: which ones follows from `seed`.
+    #[must_use]
+    pub fn with_dropout(self, seed: Option<u64>) -> Self {
+        Self { dropout: seed, ..self }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model<S> {
+        self.model
+    }
+
+    fn input<'s>(&'s self, layer: usize, at: &'s Variables<S>) -> Input<'s, S> {
+        Input {
+            batch: self.batch,
+            labels: self.model.labels(layer, self.batch, &at.states),
+            states: &at.states[layer],
+        }
+    }
+
+    /// What one loss counts, and one residual of a layer.
+    fn factors(&self) -> (S, impl Fn(usize) -> S + '_) {
+        let per =
+            |scale, count: f64| if scale == Scale::Mean && count > 0.0 { 1.0 / count } else { 1.0 };
+        let loss = self.weighing.loss_weight * per(self.weighing.loss, self.supervision.total());
+        let constraint = move |state: usize| {
+            S::of(per(self.weighing.constraint, (self.batch.nodes() * state) as f64))
+        };
+        (S::of(loss), constraint)
+    }
+
+    /// `w Σ_S loss`, and its derivative in what the output reads: one matrix per layer, none for
+    /// layers that are not read.
+    fn loss(
+        &self,
+        at: &Variables<S>,
+        want: Want,
+        d_weights: &mut [S],
+    ) -> (f64, (usize, usize), Vec<Option<Matrix<S>>>) {
+        let (model, layers) = (self.model, self.model.read_layers());
+        let images: Vec<Matrix<S>> = if model.reads().from == ReadFrom::Image {
+            layers.clone().map(|layer| self.image(layer, at)).collect()
+        } else {
+            vec![]
+        };
+        let parts: Vec<&Matrix<S>> = if images.is_empty() {
+            layers.clone().map(|layer| &at.states[layer]).collect()
+        } else {
+            images.iter().collect()
+        };
+        let joined = (parts.len() > 1).then(|| side_by_side(&parts));
+        let reads = joined.as_ref().unwrap_or(parts[0]);
+
+        let output = model.output();
+        let mut predictions = Matrix::zeros(output.rows(self.batch), output.output());
+        // Gradients behind f_a need the derivative in its image even where states' are not wanted.
+        let needed = want.states || model.reads().from == ReadFrom::Image;
+        let mut d_reads = needed.then(|| Matrix::zeros(reads.rows(), reads.cols()));
+        let task =
+            Task { supervision: self.supervision, factor: self.factors().0, dropout: self.dropout };
+        let loss = output.evaluate(
+            &at.weights[model.output_weights()],
+            self.batch,
+            reads,
+            &task,
+            &mut predictions,
+            Some(&mut d_weights[model.output_weights()]),
+            d_reads.as_mut(),
+            self.scratch,
+        );
+        let correct = self.supervision.correct(&predictions);
+        let mut d_parts: Vec<Option<Matrix<S>>> = (0..model.layers()).map(|_| None).collect();
+        if let Some(d_reads) = d_reads {
+            let widths: Vec<usize> = parts.iter().map(|part| part.cols()).collect();
+            for (layer, d) in layers.zip(apart(d_reads, &widths)) {
+                d_parts[layer] = Some(d);
+            }
+        }
+        (loss, correct, d_parts)
+    }
+
+    /// `f_a` of a layer.
+    fn image(&self, layer: usize, at: &Variables<S>) -> Matrix<S> {
+        let transition = self.model.transitions().nth(layer).expect("the layer exists");
+        let mut image = Matrix::zeros(self.batch.nodes(), transition.state());
+        let weights = &at.weights[self.model.transition_weights(layer)];
+        transition.forward(weights, self.input(layer, at), &mut image, self.scratch);
+        image
+    }
+}
+
+impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
+    fn evaluate(&self, at: &Variables<S>, want: Want, gradient: &mut Variables<S>) -> Evaluation {
+        gradient.weights.fill(S::ZERO);
+        let (loss, correct, mut d_read) = if want.loss {
+            self.loss(at, want, &mut gradient.weights)
+        } else {
+            (0.0, (0, 0), (0..self.model.layers()).map(|_| None).collect())
+        };
+
+        // x_v enters in the output, in its own residual, in its neighbours' residuals, and as the
+        // label of the layer above. A layer sets the gradient of its states; the next one adds.
+        let mut tally = Tally::default();
+        let mut components = 0;
+        for (layer, transition) in self.model.transitions().enumerate() {
+            let range = self.model.transition_weights(layer);
+            let read = d_read[layer].take();
+            let (d_state, d_image) = match self.model.reads().from {
+                ReadFrom::State => (read, None),
+                ReadFrom::Image => (None, read),
+            };
+            let term = ConstraintTerm {
+                states: &at.states[layer],
+                multipliers: &at.multipliers[layer],
+                constraint: self.model.constraint(),
+                factor: self.factors().1(transition.state()),
+                damping: S::of(self.weighing.damping),
+                d_state: d_state.as_ref(),
+                d_image: d_image.as_ref(),
+            };
+            let (below, own) = gradient.states.split_at_mut(layer);
+            components += at.states[layer].as_slice().len();
+            tally = tally.and(if want.weights || want.states {
+                let gradients = Gradients {
+                    weights: want.weights.then_some(&mut gradient.weights[range.clone()]),
+                    states: &mut own[0],
+                    labels: below.last_mut().filter(|_| want.states),
+                };
+                transition.pass(
+                    &at.weights[range],
+                    self.input(layer, at),
+                    &term,
+                    &mut gradient.multipliers[layer],
+                    gradients,
+                    self.scratch,
+                )
+            } else {
+                let image = self.image(layer, at);
+                term.residual(&image, &mut own[0], &mut gradient.multipliers[layer])
+            });
+        }
+        Evaluation {
+            loss,
+            constraint: tally.constraint,
+            residual_mean: tally.residual_sum / components.max(1) as f64,
+            residual_max: tally.residual_max,
+            correct,
+        }
+    }
+}
+
+/// Matrices of as many rows, as one.
+pub(crate) fn side_by_side<S: Scalar>(parts: &[&Matrix<S>]) -> Matrix<S> {
+    let cols = parts.iter().map(|part| part.cols()).sum();
+    let mut joined = Matrix::zeros(parts[0].rows(), cols);
+    for row in 0..joined.rows() {
+        let mut to = joined.row_mut(row);
+        for part in parts {
+            let (own, rest) = to.split_at_mut(part.cols());
+            own.copy_from_slice(part.row(row));
+            to = rest;
+        }
+    }
+    joined
+}
+
+/// The opposite: a matrix in parts of these widths.
+fn apart<S: Scalar>(joined: Matrix<S>, widths: &[usize]) -> Vec<Matrix<S>> {
+    if widths.len() == 1 {
+        return vec![joined];
+    }
+    let mut start = 0;
+    widths
+        .iter()
+        .map(|&width| {
+            let mut part = Matrix::zeros(joined.rows(), width);
+            for row in 0..joined.rows() {
+                part.row_mut(row).copy_from_slice(&joined.row(row)[start..start + width]);
+            }
+            start += width;
+            part
+        })
+        .collect()
+}

@@ -1,0 +1,213 @@
+use std::fmt::Debug;
+
+use crate::constraint::Constraint;
+use crate::graph::{GraphBatch, LabelsView};
+use crate::lagrangian::Variables;
+use crate::output::Output;
+use crate::transition::Transition;
+use crate::{Error, Matrix, Scalar};
+
+/// The functions of an LP-GNN: `f_a` of every layer, `f_r`, `G`, and what they read.
+///
+/// Layer 1 reads the labels of the nodes, layer `k` the states of layer `k − 1` in their place.
+#[derive(Debug)]
+pub struct Model<S: Scalar = f32> {
+    transitions: Vec<Box<dyn Transition<S>>>,
+    output: Output,
+    reads: Reads,
+    constraint: Box<dyn Constraint<S>>,
+    multipliers: Multipliers,
+}
+
+/// What the output function reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Reads {
+    /// The states or their image.
+    pub from: ReadFrom,
+    /// Of which layers.
+    pub layers: ReadLayers,
+}
+
+/// The states or their image.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadFrom {
+    /// `x_v`, as in the paper.
+    #[default]
+    State,
+    /// `f_{a,v}(X)`, as in its authors' code: what a cheating state gains is lost on the way.
+    Image,
+}
+
+/// Which layers the output reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadLayers {
+    /// The last one.
+    #[default]
+    Last,
+    /// All of them, side by side.
+    All,
+}
+
+/// How many multipliers a node has, per layer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Multipliers {
+    /// One, as in the paper: `λ_v Σ_i G(x_vi − f_vi)`.
+    #[default]
+    PerNode,
+    /// One per component: `Σ_i λ_vi G(x_vi − f_vi)`.
+    PerComponent,
+}
+
+impl<S: Scalar> Model<S> {
+    /// A model from its functions.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when there is no layer, when the output reads another number of
+    /// components than there are, or when `G` takes both signs and there is one multiplier per
+    /// node: then only the sum of a node's residuals would be held at zero, and states drift away.
+    pub fn new(
+        transitions: Vec<Box<dyn Transition<S>>>,
+        output: Output,
+        reads: Reads,
+        constraint: Box<dyn Constraint<S>>,
+        multipliers: Multipliers,
+    ) -> Result<Self, Error> {
+        let Some(last) = transitions.last() else {
+            return Err(Error::Mismatch("a model has at least one layer".into()));
+        };
+        let read = match reads.layers {
+            ReadLayers::Last => last.state(),
+            ReadLayers::All => transitions.iter().map(|layer| layer.state()).sum(),
+        };
+        if read != output.input() {
+            return Err(Error::Mismatch(format!(
+                "f_a gives the output function {read} components, it reads {}",
+                output.input()
+            )));
+        }
+        if constraint.takes_both_signs() && multipliers == Multipliers::PerNode {
+            return Err(Error::Mismatch(format!(
+                "G = {constraint:?} with one multiplier per node only holds the sum of a node's \
+                 residuals at zero, and states drift away; give it one per component"
+            )));
+        }
+        Ok(Self { transitions, output, reads, constraint, multipliers })
+    }
+
+    /// Whether it can read these graphs.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when labels have other lengths than its functions read.
+    pub fn check(&self, batch: &GraphBatch<S>) -> Result<(), Error> {
+        let mut below = None;
+        for transition in &self.transitions {
+            let states = below.map(|width| Matrix::zeros(batch.nodes(), width));
+            let labels = match &states {
+                None => batch.node_labels().view(),
+                Some(states) => LabelsView::Dense(states),
+            };
+            transition.check(batch, labels)?;
+            below = Some(transition.state());
+        }
+        Ok(())
+    }
+
+    /// The transition function of every layer.
+    pub fn transitions(&self) -> impl ExactSizeIterator<Item = &dyn Transition<S>> {
+        self.transitions.iter().map(AsRef::as_ref)
+    }
+
+    /// `K`, the number of layers.
+    pub fn layers(&self) -> usize {
+        self.transitions.len()
+    }
+
+    /// The output function.
+    pub fn output(&self) -> &Output {
+        &self.output
+    }
+
+    /// What the output function reads.
+    pub fn reads(&self) -> Reads {
+        self.reads
+    }
+
+    /// `G`
+    pub fn constraint(&self) -> &dyn Constraint<S> {
+        self.constraint.as_ref()
+    }
+
+    /// How many multipliers a node has.
+    pub fn multipliers(&self) -> Multipliers {
+        self.multipliers
+    }
+
+    /// Number of weights, of all functions.
+    pub fn weights(&self) -> usize {
+        self.transitions().map(Transition::weights).sum::<usize>() + self.output.weights()
+    }
+
+    /// The weights of the transition of `layer`, among all weights.
+    pub fn transition_weights(&self, layer: usize) -> std::ops::Range<usize> {
+        let start = self.transitions().take(layer).map(Transition::weights).sum::<usize>();
+        start..start + self.transitions[layer].weights()
+    }
+
+    /// The weights of the output function, among all weights.
+    pub fn output_weights(&self) -> std::ops::Range<usize> {
+        self.weights() - self.output.weights()..self.weights()
+    }
+
+    /// Where training starts: weights drawn by their functions, states and multipliers zero.
+    ///
+    /// `draw` gives uniform numbers in `[0, 1)`.
+    pub fn start(&self, nodes: usize, draw: &mut dyn FnMut() -> f64) -> Variables<S> {
+        let mut weights = vec![S::ZERO; self.weights()];
+        for (layer, transition) in self.transitions.iter().enumerate() {
+            transition.initialize(draw, &mut weights[self.transition_weights(layer)]);
+        }
+        self.output.initialize(draw, &mut weights[self.output_weights()]);
+        self.rest(nodes, weights)
+    }
+
+    /// The point with these weights at which states and multipliers are zero.
+    pub fn rest(&self, nodes: usize, weights: Vec<S>) -> Variables<S> {
+        let multiplier = |state| match self.multipliers {
+            Multipliers::PerNode => 1,
+            Multipliers::PerComponent => state,
+        };
+        let widths = || self.transitions().map(Transition::state);
+        Variables {
+            weights,
+            states: widths().map(|width| Matrix::zeros(nodes, width)).collect(),
+            multipliers: widths().map(|width| Matrix::zeros(nodes, multiplier(width))).collect(),
+        }
+    }
+
+    /// The labels that `layer` reads: those of the graphs, or the states below.
+    pub(crate) fn labels<'a>(
+        &self,
+        layer: usize,
+        batch: &'a GraphBatch<S>,
+        states: &'a [Matrix<S>],
+    ) -> LabelsView<'a, S> {
+        match layer.checked_sub(1) {
+            None => batch.node_labels().view(),
+            Some(below) => LabelsView::Dense(&states[below]),
+        }
+    }
+
+    /// The layers that the output reads.
+    pub(crate) fn read_layers(&self) -> std::ops::Range<usize> {
+        match self.reads.layers {
+            ReadLayers::Last => self.layers() - 1..self.layers(),
+            ReadLayers::All => 0..self.layers(),
+        }
+    }
+}

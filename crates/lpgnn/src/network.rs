@@ -1,0 +1,368 @@
+//! The feed-forward networks `h` and `f_r` are made of: layers, their weights in one flat slice,
+//! and both directions through them.
+
+use crate::Scalar;
+use crate::activation::{Activation, activate, differentiate};
+use crate::numeric::{Packed, Scratch, Spare, Store, padded, product, transposed_product};
+
+/// The shape of a feed-forward network.
+///
+/// `y = σ_o(W_n σ(… σ(W_1 z + b_1) …) + b_n)`, with as many hidden layers as there are widths.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Network {
+    /// Units of every hidden layer; none makes the network linear but for its output activation.
+    pub hidden: Vec<usize>,
+    /// `σ`, of the hidden units.
+    pub activation: Activation,
+    /// `σ_o`, of the output.
+    pub output_activation: Activation,
+}
+
+impl Network {
+    /// One hidden layer of tanh units, the output left as it is.
+    pub fn one_hidden(units: usize) -> Self {
+        Self {
+            hidden: vec![units],
+            activation: Activation::Tanh,
+            output_activation: Activation::Identity,
+        }
+    }
+
+    /// The width and activation of every layer, the last one with `outputs` units.
+    pub(crate) fn layers(&self, outputs: usize) -> Vec<(usize, Activation)> {
+        let hidden = self.hidden.iter().map(|&width| (width, self.activation));
+        hidden.chain([(outputs, self.output_activation)]).collect()
+    }
+}
+
+/// Where the matrices of a network lie in its flat weights, and in padded partial gradients.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Layout {
+    blocks: Vec<Block>,
+    len: usize,
+    padded_len: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    rows: usize,
+    columns: usize,
+    at: usize,
+    padded_at: usize,
+    /// All inputs of the layer, of which this block reads some; 0 for a bias.
+    inputs: usize,
+}
+
+impl Layout {
+    /// Appends a matrix of `rows × columns` weights of a layer with `inputs` inputs in all; a bias
+    /// is a row of a layer with none. Returns its number.
+    pub(crate) fn push(&mut self, rows: usize, columns: usize, inputs: usize) -> usize {
+        let (at, padded_at) = (self.len, self.padded_len);
+        self.blocks.push(Block { rows, columns, at, padded_at, inputs });
+        self.len += rows * columns;
+        self.padded_len += rows * padded(columns);
+        self.blocks.len() - 1
+    }
+
+    /// Number of weights.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Length of a partial gradient.
+    pub(crate) fn padded_len(&self) -> usize {
+        self.padded_len
+    }
+
+    /// Rows of matrix `block`.
+    pub(crate) fn rows(&self, block: usize) -> usize {
+        self.blocks[block].rows
+    }
+
+    /// Columns of matrix `block`.
+    pub(crate) fn columns(&self, block: usize) -> usize {
+        self.blocks[block].columns
+    }
+
+    /// Matrix `block` of the weights, row by row.
+    pub(crate) fn of<'a, S>(&self, block: usize, weights: &'a [S]) -> &'a [S] {
+        let Block { rows, columns, at, .. } = self.blocks[block];
+        &weights[at..][..rows * columns]
+    }
+
+    /// Matrix `block` of the weights, to be changed.
+    pub(crate) fn of_mut<'a, S>(&self, block: usize, weights: &'a mut [S]) -> &'a mut [S] {
+        let Block { rows, columns, at, .. } = self.blocks[block];
+        &mut weights[at..][..rows * columns]
+    }
+
+    /// Matrix `block` of a partial gradient, with padded rows.
+    pub(crate) fn partial<'a, S>(&self, block: usize, partial: &'a mut [S]) -> &'a mut [S] {
+        let Block { rows, columns, padded_at, .. } = self.blocks[block];
+        &mut partial[padded_at..][..rows * padded(columns)]
+    }
+
+    /// Matrix `block` of the weights with its rows padded.
+    pub(crate) fn padded_copy<S: Scalar>(&self, block: usize, weights: &[S]) -> Vec<S> {
+        let Block { rows, columns, .. } = self.blocks[block];
+        let mut copy = vec![S::ZERO; rows * padded(columns)];
+        if columns > 0 {
+            let to = copy.chunks_exact_mut(padded(columns));
+            for (to, from) in to.zip(self.of(block, weights).chunks_exact(columns)) {
+                to[..columns].copy_from_slice(from);
+            }
+        }
+        copy
+    }
+
+    /// `∂𝓛/∂θ` increased by the sum of partial gradients, always in the same order.
+    pub(crate) fn fold<'a, S: Scalar>(
+        &self,
+        partials: impl Iterator<Item = &'a [S]> + Clone,
+        d_weights: &mut [S],
+    ) {
+        for &Block { rows, columns, at, padded_at, .. } in &self.blocks {
+            for row in 0..rows {
+                let d = &mut d_weights[at + row * columns..][..columns];
+                for partial in partials.clone() {
+                    let from = &partial[padded_at + row * padded(columns)..][..columns];
+                    for (d, &x) in d.iter_mut().zip(from) {
+                        *d += x;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Weights to start from: each `W` uniform in `±√(6 / (inputs + outputs))` (Glorot), `b` zero.
+    ///
+    /// `draw` gives numbers in `[0, 1)`.
+    pub(crate) fn initialize<S: Scalar>(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [S]) {
+        for &Block { rows, columns, at, inputs, .. } in &self.blocks {
+            let bound = (6.0 / (inputs + columns).max(1) as f64).sqrt();
+            for w in &mut weights[at..][..rows * columns] {
+                let uniform = 2.0 * draw() - 1.0;
+                *w = if inputs == 0 { S::ZERO } else { S::of(bound * uniform) };
+            }
+        }
+    }
+}
+
+/// A layer with its weights packed for both directions.
+#[derive(Debug)]
+pub(crate) struct Layer<S> {
+    forward: Packed<S>,
+    backward: Packed<S>,
+    pub(crate) bias: Vec<S>,
+    pub(crate) activation: Activation,
+    pub(crate) inputs: usize,
+    pub(crate) outputs: usize,
+    w: usize,
+    b: usize,
+}
+
+impl<S: Scalar> Layer<S> {
+    /// The layer whose matrix is block `w` of `layout` and whose bias is the block after it.
+    pub(crate) fn new(layout: &Layout, w: usize, activation: Activation, weights: &[S]) -> Self {
+        let (inputs, outputs) = (layout.rows(w), layout.columns(w));
+        let matrix = layout.of(w, weights);
+        Self {
+            forward: Packed::new(matrix, inputs, outputs),
+            backward: Packed::transposed(matrix, outputs, inputs),
+            bias: layout.padded_copy(w + 1, weights),
+            activation,
+            inputs,
+            outputs,
+            w,
+            b: w + 1,
+        }
+    }
+
+    /// `Y ← Z W`, without bias and activation.
+    pub(crate) fn multiply(
+        &self,
+        rows: usize,
+        z: &[S],
+        z_stride: usize,
+        y: &mut [S],
+        store: Store,
+    ) {
+        product(rows, z, z_stride, &self.forward, y, padded(self.outputs), store);
+    }
+
+    /// `D_z ← D Wᵀ`, rows `stride` apart.
+    pub(crate) fn multiply_back(
+        &self,
+        rows: usize,
+        d: &[S],
+        d_z: &mut [S],
+        stride: usize,
+        store: Store,
+    ) {
+        product(rows, d, padded(self.outputs), &self.backward, d_z, stride, store);
+    }
+
+    /// `∂𝓛/∂W ← … + Zᵀ D` and `∂𝓛/∂b ← … + Σ D`, given `D` after the activation's slope.
+    pub(crate) fn gradients(
+        &self,
+        layout: &Layout,
+        rows: usize,
+        z: &[S],
+        z_stride: usize,
+        d: &[S],
+        partial: &mut [S],
+    ) {
+        let d_w = layout.partial(self.w, partial);
+        transposed_product(rows, z, z_stride, self.inputs, d, self.outputs, d_w);
+        sum_rows(d, layout.partial(self.b, partial));
+    }
+
+    /// The number of the bias in the layout.
+    pub(crate) fn bias_block(&self) -> usize {
+        self.b
+    }
+
+    /// The number of the matrix in the layout.
+    pub(crate) fn matrix_block(&self) -> usize {
+        self.w
+    }
+}
+
+/// `sum ← sum + Σ rows of d`
+pub(crate) fn sum_rows<S: Scalar>(d: &[S], sum: &mut [S]) {
+    if !sum.is_empty() {
+        for row in d.chunks_exact(sum.len()) {
+            for (sum, &d) in sum.iter_mut().zip(row) {
+                *sum += d;
+            }
+        }
+    }
+}
+
+/// Layers one after the other, over rows that go through together.
+#[derive(Debug)]
+pub(crate) struct Stack<S> {
+    pub(crate) layers: Vec<Layer<S>>,
+}
+
+impl<S: Scalar> Stack<S> {
+    /// The activations of every layer for `rows` inputs `z`; hidden units may be left out.
+    pub(crate) fn forward<'a>(
+        &self,
+        rows: usize,
+        z: &[S],
+        z_stride: usize,
+        dropout: Option<Dropout>,
+        scratch: &'a Scratch<S>,
+    ) -> Vec<Activations<'a, S>> {
+        let mut outputs: Vec<Activations<'a, S>> = Vec::with_capacity(self.layers.len());
+        for (k, layer) in self.layers.iter().enumerate() {
+            let stride = padded(layer.outputs);
+            let mut value = scratch.take(rows * stride);
+            let (input, input_stride) =
+                outputs.last().map_or((z, z_stride), |below| (below.read(), padded(layer.inputs)));
+            layer.multiply(rows, input, input_stride, &mut value, Store::Set);
+            activate(layer.activation, &layer.bias, &mut value);
+            let hidden = k + 1 < self.layers.len();
+            let dropped = dropout.filter(|_| hidden).map(|dropout| {
+                let mut dropped = scratch.take(rows * stride);
+                dropped.copy_from_slice(&value);
+                dropout.apply(k, stride, &mut dropped);
+                dropped
+            });
+            outputs.push(Activations { value, dropped });
+        }
+        outputs
+    }
+
+    /// The way back: `d` is `∂𝓛/∂` of the last layer's sums, after the slope of its activation, and
+    /// is consumed; `∂𝓛/∂z` is written or added to `d_z` (rows `z_stride` apart), and partial
+    /// gradients are added to `partial`.
+    pub(crate) fn backward<'a>(
+        &self,
+        layout: &Layout,
+        rows: usize,
+        z: &[S],
+        z_stride: usize,
+        outputs: &[Activations<'_, S>],
+        mut d: Spare<'a, S>,
+        dropout: Option<Dropout>,
+        mut partial: Option<&mut [S]>,
+        d_z: Option<(&mut [S], Store)>,
+        scratch: &'a Scratch<S>,
+    ) {
+        for (k, layer) in self.layers.iter().enumerate().rev() {
+            let (input, stride) =
+                if k == 0 { (z, z_stride) } else { (outputs[k - 1].read(), padded(layer.inputs)) };
+            if let Some(partial) = partial.as_deref_mut() {
+                layer.gradients(layout, rows, input, stride, &d, partial);
+            }
+            if k > 0 {
+                let mut below = scratch.take(rows * stride);
+                layer.multiply_back(rows, &d, &mut below, stride, Store::Set);
+                if let Some(dropout) = dropout {
+                    dropout.apply(k - 1, stride, &mut below);
+                }
+                differentiate(self.layers[k - 1].activation, &outputs[k - 1].value, &mut below);
+                d = below;
+            }
+        }
+        if let (Some((d_z, store)), Some(first)) = (d_z, self.layers.first()) {
+            first.multiply_back(rows, &d, d_z, z_stride, store);
+        }
+    }
+}
+
+/// Which units are left out: a function of seed, row, layer and unit, so that it needs no storage
+/// and does not depend on who asks first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dropout {
+    pub(crate) rate: f64,
+    pub(crate) seed: u64,
+    /// The first of the rows that go through together.
+    pub(crate) first: usize,
+}
+
+impl Dropout {
+    /// Leaves out units of `y`, or of a gradient of it.
+    fn apply<S: Scalar>(self, layer: usize, stride: usize, y: &mut [S]) {
+        if stride == 0 {
+            return;
+        }
+        let keep = S::of(1.0 / (1.0 - self.rate));
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a probability in 64 bits"
+        )]
+        let threshold = (self.rate * u64::MAX as f64) as u64;
+        for (row, y) in (self.first..).zip(y.chunks_exact_mut(stride)) {
+            let row = mix(self.seed ^ mix((row as u64) << 8 | layer as u64));
+            for (unit, y) in (0_u64..).zip(y) {
+                *y = if mix(row ^ unit) < threshold { S::ZERO } else { *y * keep };
+            }
+        }
+    }
+}
+
+/// A bijection of 64 bits that leaves no pattern (the finaliser of `SplitMix64`).
+fn mix(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// The activations of a layer, and with some units left out.
+pub(crate) struct Activations<'a, S: Scalar> {
+    pub(crate) value: Spare<'a, S>,
+    dropped: Option<Spare<'a, S>>,
+}
+
+impl<S: Scalar> Activations<'_, S> {
+    /// What the layer above reads.
+    fn read(&self) -> &[S] {
+        self.dropped.as_ref().map_or(&self.value[..], |dropped| &dropped[..])
+    }
+}

@@ -1,0 +1,84 @@
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, PoisonError};
+
+use crate::Scalar;
+
+/// Buffers that are used again from update to update, so that none is allocated twice.
+#[derive(Default)]
+pub struct Scratch<S = f32> {
+    free: Mutex<Vec<Vec<S>>>,
+}
+
+impl<S: Scalar> Scratch<S> {
+    /// No buffers yet.
+    pub fn new() -> Self {
+        Self { free: Mutex::new(vec![]) }
+    }
+
+    /// A buffer of `len` numbers, whatever they are; it comes back when dropped.
+    pub(crate) fn take(&self, len: usize) -> Spare<'_, S> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        // The smallest that is large enough, else the largest, so that few ever grow.
+        let fit = (0..free.len()).min_by_key(|&i| {
+            let capacity = free[i].capacity();
+            (capacity < len, capacity.abs_diff(len))
+        });
+        let mut buffer = fit.map(|i| free.swap_remove(i)).unwrap_or_default();
+        drop(free);
+        if cfg!(debug_assertions) {
+            // Whoever reads what it has not written shall see it.
+            buffer.clear();
+            buffer.resize(len, S::of(f64::NAN));
+        } else {
+            buffer.resize(len, S::ZERO);
+        }
+        Spare { buffer, home: self }
+    }
+
+    /// A buffer of `len` zeros.
+    pub(crate) fn zeros(&self, len: usize) -> Spare<'_, S> {
+        let mut buffer = self.take(len);
+        buffer.fill(S::ZERO);
+        buffer
+    }
+}
+
+impl<S> fmt::Debug for Scratch<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scratch").finish_non_exhaustive()
+    }
+}
+
+/// A copy has its own buffers, and at first none.
+impl<S: Scalar> Clone for Scratch<S> {
+    fn clone(&self) -> Self {
+        Self::new()
+    }
+}
+
+/// A buffer on loan from a [`Scratch`].
+pub(crate) struct Spare<'a, S: Scalar> {
+    buffer: Vec<S>,
+    home: &'a Scratch<S>,
+}
+
+impl<S: Scalar> Deref for Spare<'_, S> {
+    type Target = [S];
+    fn deref(&self) -> &[S] {
+        &self.buffer
+    }
+}
+
+impl<S: Scalar> DerefMut for Spare<'_, S> {
+    fn deref_mut(&mut self) -> &mut [S] {
+        &mut self.buffer
+    }
+}
+
+impl<S: Scalar> Drop for Spare<'_, S> {
+    fn drop(&mut self) {
+        let buffer = std::mem::take(&mut self.buffer);
+        self.home.free.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+    }
+}

@@ -1,0 +1,299 @@
+//! The output function `f_r`: what is read off the states, per node or per graph.
+
+mod loss;
+
+pub use loss::Supervision;
+pub(crate) use loss::largest;
+
+use std::ops::Range;
+
+use crate::activation::differentiate;
+use crate::graph::GraphBatch;
+use crate::network::{Dropout, Layer, Layout, Network, Stack};
+use crate::numeric::{Scratch, Spare, Store, padded};
+use crate::transition::{for_each_group, split_rows};
+use crate::{Matrix, Scalar};
+
+/// Whose output it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Readout {
+    /// Every node's: `f_r(x_v)`.
+    #[default]
+    Node,
+    /// The graph's, from the sum over its nodes: `f_r(Σ_v x_v)`.
+    GraphSum,
+    /// The graph's, from the mean over its nodes: `f_r(1/|V| Σ_v x_v)`.
+    GraphMean,
+}
+
+/// The output function `f_r`: a network on what is read of a node or of a graph.
+///
+/// Weights: `W: [inputs, outputs]`, `b: [outputs]` of every layer; row by row.
+#[derive(Clone, Debug)]
+pub struct Output {
+    readout: Readout,
+    input: usize,
+    output: usize,
+    network: Network,
+    dropout: f64,
+    layout: Layout,
+}
+
+/// Rows that go through the network together.
+const BLOCK: usize = 256;
+/// Rows below which they are not worth a second thread.
+const GROUP: usize = 4096;
+
+impl Output {
+    /// A network from `input` components of a state to `output` classes or values.
+    ///
+    /// In training, each hidden unit is left out with probability `dropout`, and the others count
+    /// `1 / (1 − dropout)` times.
+    pub fn new(
+        readout: Readout,
+        input: usize,
+        output: usize,
+        network: Network,
+        dropout: f64,
+    ) -> Self {
+        let mut layout = Layout::default();
+        let mut inputs = input;
+        for (outputs, _) in network.layers(output) {
+            layout.push(inputs, outputs, inputs);
+            layout.push(1, outputs, 0);
+            inputs = outputs;
+        }
+        Self { readout, input, output, network, dropout, layout }
+    }
+
+    /// Number of weights `θ_r`.
+    pub fn weights(&self) -> usize {
+        self.layout.len()
+    }
+
+    /// Components that are read.
+    pub fn input(&self) -> usize {
+        self.input
+    }
+
+    /// Classes or values that come out.
+    pub fn output(&self) -> usize {
+        self.output
+    }
+
+    /// Whose output it is.
+    pub fn readout(&self) -> Readout {
+        self.readout
+    }
+
+    /// How many outputs a batch has: one per node or per graph.
+    pub fn rows<S: Scalar>(&self, batch: &GraphBatch<S>) -> usize {
+        match self.readout {
+            Readout::Node => batch.nodes(),
+            Readout::GraphSum | Readout::GraphMean => batch.graphs(),
+        }
+    }
+
+    /// Weights to start from; `draw` gives uniform numbers in `[0, 1)`.
+    pub fn initialize<S: Scalar>(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [S]) {
+        self.layout.initialize(draw, weights);
+    }
+
+    /// `f_r` of every node or graph. `reads` has a row per node.
+    pub fn predict<S: Scalar>(
+        &self,
+        weights: &[S],
+        batch: &GraphBatch<S>,
+        reads: &Matrix<S>,
+        scratch: &Scratch<S>,
+    ) -> Matrix<S> {
+        let mut predictions = Matrix::zeros(self.rows(batch), self.output);
+        let silent = Supervision::all(crate::graph::Targets::None(predictions.rows()));
+        let task = Task { supervision: &silent, factor: S::ZERO, dropout: None };
+        self.evaluate(weights, batch, reads, &task, &mut predictions, None, None, scratch);
+        predictions
+    }
+
+    /// `Σ_S loss(f_r, y)` times the factor of the task, the predictions it is made from, and its
+    /// gradients where they are wanted: added to `d_weights`, set in `d_reads`.
+    pub(crate) fn evaluate<S: Scalar>(
+        &self,
+        weights: &[S],
+        batch: &GraphBatch<S>,
+        reads: &Matrix<S>,
+        task: &Task<'_, S>,
+        predictions: &mut Matrix<S>,
+        d_weights: Option<&mut [S]>,
+        d_reads: Option<&mut Matrix<S>>,
+        scratch: &Scratch<S>,
+    ) -> f64 {
+        let stack = self.stack(weights);
+        if self.readout == Readout::Node {
+            let d_rows = d_reads.map(Matrix::as_mut_slice);
+            return self.rows_through(
+                &stack,
+                reads.as_slice(),
+                task,
+                predictions,
+                d_weights,
+                d_rows,
+                scratch,
+            );
+        }
+        let mut pooled = scratch.take(batch.graphs() * self.input);
+        self.pool(batch, reads, &mut pooled);
+        let mut d_pooled = d_reads.as_ref().map(|_| scratch.take(pooled.len()));
+        let d_rows = d_pooled.as_deref_mut();
+        let loss =
+            self.rows_through(&stack, &pooled, task, predictions, d_weights, d_rows, scratch);
+        if let (Some(d_reads), Some(d_pooled)) = (d_reads, d_pooled) {
+            self.unpool(batch, &d_pooled, d_reads);
+        }
+        loss
+    }
+
+    fn stack<S: Scalar>(&self, weights: &[S]) -> Stack<S> {
+        let layers = self.network.layers(self.output).into_iter().enumerate();
+        let layer = |(k, (_, activation))| Layer::new(&self.layout, 2 * k, activation, weights);
+        Stack { layers: layers.map(layer).collect() }
+    }
+
+    /// All rows through the network, in groups that depend on their number alone.
+    fn rows_through<S: Scalar>(
+        &self,
+        stack: &Stack<S>,
+        reads: &[S],
+        task: &Task<'_, S>,
+        predictions: &mut Matrix<S>,
+        d_weights: Option<&mut [S]>,
+        d_reads: Option<&mut [S]>,
+        scratch: &Scratch<S>,
+    ) -> f64 {
+        let rows = predictions.rows();
+        let size = GROUP.max(rows.div_ceil(32));
+        let ranges: Vec<Range<usize>> =
+            (0..rows.max(1)).step_by(size).map(|start| start..(start + size).min(rows)).collect();
+        let partial = if d_weights.is_some() { self.layout.padded_len() } else { 0 };
+        let mut y = split_rows(predictions.as_mut_slice(), self.output, &ranges).into_iter();
+        let mut d = d_reads.map(|d_reads| split_rows(d_reads, self.input, &ranges).into_iter());
+        let mut groups: Vec<RowGroup<'_, S>> = ranges
+            .iter()
+            .map(|range| RowGroup {
+                rows: range.clone(),
+                predictions: y.next().unwrap_or_default(),
+                d_reads: d.as_mut().and_then(Iterator::next),
+                partial: scratch.zeros(partial),
+                loss: 0.0,
+            })
+            .collect();
+        for_each_group(&mut groups, |group| {
+            for start in group.rows.clone().step_by(BLOCK) {
+                let block = start..(start + BLOCK).min(group.rows.end);
+                self.block(stack, block, reads, task, group, scratch);
+            }
+        });
+        if let Some(d_weights) = d_weights {
+            self.layout.fold(groups.iter().map(|group| &group.partial[..]), d_weights);
+        }
+        groups.iter().map(|group| group.loss).sum()
+    }
+
+    fn block<S: Scalar>(
+        &self,
+        stack: &Stack<S>,
+        block: Range<usize>,
+        reads: &[S],
+        task: &Task<'_, S>,
+        group: &mut RowGroup<'_, S>,
+        scratch: &Scratch<S>,
+    ) {
+        let (rows, stride) = (block.len(), padded(self.output));
+        let z = &reads[block.start * self.input..block.end * self.input];
+        let drop = task.dropout.filter(|_| self.dropout > 0.0).map(|seed| Dropout {
+            rate: self.dropout,
+            seed,
+            first: block.start,
+        });
+        let outputs = stack.forward(rows, z, self.input, drop, scratch);
+        let y = &outputs[outputs.len() - 1].value;
+        let offset = block.start - group.rows.start;
+        if self.output > 0 {
+            let to = group.predictions[offset * self.output..].chunks_exact_mut(self.output);
+            for (to, from) in to.zip(y.chunks_exact(stride)) {
+                to.copy_from_slice(&from[..self.output]);
+            }
+        }
+        if group.partial.is_empty() && group.d_reads.is_none() {
+            return;
+        }
+        let mut d = scratch.take(rows * stride);
+        group.loss +=
+            task.supervision.loss(block.start, self.output, stride, y, task.factor, &mut d);
+        let partial = (!group.partial.is_empty()).then_some(&mut group.partial[..]);
+        let d_z = group
+            .d_reads
+            .as_deref_mut()
+            .map(|d| (&mut d[offset * self.input..][..rows * self.input], Store::Set));
+        differentiate(self.network.output_activation, y, &mut d);
+        let (layout, input) = (&self.layout, self.input);
+        stack.backward(layout, rows, z, input, &outputs, d, drop, partial, d_z, scratch);
+    }
+
+    /// The sum or mean over the nodes of every graph.
+    fn pool<S: Scalar>(&self, batch: &GraphBatch<S>, reads: &Matrix<S>, pooled: &mut [S]) {
+        if self.input == 0 {
+            return;
+        }
+        for (graph, pooled) in pooled.chunks_exact_mut(self.input).enumerate() {
+            pooled.fill(S::ZERO);
+            for v in batch.nodes_of(graph) {
+                for (pooled, &x) in pooled.iter_mut().zip(reads.row(v)) {
+                    *pooled += x;
+                }
+            }
+            let count = self.count(batch, graph);
+            pooled.iter_mut().for_each(|pooled| *pooled *= count);
+        }
+    }
+
+    fn unpool<S: Scalar>(&self, batch: &GraphBatch<S>, d_pooled: &[S], d_reads: &mut Matrix<S>) {
+        if self.input == 0 {
+            return;
+        }
+        for (graph, d_pooled) in d_pooled.chunks_exact(self.input).enumerate() {
+            let count = self.count(batch, graph);
+            for v in batch.nodes_of(graph) {
+                for (d, &d_pooled) in d_reads.row_mut(v).iter_mut().zip(d_pooled) {
+                    *d = count * d_pooled;
+                }
+            }
+        }
+    }
+
+    /// How much a node counts in what is read of its graph.
+    fn count<S: Scalar>(&self, batch: &GraphBatch<S>, graph: usize) -> S {
+        match self.readout {
+            Readout::GraphMean => S::ONE / S::of(batch.nodes_of(graph).len().max(1) as f64),
+            Readout::GraphSum | Readout::Node => S::ONE,
+        }
+    }
+}
+
+/// What the predictions are compared with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Task<'a, S> {
+    pub(crate) supervision: &'a Supervision<S>,
+    /// What the loss is multiplied with.
+    pub(crate) factor: S,
+    /// In training, where this update's dropout starts.
+    pub(crate) dropout: Option<u64>,
+}
+
+struct RowGroup<'a, S: Scalar> {
+    rows: Range<usize>,
+    predictions: &'a mut [S],
+    d_reads: Option<&'a mut [S]>,
+    partial: Spare<'a, S>,
+    loss: f64,
+}

@@ -1,0 +1,150 @@
+//! The part of a first layer that reads labels: `L W`, without making `L` dense.
+
+use std::ops::Range;
+
+use crate::Scalar;
+use crate::graph::{LabelsView, NO_ARC};
+use crate::network::Layout;
+use crate::numeric::{Packed, Store, padded, product, transposed_product};
+
+/// The rows `W: [label, width]` of a first layer that multiply a label.
+#[derive(Debug)]
+pub(crate) struct LabelWeights<S> {
+    block: usize,
+    rows: usize,
+    width: usize,
+    padded_rows: Vec<S>,
+    forward: Option<Packed<S>>,
+    backward: Option<Packed<S>>,
+}
+
+impl<S: Scalar> LabelWeights<S> {
+    /// Block `block` of `layout`, prepared for labels of the form of `labels`; the way back to
+    /// labels is prepared when they are dense.
+    pub(crate) fn new(
+        layout: &Layout,
+        block: usize,
+        weights: &[S],
+        labels: LabelsView<'_, S>,
+    ) -> Self {
+        let (rows, width) = (layout.rows(block), layout.columns(block));
+        let matrix = layout.of(block, weights);
+        let dense = matches!(labels, LabelsView::Dense(_));
+        Self {
+            block,
+            rows,
+            width,
+            padded_rows: if dense { vec![] } else { layout.padded_copy(block, weights) },
+            forward: dense.then(|| Packed::new(matrix, rows, width)),
+            backward: dense.then(|| Packed::transposed(matrix, width, rows)),
+        }
+    }
+
+    /// Block `block` of `layout`, prepared for the labels of single arcs in any order.
+    pub(crate) fn for_arcs(layout: &Layout, block: usize, weights: &[S]) -> Self {
+        let (rows, width) = (layout.rows(block), layout.columns(block));
+        let padded_rows = layout.padded_copy(block, weights);
+        Self { block, rows, width, padded_rows, forward: None, backward: None }
+    }
+
+    /// `Y ← Y + L W` for the labels of `nodes`; `y` has padded rows.
+    pub(crate) fn add(&self, labels: LabelsView<'_, S>, nodes: Range<usize>, y: &mut [S]) {
+        if self.width == 0 {
+            return;
+        }
+        match (labels, &self.forward) {
+            (LabelsView::Dense(matrix), Some(packed)) => {
+                let from = &matrix.as_slice()[nodes.start * self.rows..];
+                product(nodes.len(), from, self.rows, packed, y, padded(self.width), Store::Add);
+            }
+            _ => {
+                for (node, y) in nodes.zip(y.chunks_exact_mut(padded(self.width))) {
+                    self.add_row(labels, node, y);
+                }
+            }
+        }
+    }
+
+    /// `Y ← Y + L W` for the labels of `arcs`, row by row; [`NO_ARC`] has the label zero.
+    pub(crate) fn add_arcs(&self, labels: LabelsView<'_, S>, arcs: &[u32], y: &mut [S]) {
+        if self.width == 0 {
+            return;
+        }
+        for (&arc, y) in arcs.iter().zip(y.chunks_exact_mut(padded(self.width))) {
+            if arc != NO_ARC {
+                self.add_row(labels, arc as usize, y);
+            }
+        }
+    }
+
+    fn add_row(&self, labels: LabelsView<'_, S>, row: usize, y: &mut [S]) {
+        let stride = padded(self.width);
+        for (column, value) in labels.entries(row) {
+            for (y, &w) in y.iter_mut().zip(&self.padded_rows[column * stride..][..stride]) {
+                *y += value * w;
+            }
+        }
+    }
+
+    /// `∂𝓛/∂W ← … + Lᵀ D` for the labels of `nodes`; `d` has padded rows.
+    pub(crate) fn gradient(
+        &self,
+        layout: &Layout,
+        labels: LabelsView<'_, S>,
+        nodes: Range<usize>,
+        d: &[S],
+        partial: &mut [S],
+    ) {
+        if self.width == 0 {
+            return;
+        }
+        let d_w = layout.partial(self.block, partial);
+        if let LabelsView::Dense(matrix) = labels {
+            let from = &matrix.as_slice()[nodes.start * self.rows..];
+            transposed_product(nodes.len(), from, self.rows, self.rows, d, self.width, d_w);
+        } else {
+            for (node, d) in nodes.zip(d.chunks_exact(padded(self.width))) {
+                scatter_row(labels, node, d, d_w);
+            }
+        }
+    }
+
+    /// The same for the labels of `arcs`.
+    pub(crate) fn gradient_arcs(
+        &self,
+        layout: &Layout,
+        labels: LabelsView<'_, S>,
+        arcs: &[u32],
+        d: &[S],
+        partial: &mut [S],
+    ) {
+        if self.width == 0 {
+            return;
+        }
+        let d_w = layout.partial(self.block, partial);
+        for (&arc, d) in arcs.iter().zip(d.chunks_exact(padded(self.width))) {
+            if arc != NO_ARC {
+                scatter_row(labels, arc as usize, d, d_w);
+            }
+        }
+    }
+
+    /// `∂𝓛/∂L ← … + D Wᵀ`, for labels that are dense.
+    pub(crate) fn back(&self, d: &[S], d_labels: &mut [S]) {
+        if let Some(packed) = &self.backward
+            && self.rows > 0
+            && self.width > 0
+        {
+            let rows = d_labels.len() / self.rows;
+            product(rows, d, padded(self.width), packed, d_labels, self.rows, Store::Add);
+        }
+    }
+}
+
+fn scatter_row<S: Scalar>(labels: LabelsView<'_, S>, row: usize, d: &[S], d_w: &mut [S]) {
+    for (column, value) in labels.entries(row) {
+        for (d_w, &d) in d_w[column * d.len()..][..d.len()].iter_mut().zip(d) {
+            *d_w += value * d;
+        }
+    }
+}

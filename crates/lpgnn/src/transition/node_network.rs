@@ -1,0 +1,395 @@
+use std::ops::Range;
+
+use super::arc_network::{Given, check_label, widen_rows};
+use super::{
+    Degrees, Gradients, Input, LabelWeights, NodeRows, Tally, Transition, Upstream, for_each_group,
+    split_rows,
+};
+use crate::activation::{Activation, activate, differentiate};
+use crate::graph::{GraphBatch, LabelsView, Neighbours};
+use crate::network::{Activations, Layer, Layout, Network, Stack, sum_rows};
+use crate::numeric::{
+    NormMemory, Packed, Scratch, Spare, Store, padded, product, transposed_product,
+};
+use crate::{Error, Matrix, Scalar};
+
+/// A network on every node, of a sum over the node and its neighbours.
+///
+/// ```text
+/// z_v = c_vv x_v + Σ_{u ∈ ne[v]} c_vu x_u        f_{a,v}(X | θ_h) = h(z_v, l_v | θ_h)
+/// ```
+///
+/// | sum | `c_vu` | `c_vv` | known as |
+/// |---|---|---|---|
+/// | [`Plain`](NeighbourSum::Plain) | `1` | `1` | GIN |
+/// | [`Mean`](NeighbourSum::Mean) | `1 / (de[v] + 1)` | the same | GCN, as in the paper's table |
+/// | [`Normalized`](NeighbourSum::Normalized) | `1 / √((de[v] + 1)(de[u] + 1))` | `1 / (de[v] + 1)` | GCN, as published |
+///
+/// # Differences
+///
+/// The paper's table writes `h(z_v)`; the label is an argument of its own here, since without it a
+/// fixed point would not depend on labels at all.
+///
+/// Weights: `A: [s, h]`, `D: [m, h]`, `b: [h]`, then `W`, `b` of every further layer; row by row.
+#[derive(Clone, Debug)]
+pub struct NodeNetwork {
+    state: usize,
+    label: usize,
+    sum: NeighbourSum,
+    layers: Vec<(usize, Activation)>,
+    layout: Layout,
+}
+
+/// How a node and its neighbours count in their sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NeighbourSum {
+    /// All alike, as in GIN.
+    #[default]
+    Plain,
+    /// As a mean.
+    Mean,
+    /// By the normalised adjacency matrix, as in GCN.
+    Normalized,
+}
+
+const A: usize = 0;
+const D: usize = 1;
+const BIAS: usize = 2;
+
+/// Rows that go through the network together.
+const TILE: usize = 256;
+
+impl NodeNetwork {
+    /// A network `h` for states of `state` components and node labels of `label`.
+    pub fn new(state: usize, label: usize, h: &Network, sum: NeighbourSum) -> Self {
+        let layers = h.layers(state);
+        let mut layout = Layout::default();
+        layout.push(state, layers[0].0, state + label);
+        layout.push(label, layers[0].0, state + label);
+        layout.push(1, layers[0].0, 0);
+        for pair in layers.windows(2) {
+            layout.push(pair[0].0, pair[1].0, pair[0].0);
+            layout.push(1, pair[1].0, 0);
+        }
+        Self { state, label, sum, layers, layout }
+    }
+
+    /// `‖A‖ Π_{k ≥ 2} ‖W_k‖` times the norm of the sum: `1 + max_v de[v]` for a plain one, in
+    /// `max_v ‖x_v‖₂`; 1 for a mean, in the same norm; 1 for a normalised one, in `‖X‖₂`.
+    fn bound<S: Scalar>(&self, weights: &[S], degrees: Degrees, memory: &mut NormMemory) -> f64 {
+        let matrices = std::iter::once(A).chain((1..self.layers.len()).map(|k| BIAS + 2 * k - 1));
+        let norms: f64 = matrices
+            .map(|block| {
+                let w = self.layout.of(block, weights);
+                memory.spectral_norm(block, w, self.layout.rows(block), self.layout.columns(block))
+            })
+            .product();
+        match self.sum {
+            NeighbourSum::Plain => norms * (1 + degrees.largest) as f64,
+            NeighbourSum::Mean | NeighbourSum::Normalized => norms,
+        }
+    }
+}
+
+impl<S: Scalar> Transition<S> for NodeNetwork {
+    fn weights(&self) -> usize {
+        self.layout.len()
+    }
+
+    fn state(&self) -> usize {
+        self.state
+    }
+
+    fn check(&self, _: &GraphBatch<S>, labels: LabelsView<'_, S>) -> Result<(), Error> {
+        check_label("node", true, self.label, labels)
+    }
+
+    fn initialize(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [S]) {
+        self.layout.initialize(draw, weights);
+    }
+
+    fn forward(
+        &self,
+        weights: &[S],
+        input: Input<'_, S>,
+        image: &mut Matrix<S>,
+        scratch: &Scratch<S>,
+    ) {
+        let prepared = Prepared::new(self, weights, input, scratch);
+        let ranges = input.batch.groups().ranges();
+        let rows = split_rows(image.as_mut_slice(), self.state, ranges);
+        let mut groups: Vec<_> = ranges.iter().cloned().zip(rows).collect();
+        for_each_group(&mut groups, |(range, image)| {
+            for tile in tiles(range.clone()) {
+                let trace = prepared.forward(tile.clone());
+                let rows = &mut image[(tile.start - range.start) * self.state..];
+                prepared.copy_image(&trace, &mut rows[..tile.len() * self.state]);
+            }
+        });
+    }
+
+    fn backward(
+        &self,
+        weights: &[S],
+        input: Input<'_, S>,
+        d_image: &Matrix<S>,
+        gradients: Gradients<'_, S>,
+        scratch: &Scratch<S>,
+    ) {
+        let mut none = Matrix::zeros(input.batch.nodes(), 0);
+        self.pass(weights, input, &Given(d_image), &mut none, gradients, scratch);
+    }
+
+    fn pass(
+        &self,
+        weights: &[S],
+        input: Input<'_, S>,
+        upstream: &dyn Upstream<S>,
+        d_multipliers: &mut Matrix<S>,
+        gradients: Gradients<'_, S>,
+        scratch: &Scratch<S>,
+    ) -> Tally {
+        let prepared = Prepared::new(self, weights, input, scratch);
+        let ranges = input.batch.groups().ranges();
+        let multiplier = d_multipliers.cols();
+        let partial = if gradients.weights.is_some() { self.layout.padded_len() } else { 0 };
+        let mut d_z = scratch.take(input.batch.nodes() * self.state);
+
+        let mut states =
+            split_rows(gradients.states.as_mut_slice(), self.state, ranges).into_iter();
+        let mut multipliers =
+            split_rows(d_multipliers.as_mut_slice(), multiplier, ranges).into_iter();
+        let mut sums = split_rows(&mut d_z, self.state, ranges).into_iter();
+        let mut labels = gradients
+            .labels
+            .map(|labels| split_rows(labels.as_mut_slice(), self.label, ranges).into_iter());
+        let mut groups: Vec<Group<'_, S>> = ranges
+            .iter()
+            .map(|range| Group {
+                nodes: range.clone(),
+                d_states: states.next().unwrap_or_default(),
+                d_multipliers: multipliers.next().unwrap_or_default(),
+                d_labels: labels.as_mut().and_then(Iterator::next),
+                d_z: sums.next().unwrap_or_default(),
+                partial: scratch.zeros(partial),
+                tally: Tally::default(),
+            })
+            .collect();
+        for_each_group(&mut groups, |group| {
+            for tile in tiles(group.nodes.clone()) {
+                prepared.tile(tile, upstream, group);
+            }
+        });
+        if let Some(d_weights) = gradients.weights {
+            self.layout.fold(groups.iter().map(|group| &group.partial[..]), d_weights);
+        }
+        let tally = groups.iter().fold(Tally::default(), |all, group| all.and(group.tally));
+        drop(groups);
+
+        // ∂𝓛/∂x_u = c_uu ∂𝓛/∂z_u + Σ_{v: u ∈ ne[v]} c_vu ∂𝓛/∂z_v
+        let states = split_rows(gradients.states.as_mut_slice(), self.state, ranges);
+        let mut groups: Vec<_> = ranges.iter().cloned().zip(states).collect();
+        for_each_group(&mut groups, |(range, d_states)| {
+            prepared.sum_into(Direction::ToSources, range.clone(), &d_z, d_states);
+        });
+        tally
+    }
+
+    fn lipschitz(&self, weights: &[S], degrees: Degrees) -> Option<f64> {
+        Some(self.bound(weights, degrees, &mut NormMemory::default()))
+    }
+
+    fn contract(
+        &self,
+        weights: &mut [S],
+        degrees: Degrees,
+        bound: f64,
+        memory: &mut NormMemory,
+    ) -> bool {
+        let now = self.bound(weights, degrees, memory);
+        if now > bound {
+            let factor = S::of(bound / now);
+            self.layout.of_mut(A, weights).iter_mut().for_each(|w| *w *= factor);
+        }
+        true
+    }
+}
+
+struct Group<'a, S: Scalar> {
+    nodes: Range<usize>,
+    d_states: &'a mut [S],
+    d_multipliers: &'a mut [S],
+    d_labels: Option<&'a mut [S]>,
+    d_z: &'a mut [S],
+    partial: Spare<'a, S>,
+    tally: Tally,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    /// Sets `z_v` from the states of `v` and its neighbours.
+    ToTargets,
+    /// Adds to `∂𝓛/∂x_u` from the nodes of which `u` is a neighbour.
+    ToSources,
+}
+
+struct Prepared<'w, S: Scalar> {
+    a: (Packed<S>, Packed<S>),
+    d: LabelWeights<S>,
+    bias: Vec<S>,
+    stack: Stack<S>,
+    network: &'w NodeNetwork,
+    input: Input<'w, S>,
+    scratch: &'w Scratch<S>,
+}
+
+/// What the derivative of a tile needs.
+struct Trace<'a, S: Scalar> {
+    z: Spare<'a, S>,
+    first: Spare<'a, S>,
+    above: Vec<Activations<'a, S>>,
+}
+
+impl<'w, S: Scalar> Prepared<'w, S> {
+    fn new(
+        network: &'w NodeNetwork,
+        weights: &[S],
+        input: Input<'w, S>,
+        scratch: &'w Scratch<S>,
+    ) -> Self {
+        let (layout, width) = (&network.layout, network.layers[0].0);
+        let a = layout.of(A, weights);
+        let layer = |k: usize| Layer::new(layout, BIAS + 2 * k - 1, network.layers[k].1, weights);
+        Self {
+            a: (Packed::new(a, network.state, width), Packed::transposed(a, width, network.state)),
+            d: LabelWeights::new(layout, D, weights, input.labels),
+            bias: layout.padded_copy(BIAS, weights),
+            stack: Stack { layers: (1..network.layers.len()).map(layer).collect() },
+            network,
+            input,
+            scratch,
+        }
+    }
+
+    fn neighbours(&self) -> &'w Neighbours {
+        self.input.batch.neighbours()
+    }
+
+    fn width(&self) -> usize {
+        padded(self.network.layers[0].0)
+    }
+
+    fn forward(&self, nodes: Range<usize>) -> Trace<'w, S> {
+        let (rows, state, width) = (nodes.len(), self.network.state, self.width());
+        let mut z = self.scratch.take(rows * state);
+        let states = self.input.states.as_slice();
+        self.sum_into(Direction::ToTargets, nodes.clone(), states, &mut z);
+        let mut first = self.scratch.take(rows * width);
+        product(rows, &z, state, &self.a.0, &mut first, width, Store::Set);
+        self.d.add(self.input.labels, nodes, &mut first);
+        activate(self.network.layers[0].1, &self.bias, &mut first);
+        let above = self.stack.forward(rows, &first, width, None, self.scratch);
+        Trace { z, first, above }
+    }
+
+    fn copy_image(&self, trace: &Trace<'_, S>, image: &mut [S]) {
+        let state = self.network.state;
+        let last = trace.above.last().map_or(&trace.first[..], |y| &y.value[..]);
+        if state > 0 {
+            for (to, from) in image.chunks_exact_mut(state).zip(last.chunks_exact(padded(state))) {
+                to.copy_from_slice(&from[..state]);
+            }
+        }
+    }
+
+    fn tile(&self, tile: Range<usize>, upstream: &dyn Upstream<S>, group: &mut Group<'_, S>) {
+        let (rows, state, width) = (tile.len(), self.network.state, self.width());
+        let layout = &self.network.layout;
+        let trace = self.forward(tile.clone());
+        let mut image = self.scratch.take(rows * state);
+        self.copy_image(&trace, &mut image);
+
+        let offset = tile.start - group.nodes.start;
+        let multiplier = group.d_multipliers.len() / group.nodes.len().max(1);
+        let mut d_image = self.scratch.take(rows * state);
+        let asked = NodeRows {
+            d_image: &mut d_image,
+            d_states: &mut group.d_states[offset * state..][..rows * state],
+            d_multipliers: &mut group.d_multipliers[offset * multiplier..][..rows * multiplier],
+        };
+        group.tally = group.tally.and(upstream.upstream(tile.clone(), &image, asked));
+
+        let mut d = self.scratch.take(rows * padded(state));
+        widen_rows(&d_image, state, &mut d, padded(state));
+        let mut partial = (!group.partial.is_empty()).then_some(&mut group.partial[..]);
+        let (last, output) =
+            (trace.above.last(), self.network.layers[self.network.layers.len() - 1].1);
+        differentiate(output, last.map_or(&trace.first[..], |y| &y.value[..]), &mut d);
+        if !self.stack.layers.is_empty() {
+            let mut d_first = self.scratch.take(rows * width);
+            let to = Some((&mut d_first[..], Store::Set));
+            self.stack.backward(
+                layout,
+                rows,
+                &trace.first,
+                width,
+                &trace.above,
+                d,
+                None,
+                partial.as_deref_mut(),
+                to,
+                self.scratch,
+            );
+            differentiate(self.network.layers[0].1, &trace.first, &mut d_first);
+            d = d_first;
+        }
+        if let Some(partial) = partial {
+            let d_a = layout.partial(A, partial);
+            transposed_product(rows, &trace.z, state, state, &d, layout.columns(A), d_a);
+            self.d.gradient(layout, self.input.labels, tile, &d, partial);
+            sum_rows(&d, layout.partial(BIAS, partial));
+        }
+        if let Some(d_labels) = &mut group.d_labels {
+            let label = self.network.label;
+            self.d.back(&d, &mut d_labels[offset * label..][..rows * label]);
+        }
+        let d_z = &mut group.d_z[offset * state..][..rows * state];
+        product(rows, &d, width, &self.a.1, d_z, state, Store::Set);
+    }
+
+    /// The weighted sums over nodes and their neighbours, in either direction.
+    fn sum_into(&self, direction: Direction, nodes: Range<usize>, from: &[S], to: &mut [S]) {
+        let (neighbours, width) = (self.neighbours(), self.network.state);
+        if width == 0 {
+            return;
+        }
+        let size = |v: usize| S::of((neighbours.degree(v) + 1) as f64);
+        // c_{target, source}
+        let count = |target: usize, source: usize| match self.network.sum {
+            NeighbourSum::Plain => S::ONE,
+            NeighbourSum::Mean => S::ONE / size(target),
+            NeighbourSum::Normalized => S::ONE / (size(target) * size(source)).sqrt(),
+        };
+        for (v, to) in nodes.zip(to.chunks_exact_mut(width)) {
+            if direction == Direction::ToTargets {
+                to.fill(S::ZERO);
+            }
+            let others = neighbours.of(v).iter().map(|&u| u as usize);
+            for u in std::iter::once(v).chain(others) {
+                let c = match direction {
+                    Direction::ToTargets => count(v, u),
+                    Direction::ToSources => count(u, v),
+                };
+                for (to, &from) in to.iter_mut().zip(&from[u * width..][..width]) {
+                    *to += c * from;
+                }
+            }
+        }
+    }
+}
+
+fn tiles(nodes: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let end = nodes.end;
+    nodes.step_by(TILE).map(move |start| start..(start + TILE).min(end))
+}

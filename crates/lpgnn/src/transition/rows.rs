@@ -1,0 +1,30 @@
+//! Rows of nodes handed out to groups, and groups to threads.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+/// The rows of every range, `width` entries each; ranges follow each other from 0 without gaps.
+pub(crate) fn split_rows<'a, S>(
+    mut entries: &'a mut [S],
+    width: usize,
+    ranges: &[Range<usize>],
+) -> Vec<&'a mut [S]> {
+    ranges
+        .iter()
+        .map(|range| {
+            let (rows, rest) = std::mem::take(&mut entries).split_at_mut(range.len() * width);
+            entries = rest;
+            rows
+        })
+        .collect()
+}
+
+/// Runs `work` on every group; one group, a small problem, stays on this thread.
+pub(crate) fn for_each_group<G: Send>(groups: &mut [G], work: impl Fn(&mut G) + Sync + Send) {
+    if let [only] = groups {
+        work(only);
+    } else {
+        groups.par_iter_mut().for_each(work);
+    }
+}

@@ -1,0 +1,209 @@
+//! Random graphs and models for the tests of laws.
+#![allow(dead_code, unreachable_pub, reason = "every test uses its own part")]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "numbers here are tiny"
+)]
+
+use lpgnn::Matrix;
+use lpgnn::Scalar;
+use lpgnn::activation::Activation;
+use lpgnn::check::uniform;
+use lpgnn::constraint::ConstraintFunction;
+use lpgnn::graph::{Graph, GraphBatch, Labels, OneHot, SparseRows, Targets};
+use lpgnn::lagrangian::{Model, Multipliers, Reads, Variables};
+use lpgnn::network::Network;
+use lpgnn::output::{Output, Readout};
+use lpgnn::transition::{
+    Aggregation, ArcInputs, ArcNetwork, NeighbourSum, NodeNetwork, Transition,
+};
+
+/// Components of a node label, and of an arc label.
+pub const LABEL: usize = 3;
+pub const ARC_LABEL: usize = 2;
+pub const CLASSES: usize = 3;
+
+pub const CONSTRAINTS: [ConstraintFunction; 5] = [
+    ConstraintFunction::Linear,
+    ConstraintFunction::LinearInsensitive { epsilon: 0.01 },
+    ConstraintFunction::Absolute,
+    ConstraintFunction::AbsoluteInsensitive { epsilon: 0.01 },
+    ConstraintFunction::Squared,
+];
+
+/// The form in which labels are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Dense,
+    OneHot,
+    Sparse,
+}
+
+pub const FORMS: [Form; 3] = [Form::Dense, Form::OneHot, Form::Sparse];
+
+/// `nodes` nodes with random arcs of the given density: directed, with self loops and isolated
+/// nodes, arcs in one direction and in both.
+pub fn graph<S: Scalar>(seed: u64, nodes: usize, density: f64, form: Form) -> Graph<S> {
+    let mut draw = uniform(seed);
+    let mut arcs = vec![];
+    for u in 0..nodes as u32 {
+        for v in 0..nodes as u32 {
+            if draw() < density {
+                arcs.push((u, v));
+            }
+        }
+    }
+    let arc_labels = labels(&mut draw, arcs.len(), ARC_LABEL, form);
+    let node_labels = labels(&mut draw, nodes, LABEL, form);
+    let class = (0..nodes).map(|v| ((seed as usize + v) % CLASSES) as u32).collect();
+    Graph::with_arc_labels(node_labels, &arcs, &arc_labels)
+        .unwrap()
+        .with_node_targets(Targets::classes(CLASSES, class).unwrap())
+        .unwrap()
+        .with_target(Targets::classes(CLASSES, vec![(seed % CLASSES as u64) as u32]).unwrap())
+        .unwrap()
+}
+
+fn labels<S: Scalar>(
+    draw: &mut impl FnMut() -> f64,
+    rows: usize,
+    width: usize,
+    form: Form,
+) -> Labels<S> {
+    match form {
+        Form::Dense => {
+            let entries = (0..rows * width).map(|_| S::of(2.0 * draw() - 1.0)).collect();
+            Labels::Dense(Matrix::from_entries(rows, width, entries).unwrap())
+        }
+        Form::OneHot => {
+            let columns = (0..rows).map(|_| (draw() * width as f64) as u32).collect();
+            Labels::OneHot(OneHot::new(width, columns).unwrap())
+        }
+        Form::Sparse => {
+            let (mut starts, mut columns, mut values) = (vec![0], vec![], vec![]);
+            for _ in 0..rows {
+                for column in 0..width as u32 {
+                    if draw() < 0.5 {
+                        columns.push(column);
+                        values.push(S::of(2.0 * draw() - 1.0));
+                    }
+                }
+                starts.push(columns.len());
+            }
+            Labels::Sparse(SparseRows::new(width, starts, columns, values).unwrap())
+        }
+    }
+}
+
+/// Graphs of several sizes, with the awkward ones among them: no node, one node, no arcs.
+pub fn batch<S: Scalar>(seed: u64, form: Form) -> GraphBatch<S> {
+    let graphs: Vec<Graph<S>> = [(5, 0.35), (0, 0.0), (1, 0.0), (1, 1.0), (4, 0.5), (3, 0.0)]
+        .iter()
+        .enumerate()
+        .map(|(i, &(nodes, density))| graph(seed * 17 + i as u64, nodes, density, form))
+        .collect();
+    GraphBatch::new(&graphs).unwrap()
+}
+
+/// A transition function by number, so that tests can go through all of them.
+pub fn transition<S: Scalar>(
+    number: usize,
+    state: usize,
+    label: usize,
+    arc_label: usize,
+    h: &Network,
+) -> Box<dyn Transition<S>> {
+    let arc = |inputs, aggregation| {
+        Box::new(ArcNetwork::new(state, label, arc_label, inputs, h, aggregation))
+            as Box<dyn Transition<S>>
+    };
+    let node = |sum| Box::new(NodeNetwork::new(state, label, h, sum)) as Box<dyn Transition<S>>;
+    let sage = ArcInputs { own_state: false, arc_labels: false, ..ArcInputs::default() };
+    match number {
+        0 => arc(ArcInputs::default(), Aggregation::Sum),
+        1 => arc(ArcInputs::default(), Aggregation::Mean),
+        2 => arc(ArcInputs::authors(), Aggregation::Sum),
+        3 => arc(ArcInputs::default(), Aggregation::NormalizedSum),
+        4 => arc(sage, Aggregation::Max),
+        5 => node(NeighbourSum::Plain),
+        6 => node(NeighbourSum::Mean),
+        7 => node(NeighbourSum::Normalized),
+        _ => unreachable!("there are {TRANSITIONS} transition functions"),
+    }
+}
+
+pub const TRANSITIONS: usize = 8;
+
+/// Networks of several depths and activations.
+pub fn networks() -> Vec<Network> {
+    use Activation::{Identity, LeakyRelu, Relu, Tanh};
+    [
+        (vec![4], Tanh, Identity),
+        (vec![4], Tanh, Tanh),
+        (vec![], Tanh, Tanh),
+        (vec![5, 3], LeakyRelu, Identity),
+        (vec![9, 4], Relu, Tanh),
+        (vec![3, 4, 5], Identity, LeakyRelu),
+    ]
+    .into_iter()
+    .map(|(hidden, activation, output_activation)| Network {
+        hidden,
+        activation,
+        output_activation,
+    })
+    .collect()
+}
+
+pub struct Recipe {
+    pub transition: usize,
+    pub layers: usize,
+    pub h: Network,
+    pub constraint: ConstraintFunction,
+    pub multipliers: Multipliers,
+    pub reads: Reads,
+    pub readout: Readout,
+    pub state: usize,
+}
+
+impl Default for Recipe {
+    fn default() -> Self {
+        Self {
+            transition: 1,
+            layers: 1,
+            h: Network::one_hidden(4),
+            constraint: ConstraintFunction::Squared,
+            multipliers: Multipliers::PerNode,
+            reads: Reads::default(),
+            readout: Readout::Node,
+            state: 3,
+        }
+    }
+}
+
+pub fn model<S: Scalar>(recipe: &Recipe) -> Model<S> {
+    use lpgnn::lagrangian::ReadLayers;
+    let transitions = (0..recipe.layers)
+        .map(|layer| {
+            let label = if layer == 0 { LABEL } else { recipe.state };
+            transition(recipe.transition, recipe.state, label, ARC_LABEL, &recipe.h)
+        })
+        .collect();
+    let read = match recipe.reads.layers {
+        ReadLayers::Last => recipe.state,
+        ReadLayers::All => recipe.state * recipe.layers,
+    };
+    let output = Output::new(recipe.readout, read, CLASSES, Network::one_hidden(4), 0.0);
+    Model::new(transitions, output, recipe.reads, Box::new(recipe.constraint), recipe.multipliers)
+        .unwrap()
+}
+
+/// A point at which nothing is zero.
+pub fn point<S: Scalar>(model: &Model<S>, nodes: usize, seed: u64) -> Variables<S> {
+    let mut draw = uniform(seed);
+    let mut at = model.start(nodes, &mut draw);
+    for (_, part) in at.parts_mut() {
+        part.iter_mut().for_each(|x| *x += S::of(draw() - 0.5));
+    }
+    at
+}

@@ -1,0 +1,229 @@
+//! Every gradient of the Lagrangian agrees with central differences.
+
+mod common;
+
+use common::{CONSTRAINTS, FORMS, Form, Recipe, TRANSITIONS, batch, model, networks, point};
+use lpgnn::constraint::Constraint;
+use lpgnn::graph::GraphBatch;
+use lpgnn::lagrangian::{
+    Evaluation, Lagrangian, Multipliers, Objective, ReadFrom, ReadLayers, Reads, Scale, Variables,
+    Want, Weighing,
+};
+use lpgnn::output::{Readout, Supervision};
+use lpgnn::transition::Transition;
+use lpgnn::{Scratch, check};
+use proptest::prelude::*;
+
+const READS: [Reads; 4] = [
+    Reads { from: ReadFrom::State, layers: ReadLayers::Last },
+    Reads { from: ReadFrom::Image, layers: ReadLayers::Last },
+    Reads { from: ReadFrom::State, layers: ReadLayers::All },
+    Reads { from: ReadFrom::Image, layers: ReadLayers::All },
+];
+const READOUTS: [Readout; 3] = [Readout::Node, Readout::GraphSum, Readout::GraphMean];
+
+/// The worst relative error of a recipe's gradient at a random point.
+fn worst(recipe: &Recipe, graphs: &GraphBatch<f64>, weighing: Weighing, seed: u64) -> f64 {
+    let model = model::<f64>(recipe);
+    let targets = match recipe.readout {
+        Readout::Node => graphs.node_targets().clone(),
+        _ => graphs.graph_targets().clone(),
+    };
+    let supervision = Supervision::all(targets).with_class_weights(&[1.0, 0.5, 2.0]).unwrap();
+    let scratch = Scratch::new();
+    let lagrangian = Lagrangian::new(&model, graphs, &supervision, weighing, &scratch).unwrap();
+    check::gradients(&lagrangian, &point(&model, graphs.nodes(), seed))
+}
+
+/// Kinks are met with probability zero but approached: a point that is too near one is drawn anew.
+fn smallest_error(recipe: &Recipe, graphs: &GraphBatch<f64>, weighing: Weighing, seed: u64) -> f64 {
+    let mut errors = (0..3).map(|retry| worst(recipe, graphs, weighing, seed + 1000 * retry));
+    let first = errors.next().unwrap_or(f64::INFINITY);
+    if first < 1e-6 { first } else { errors.fold(first, f64::min) }
+}
+
+/// The whole grid: every transition, `G`, output, multiplier shape and depth.
+#[test]
+fn gradients_agree_with_central_differences() {
+    let mut seed = 0;
+    for transition in 0..TRANSITIONS {
+        for constraint in CONSTRAINTS {
+            for multipliers in [Multipliers::PerNode, Multipliers::PerComponent] {
+                let signed = Constraint::<f64>::takes_both_signs(&constraint);
+                if signed && multipliers == Multipliers::PerNode {
+                    continue; // refused, see below
+                }
+                for readout in READOUTS {
+                    for layers in 1..=3 {
+                        seed += 1;
+                        let recipe = Recipe {
+                            transition,
+                            layers,
+                            constraint,
+                            multipliers,
+                            readout,
+                            reads: READS[seed % 4],
+                            ..Recipe::default()
+                        };
+                        let graphs = batch(seed as u64 % 7, FORMS[seed % 3]);
+                        let weighing = Weighing { damping: 0.3, ..Weighing::default() };
+                        let error = smallest_error(&recipe, &graphs, weighing, seed as u64);
+                        assert!(
+                            error < 1e-6,
+                            "transition {transition}, {constraint:?}, {multipliers:?}, {readout:?}, \
+                             {layers} layers, {:?}: {error:e}",
+                            recipe.reads
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn gradients_hold_for_any_network_scale_and_grouping(
+        transition in 0..TRANSITIONS, network in 0..6_usize, seed in 0..1000_u64, form in 0..3_usize,
+        reads in 0..4_usize, readout in 0..3_usize, layers in 1..3_usize, groups in 1..40_usize,
+        mean: bool, constraint in 0..5_usize, loss_weight in 0.1..2.0_f64,
+    ) {
+        let recipe = Recipe {
+            transition, layers, h: networks()[network].clone(), constraint: CONSTRAINTS[constraint],
+            multipliers: Multipliers::PerComponent, reads: READS[reads], readout: READOUTS[readout],
+            state: 2,
+        };
+        let scale = if mean { Scale::Mean } else { Scale::Sum };
+        let weighing = Weighing { loss_weight, loss: scale, constraint: scale, damping: 0.0 };
+        // Groups of this little work cut graphs, which has a plan of its own.
+        let graphs = batch(seed, FORMS[form]).with_groups_of(groups);
+        let error = smallest_error(&recipe, &graphs, weighing, seed);
+        prop_assert!(error < 1e-6, "{error:e}");
+    }
+}
+
+#[test]
+fn every_transition_keeps_the_exported_contract() {
+    for number in 0..TRANSITIONS {
+        for (i, h) in networks().iter().enumerate() {
+            for groups in [4, 1_000_000] {
+                let graphs = batch(i as u64, Form::Dense).with_groups_of(groups);
+                let f = common::transition::<f64>(number, 3, common::LABEL, common::ARC_LABEL, h);
+                let kept = (0..3).any(|seed| check::transition(f.as_ref(), &graphs, seed).is_ok());
+                assert!(kept, "transition {number}, {h:?}, groups of {groups}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_multiplier_per_node_is_refused_where_components_could_cancel() {
+    use lpgnn::constraint::ConstraintFunction::Linear;
+    let output = lpgnn::output::Output::new(
+        Readout::Node,
+        3,
+        2,
+        lpgnn::network::Network::one_hidden(2),
+        0.0,
+    );
+    let h = lpgnn::network::Network::one_hidden(2);
+    let error = lpgnn::lagrangian::Model::<f64>::new(
+        vec![common::transition(0, 3, 1, 0, &h)],
+        output,
+        Reads::default(),
+        Box::new(Linear),
+        Multipliers::PerNode,
+    )
+    .unwrap_err();
+    assert!(error.to_string().contains("one per component"), "{error}");
+}
+
+/// An objective whose gradient is wrong in one number.
+struct Wrong<'a>(Lagrangian<'a, f64>);
+
+impl Objective<f64> for Wrong<'_> {
+    fn evaluate(
+        &self,
+        at: &Variables<f64>,
+        want: Want,
+        gradient: &mut Variables<f64>,
+    ) -> Evaluation {
+        let evaluation = self.0.evaluate(at, want, gradient);
+        gradient.weights[7] *= 1.0 + 1e-4;
+        evaluation
+    }
+}
+
+#[test]
+fn a_wrong_derivative_is_caught() {
+    let (recipe, graphs) = (Recipe::default(), batch(1, Form::Dense));
+    let model = model::<f64>(&recipe);
+    let supervision = Supervision::all(graphs.node_targets().clone());
+    let scratch = Scratch::new();
+    let weighing = Weighing::default();
+    let lagrangian = Lagrangian::new(&model, &graphs, &supervision, weighing, &scratch).unwrap();
+    let at = point(&model, graphs.nodes(), 4);
+    assert!(check::gradients(&lagrangian, &at) < 1e-8);
+    let worst = check::gradients(&Wrong(lagrangian), &at);
+    assert!(worst > 1e-6, "{worst:e}");
+}
+
+/// A transition with `1 − tanh` for the derivative of tanh: it trains, and only the check notices.
+#[derive(Debug)]
+struct WrongSlope;
+
+impl Transition<f64> for WrongSlope {
+    fn weights(&self) -> usize {
+        1
+    }
+    fn state(&self) -> usize {
+        1
+    }
+    fn check(
+        &self,
+        _: &GraphBatch<f64>,
+        _: lpgnn::graph::LabelsView<'_, f64>,
+    ) -> Result<(), lpgnn::Error> {
+        Ok(())
+    }
+    fn initialize(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [f64]) {
+        weights[0] = draw();
+    }
+    fn forward(
+        &self,
+        weights: &[f64],
+        input: lpgnn::transition::Input<'_, f64>,
+        image: &mut lpgnn::Matrix<f64>,
+        _: &Scratch<f64>,
+    ) {
+        for (f, x) in image.as_mut_slice().iter_mut().zip(input.states.as_slice()) {
+            *f = (weights[0] * x).tanh();
+        }
+    }
+    fn backward(
+        &self,
+        weights: &[f64],
+        input: lpgnn::transition::Input<'_, f64>,
+        d_image: &lpgnn::Matrix<f64>,
+        gradients: lpgnn::transition::Gradients<'_, f64>,
+        _: &Scratch<f64>,
+    ) {
+        let mut sum = 0.0;
+        for (i, d) in d_image.as_slice().iter().enumerate() {
+            let x = input.states.as_slice()[i];
+            let slope = 1.0 - (weights[0] * x).tanh();
+            sum += d * slope * x;
+            gradients.states.as_mut_slice()[i] += d * slope * weights[0];
+        }
+        if let Some(d_weights) = gradients.weights {
+            d_weights[0] += sum;
+        }
+    }
+}
+
+#[test]
+fn a_wrong_slope_breaks_the_contract() {
+    let error = check::transition(&WrongSlope, &batch(0, Form::Dense), 1).unwrap_err();
+    assert!(error.to_string().starts_with("the derivative in weight 0 is"), "{error}");
+}

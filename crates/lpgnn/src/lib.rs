@@ -24,6 +24,12 @@ pub mod constraint;
 /// The Lagrangian, its variables and its gradients.
 pub mod lagrangian;
 
+/// Solvers of the saddle point: what moves when.
+pub mod saddle;
+
+/// States and outputs of graphs that were not trained on.
+pub mod inference;
+
 /// Checks that a new function can be put through: the ones this crate uses itself.
 pub mod check;
 

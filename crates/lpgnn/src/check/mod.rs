@@ -1,9 +1,14 @@
 //! Checks that a new function can be put through: the ones this crate uses itself.
 
+mod quadratic;
+
+pub use quadratic::Quadratic;
+
 use crate::constraint::Constraint;
 use crate::graph::{GraphBatch, LabelsView};
 use crate::lagrangian::{Objective, Variables, Want};
 use crate::numeric::Scratch;
+use crate::saddle::{Memory, SaddleSolver};
 use crate::transition::{Gradients, Input, Transition};
 use crate::{Error, Matrix};
 
@@ -185,6 +190,38 @@ pub fn constraint(g: &dyn Constraint<f64>) -> Result<(), Error> {
     let both = g.value(1.0) * g.value(-1.0) < 0.0;
     if both && !g.takes_both_signs() {
         return fail(format!("{g:?} takes both signs, but says that it does not"));
+    }
+    Ok(())
+}
+
+/// Whether a solver keeps its contract: it finds the saddle points of a parabola and of quadratics
+/// of several sizes, whose answers are known, within `tolerance` and `steps` updates.
+///
+/// # Errors
+///
+/// [`Error::Mismatch`], saying which problem it missed and by how much.
+pub fn solver(
+    mut make: impl FnMut() -> Box<dyn SaddleSolver<f64>>,
+    steps: usize,
+    tolerance: f64,
+) -> Result<(), Error> {
+    let problems = std::iter::once(Quadratic::parabola())
+        .chain((1..=4).map(|seed| Quadratic::random(2 * usize::try_from(seed).unwrap_or(1), seed)));
+    for problem in problems {
+        let mut solver = make();
+        let mut at = problem.start();
+        let mut memory = Memory::new(&at);
+        for _ in 0..steps {
+            solver.step(&problem, &mut at, &mut memory);
+        }
+        let distance = problem.distance(&at);
+        if distance.is_nan() || distance > tolerance {
+            return Err(Error::Mismatch(format!(
+                "after {steps} updates {solver:?} is {distance:e} away from the saddle point of \
+                 {} variables",
+                problem.size()
+            )));
+        }
     }
     Ok(())
 }

@@ -1,0 +1,200 @@
+//! States of graphs that were not trained on, with the weights as they are.
+
+mod anderson;
+mod relax;
+mod settle;
+
+pub use relax::{RelaxOptions, relax};
+pub use settle::{SettleOptions, settle, settle_from};
+
+use crate::graph::GraphBatch;
+use crate::lagrangian::{Model, ReadFrom, side_by_side};
+use crate::numeric::Scratch;
+use crate::transition::{Input, Transition};
+use crate::{Matrix, Scalar};
+
+/// How the states of new graphs are found.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "method")]
+pub enum Inference {
+    /// Iterating `f_a` to a stated tolerance.
+    Settle(SettleOptions),
+    /// The paper's short optimisation of the constraint.
+    Relax(RelaxOptions),
+}
+
+impl Default for Inference {
+    fn default() -> Self {
+        Self::Settle(SettleOptions::default())
+    }
+}
+
+/// States that were found, and how well they meet `x = f_a(x)`.
+#[derive(Clone, Debug)]
+pub struct Settled<S = f32> {
+    /// `X` of every layer.
+    pub states: Vec<Matrix<S>>,
+    /// `max abs(x − f_a)` over the nodes and layers of every graph.
+    pub residuals: Vec<f64>,
+    /// Whether a graph's residual is within the tolerance.
+    pub converged: Vec<bool>,
+    /// How many times `f_a` was applied, over all layers.
+    pub iterations: usize,
+}
+
+impl<S: Scalar> Settled<S> {
+    /// How many graphs did not converge.
+    pub fn failures(&self) -> usize {
+        self.converged.iter().filter(|&&converged| !converged).count()
+    }
+}
+
+impl Inference {
+    /// The states of `batch` under `weights`, from zero.
+    pub fn states<S: Scalar>(
+        &self,
+        model: &Model<S>,
+        weights: &[S],
+        batch: &GraphBatch<S>,
+        scratch: &Scratch<S>,
+    ) -> Settled<S> {
+        match self {
+            Self::Settle(options) => settle(model, weights, batch, options, scratch),
+            Self::Relax(options) => {
+                let start = model.rest(batch.nodes(), weights.to_vec());
+                relax(model, start, batch, options, scratch)
+            }
+        }
+    }
+}
+
+/// The output of every node or graph, from states that were found.
+pub fn predict<S: Scalar>(
+    model: &Model<S>,
+    weights: &[S],
+    batch: &GraphBatch<S>,
+    states: &[Matrix<S>],
+    scratch: &Scratch<S>,
+) -> Matrix<S> {
+    let parts: Vec<Matrix<S>> = model
+        .read_layers()
+        .map(|layer| match model.reads().from {
+            ReadFrom::State => states[layer].clone(),
+            ReadFrom::Image => image(model, weights, batch, states, layer, scratch),
+        })
+        .collect();
+    let reads = side_by_side(&parts.iter().collect::<Vec<_>>());
+    model.output().predict(&weights[model.output_weights()], batch, &reads, scratch)
+}
+
+/// `f_a` of a layer.
+fn image<S: Scalar>(
+    model: &Model<S>,
+    weights: &[S],
+    batch: &GraphBatch<S>,
+    states: &[Matrix<S>],
+    layer: usize,
+    scratch: &Scratch<S>,
+) -> Matrix<S> {
+    let transition = model.transitions().nth(layer).expect("the layer exists");
+    let labels = model.labels(layer, batch, states);
+    let input = Input { batch, labels, states: &states[layer] };
+    let mut image = Matrix::zeros(batch.nodes(), transition.state());
+    transition.forward(&weights[model.transition_weights(layer)], input, &mut image, scratch);
+    image
+}
+
+/// `max abs(x − f_a)` of every graph, over all layers.
+fn residuals<S: Scalar>(
+    model: &Model<S>,
+    weights: &[S],
+    batch: &GraphBatch<S>,
+    states: &[Matrix<S>],
+    scratch: &Scratch<S>,
+) -> Vec<f64> {
+    let mut worst = vec![0.0; batch.graphs()];
+    for (layer, x) in states.iter().enumerate() {
+        let f = image(model, weights, batch, states, layer, scratch);
+        for (graph, worst) in worst.iter_mut().enumerate() {
+            let residual = graph_residual(batch, graph, x, &f);
+            // The comparison is false for NaN, which must not be lost.
+            *worst = if residual <= *worst { *worst } else { residual };
+        }
+    }
+    worst
+}
+
+/// `max abs(x − f)` over the nodes of a graph.
+fn graph_residual<S: Scalar>(
+    batch: &GraphBatch<S>,
+    graph: usize,
+    x: &Matrix<S>,
+    f: &Matrix<S>,
+) -> f64 {
+    let nodes = batch.nodes_of(graph);
+    let range = nodes.start * x.cols()..nodes.end * x.cols();
+    let pairs = x.as_slice()[range.clone()].iter().zip(&f.as_slice()[range]);
+    pairs
+        .map(|(&x, &f)| (x - f).abs())
+        .fold(S::ZERO, |max, r| if r <= max { max } else { r })
+        .f64()
+}
+
+/// An estimate of the spectral radius of `∂f_a/∂X` at these states, the largest over the layers:
+/// how fast the transition contracts (below 1) or expands near them.
+///
+/// The growth of `(Jᵀ)ⁿ v` over the last of `iterations` steps, for a `v` that favours no node.
+pub fn spectral_radius<S: Scalar>(
+    model: &Model<S>,
+    weights: &[S],
+    batch: &GraphBatch<S>,
+    states: &[Matrix<S>],
+    iterations: usize,
+    scratch: &Scratch<S>,
+) -> f64 {
+    let mut largest = 0.0_f64;
+    for (layer, transition) in model.transitions().enumerate() {
+        let input = Input {
+            batch,
+            labels: model.labels(layer, batch, states),
+            states: &states[layer],
+        };
+        let weights = &weights[model.transition_weights(layer)];
+        largest = largest.max(layer_radius(transition, weights, input, iterations, scratch));
+    }
+    largest
+}
+
+fn layer_radius<S: Scalar>(
+    transition: &dyn Transition<S>,
+    weights: &[S],
+    input: Input<'_, S>,
+    iterations: usize,
+    scratch: &Scratch<S>,
+) -> f64 {
+    let mut v = Matrix::zeros(input.states.rows(), input.states.cols());
+    for (i, v) in v.as_mut_slice().iter_mut().enumerate() {
+        *v = S::of((1.7 * i as f64 + 0.3).sin());
+    }
+    let (mut growth, mut counted) = (0.0, 0);
+    for iteration in 0..iterations {
+        let length = crate::lagrangian::length(v.as_slice());
+        if length == 0.0 || !length.is_finite() {
+            return length;
+        }
+        let unit = S::of(1.0 / length);
+        v.as_mut_slice().iter_mut().for_each(|v| *v *= unit);
+        let mut next = Matrix::zeros(v.rows(), v.cols());
+        let gradients =
+            crate::transition::Gradients { weights: None, states: &mut next, labels: None };
+        transition.backward(weights, input, &v, gradients, scratch);
+        v = next;
+        // The first half turns v towards the leading directions; complex ones make single ratios
+        // oscillate, but not their mean.
+        if iteration >= iterations / 2 {
+            growth += crate::lagrangian::length(v.as_slice()).max(f64::MIN_POSITIVE).ln();
+            counted += 1;
+        }
+    }
+    if counted == 0 { 0.0 } else { (growth / f64::from(counted)).exp() }
+}

@@ -1,0 +1,86 @@
+use super::{Settled, residuals};
+use crate::graph::{GraphBatch, Targets};
+use crate::lagrangian::{Lagrangian, Model, Variables, Weighing};
+use crate::numeric::Scratch;
+use crate::output::Supervision;
+use crate::saddle::{Bdmm, Memory, check_positive};
+use crate::{Error, Scalar};
+
+/// How the constraint is optimised at test time.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RelaxOptions {
+    /// The largest `abs(x − f_a)` of a graph that counts as converged.
+    pub tolerance: f64,
+    /// Updates at most.
+    pub steps: usize,
+    /// `η_X`, halved eight times on the way: Adam leaves a residual of about its last rate.
+    pub state_rate: f64,
+    /// `η_Λ`
+    pub multiplier_rate: f64,
+    /// `ρ`
+    pub damping: f64,
+}
+
+impl Default for RelaxOptions {
+    fn default() -> Self {
+        Self {
+            tolerance: 1e-2,
+            steps: 400,
+            state_rate: 0.05,
+            multiplier_rate: 0.01,
+            damping: 1.0,
+        }
+    }
+}
+
+impl RelaxOptions {
+    /// The same, known to be usable.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Option`], naming the first value that is not.
+    pub fn check(self) -> Result<Self, Error> {
+        check_positive("tolerance", self.tolerance)?;
+        check_positive("state rate", self.state_rate)?;
+        check_positive("multiplier rate", self.multiplier_rate)?;
+        Ok(self)
+    }
+}
+
+/// The paper's procedure for graphs that were not trained on: the constraint term is optimised in
+/// states and multipliers of their own, from `start`, with the weights as they are.
+pub fn relax<S: Scalar>(
+    model: &Model<S>,
+    start: Variables<S>,
+    batch: &GraphBatch<S>,
+    options: &RelaxOptions,
+    scratch: &Scratch<S>,
+) -> Settled<S> {
+    let nothing = Supervision::all(Targets::None(model.output().rows(batch)));
+    let weighing = Weighing { damping: options.damping, ..Weighing::default() };
+    let lagrangian = Lagrangian::new(model, batch, &nothing, weighing, scratch)
+        .expect("a model that has read a batch can read it again, and there are no targets");
+    let solver = Bdmm {
+        state_rate: options.state_rate,
+        state_half_life: Some(options.steps.max(8) as f64 / 8.0),
+        multiplier_rate: options.multiplier_rate,
+        ..Bdmm::default()
+    };
+    let mut at = start;
+    let mut memory = Memory::new(&at);
+    let mut iterations = 0;
+    while iterations < options.steps {
+        iterations += 1;
+        let before = at.states.clone();
+        let evaluation = solver.relax(&lagrangian, &mut at, &mut memory);
+        // The evaluation is of the point before the step.
+        if evaluation.residual_max <= options.tolerance || !evaluation.residual_max.is_finite() {
+            at.states = before;
+            break;
+        }
+    }
+    let residuals = residuals(model, &at.weights, batch, &at.states, scratch);
+    let converged = residuals.iter().map(|&residual| residual <= options.tolerance).collect();
+    Settled { states: at.states, residuals, converged, iterations }
+}

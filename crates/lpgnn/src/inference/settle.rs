@@ -1,0 +1,195 @@
+use rayon::prelude::*;
+
+use super::anderson::Anderson;
+use super::{RelaxOptions, Settled, graph_residual, relax, residuals};
+use crate::graph::{GraphBatch, Labels};
+use crate::lagrangian::Model;
+use crate::numeric::Scratch;
+use crate::saddle::{check_positive, gather, scatter};
+use crate::transition::{Input, Transition, split_rows};
+use crate::{Error, Matrix, Scalar};
+
+/// How `f_a` is iterated to its fixed point.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SettleOptions {
+    /// The largest `abs(x − f_a)` of a graph that has settled.
+    pub tolerance: f64,
+    /// Applications of `f_a` at most, per layer.
+    pub limit: usize,
+    /// `β`, in `(0, 1]`: how far a plain step goes towards `f_a(x)`.
+    pub beta: f64,
+    /// How many iterates Anderson acceleration combines; 0 is plain iteration.
+    pub window: usize,
+    /// What graphs that do not settle get as a second chance; none leaves them where they are.
+    pub fall_back: Option<RelaxOptions>,
+}
+
+impl Default for SettleOptions {
+    fn default() -> Self {
+        Self {
+            tolerance: 1e-4,
+            limit: 300,
+            beta: 1.0,
+            window: 5,
+            fall_back: Some(RelaxOptions::default()),
+        }
+    }
+}
+
+impl SettleOptions {
+    /// The same, known to be usable.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Option`], naming the first value that is not.
+    pub fn check(self) -> Result<Self, Error> {
+        check_positive("tolerance", self.tolerance)?;
+        check_positive("beta", self.beta)?;
+        if let Some(options) = self.fall_back {
+            options.check()?;
+        }
+        Ok(self)
+    }
+}
+
+/// Iterates `X ← f_a(X)` from zero, graph by graph and layer by layer, until a graph is within the
+/// tolerance or the limit is reached.
+///
+/// Graphs that do not settle are [relaxed](relax) if the options say so; whether they have
+/// converged then is said per graph, by the residual of the states that are returned.
+pub fn settle<S: Scalar>(
+    model: &Model<S>,
+    weights: &[S],
+    batch: &GraphBatch<S>,
+    options: &SettleOptions,
+    scratch: &Scratch<S>,
+) -> Settled<S> {
+    let start = model.rest(batch.nodes(), vec![]).states;
+    settle_from(model, weights, batch, start, options, scratch)
+}
+
+/// The same from other states than zero; where `f_a` contracts it ends at the same ones.
+pub fn settle_from<S: Scalar>(
+    model: &Model<S>,
+    weights: &[S],
+    batch: &GraphBatch<S>,
+    start: Vec<Matrix<S>>,
+    options: &SettleOptions,
+    scratch: &Scratch<S>,
+) -> Settled<S> {
+    let mut states: Vec<Matrix<S>> = vec![];
+    let mut iterations = 0;
+    for ((layer, transition), start) in model.transitions().enumerate().zip(start) {
+        let labels = match states.last() {
+            None => batch.node_labels().clone(),
+            Some(below) => Labels::Dense(below.clone()),
+        };
+        let weights = &weights[model.transition_weights(layer)];
+        let (settled, count) =
+            settle_layer(transition, weights, batch, &labels, start, options, scratch);
+        states.push(settled);
+        iterations += count;
+    }
+    let mut residuals = residuals(model, weights, batch, &states, scratch);
+    let within = |residual: &f64| *residual <= options.tolerance;
+    let failed: Vec<usize> = (0..batch.graphs()).filter(|&g| !within(&residuals[g])).collect();
+    if let (Some(relaxation), false) = (&options.fall_back, failed.is_empty()) {
+        let nodes: Vec<usize> = failed.iter().flat_map(|&graph| batch.nodes_of(graph)).collect();
+        let part = batch.select(&failed);
+        let mut start = model.rest(part.nodes(), weights.to_vec());
+        start.states = finite_or_zero(gather(&states, &nodes));
+        let relaxed = relax(model, start, &part, relaxation, scratch);
+        let better: Vec<usize> = (0..failed.len())
+            .filter(|&i| !(relaxed.residuals[i] >= residuals[failed[i]]))
+            .collect();
+        for &i in &better {
+            residuals[failed[i]] = relaxed.residuals[i];
+            let from: Vec<usize> = part.nodes_of(i).collect();
+            let to: Vec<usize> = batch.nodes_of(failed[i]).collect();
+            scatter(&gather(&relaxed.states, &from), &to, &mut states);
+        }
+        iterations += relaxed.iterations;
+    }
+    let converged = residuals.iter().map(within).collect();
+    Settled { states, residuals, converged, iterations }
+}
+
+/// One layer; returns its states and how often `f_a` was applied.
+fn settle_layer<S: Scalar>(
+    transition: &dyn Transition<S>,
+    weights: &[S],
+    batch: &GraphBatch<S>,
+    labels: &Labels<S>,
+    start: Matrix<S>,
+    options: &SettleOptions,
+    scratch: &Scratch<S>,
+) -> (Matrix<S>, usize) {
+    let width = transition.state();
+    let mut states = start;
+    let mut active: Vec<usize> = (0..batch.graphs()).collect();
+    let mut iterations = 0;
+    // Whenever half of the graphs have settled, work goes on with the others alone.
+    while !active.is_empty() && iterations < options.limit {
+        let all = active.len() == batch.graphs();
+        let nodes: Vec<usize> = active.iter().flat_map(|&graph| batch.nodes_of(graph)).collect();
+        let selected = (!all).then(|| (batch.select(&active), labels.select(nodes.iter().copied())));
+        let (part, labels) = selected.as_ref().map_or((batch, labels), |(b, l)| (b, l));
+        let mut x = if all { states.clone() } else { states.select(nodes.iter().copied()) };
+        let mut f = Matrix::zeros(part.nodes(), width);
+        let mut past: Vec<Anderson<S>> = vec![Anderson::new(options.window); part.graphs()];
+        let mut settled = vec![false; part.graphs()];
+        while iterations < options.limit {
+            iterations += 1;
+            let input = Input { batch: part, labels: labels.view(), states: &x };
+            transition.forward(weights, input, &mut f, scratch);
+            for (graph, settled) in settled.iter_mut().enumerate() {
+                *settled |= graph_residual(part, graph, &x, &f) <= options.tolerance;
+            }
+            let done = settled.iter().filter(|&&settled| settled).count();
+            if done == part.graphs() || (2 * done >= part.graphs() && part.graphs() > 8) {
+                break;
+            }
+            advance(part, &mut x, &f, &mut past, &settled, S::of(options.beta));
+        }
+        scatter(std::slice::from_ref(&x), &nodes, std::slice::from_mut(&mut states));
+        let rest = active.iter().zip(&settled).filter(|(_, settled)| !**settled);
+        active = rest.map(|(&graph, _)| graph).collect();
+    }
+    (states, iterations)
+}
+
+/// The next iterate of every graph that has not settled.
+fn advance<S: Scalar>(
+    batch: &GraphBatch<S>,
+    x: &mut Matrix<S>,
+    f: &Matrix<S>,
+    past: &mut [Anderson<S>],
+    settled: &[bool],
+    beta: S,
+) {
+    let width = x.cols();
+    let ranges: Vec<_> = (0..batch.graphs()).map(|graph| batch.nodes_of(graph)).collect();
+    let rows = split_rows(x.as_mut_slice(), width, &ranges);
+    let graphs = rows.into_iter().zip(past).zip(ranges.iter().zip(settled));
+    let work = |((x, past), (range, &settled)): ((&mut [S], &mut Anderson<S>), (&std::ops::Range<usize>, &bool))| {
+        if !settled {
+            past.advance(x, &f.as_slice()[range.start * width..range.end * width], beta);
+        }
+    };
+    if batch.groups().ranges().len() == 1 {
+        graphs.for_each(work);
+    } else {
+        graphs.collect::<Vec<_>>().into_par_iter().for_each(work);
+    }
+}
+
+/// States that overflowed are no place to start from.
+fn finite_or_zero<S: Scalar>(mut states: Vec<Matrix<S>>) -> Vec<Matrix<S>> {
+    for x in states.iter_mut().flat_map(|matrix| matrix.as_mut_slice()) {
+        if !x.is_finite() {
+            *x = S::ZERO;
+        }
+    }
+    states
+}

@@ -1,0 +1,268 @@
+//! Solvers that iterate the transition function: one step, many steps, or a fixed number.
+
+use super::rule::{WeightDescent, axpy};
+use super::{Memory, SaddleSolver, check_positive};
+use crate::lagrangian::{Evaluation, Objective, Variables, Want};
+use crate::{Error, Matrix, Scalar};
+
+/// One fixed-point step of the states and of their adjoints per update, instead of gradients.
+///
+/// ```text
+/// x ← (1−β) x + β f_a(x)          λ ← (1−β) λ + β (Jᵀλ − ∂loss/∂x)          θ ← θ − η ∂𝓛/∂θ
+/// ```
+///
+/// which for `G = lin` is `x − β ∂𝓛/∂λ` and `λ − β ∂𝓛/∂x`. The loss never pulls `x`. Where `f_a`
+/// contracts, both settle while the weights move, and at rest the weight gradient is exact.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct OneShot {
+    /// How the weights descend.
+    pub weights: WeightDescent,
+    /// `β`, in `(0, 1]`.
+    pub beta: f64,
+    /// `m`: steps of states and adjoints per step of the weights.
+    pub inner_steps: usize,
+}
+
+impl Default for OneShot {
+    fn default() -> Self {
+        Self { weights: WeightDescent::default(), beta: 1.0, inner_steps: 1 }
+    }
+}
+
+impl OneShot {
+    /// The same, known to be usable.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Option`], naming the first value that is not.
+    pub fn check(self) -> Result<Self, Error> {
+        self.weights.check()?;
+        check_beta(self.beta)?;
+        check_count("inner steps", self.inner_steps)?;
+        Ok(self)
+    }
+}
+
+impl<S: Scalar> SaddleSolver<S> for OneShot {
+    fn step(
+        &mut self,
+        objective: &dyn Objective<S>,
+        at: &mut Variables<S>,
+        memory: &mut Memory<S>,
+    ) -> Evaluation {
+        memory.reserve_weights(self.weights.rule.moments(), at);
+        memory.node_steps += 1;
+        let beta = S::of(self.beta);
+        for _ in 1..self.inner_steps {
+            let want = Want { weights: false, ..Want::ALL };
+            objective.evaluate(at, want, &mut memory.gradient);
+            exchange(beta, at, &memory.gradient);
+        }
+        let evaluation = objective.evaluate(at, Want::ALL, &mut memory.gradient);
+        exchange(beta, at, &memory.gradient);
+        self.weights.step(&mut at.weights, memory);
+        evaluation
+    }
+
+    fn needs_linear_constraint(&self) -> bool {
+        true
+    }
+}
+
+/// `X ← X − β ∂𝓛/∂Λ` and `Λ ← Λ − β ∂𝓛/∂X`, both from the same point.
+fn exchange<S: Scalar>(beta: S, at: &mut Variables<S>, gradient: &Variables<S>) {
+    subtract(beta, &gradient.multipliers, &mut at.states);
+    subtract(beta, &gradient.states, &mut at.multipliers);
+}
+
+fn subtract<S: Scalar>(beta: S, d: &[Matrix<S>], from: &mut [Matrix<S>]) {
+    for (x, d) in from.iter_mut().zip(d) {
+        axpy(-beta, d.as_slice(), x.as_mut_slice());
+    }
+}
+
+/// The fixed point and its adjoint solved for at every update: the original GNN with the implicit
+/// function theorem in place of back-propagation through the iterations.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Implicit {
+    /// How the weights descend.
+    pub weights: WeightDescent,
+    /// `β`, in `(0, 1]`, of both iterations.
+    pub beta: f64,
+    /// The largest change of a component at which an iteration has settled.
+    pub tolerance: f64,
+    /// Steps at most, of each iteration.
+    pub steps: usize,
+}
+
+impl Default for Implicit {
+    fn default() -> Self {
+        Self { weights: WeightDescent::default(), beta: 1.0, tolerance: 1e-5, steps: 200 }
+    }
+}
+
+impl Implicit {
+    /// The same, known to be usable.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Option`], naming the first value that is not.
+    pub fn check(self) -> Result<Self, Error> {
+        self.weights.check()?;
+        check_beta(self.beta)?;
+        check_positive("tolerance", self.tolerance)?;
+        check_count("steps", self.steps)?;
+        Ok(self)
+    }
+}
+
+impl<S: Scalar> SaddleSolver<S> for Implicit {
+    fn step(
+        &mut self,
+        objective: &dyn Objective<S>,
+        at: &mut Variables<S>,
+        memory: &mut Memory<S>,
+    ) -> Evaluation {
+        memory.reserve_weights(self.weights.rule.moments(), at);
+        memory.node_steps += 1;
+        let beta = S::of(self.beta);
+        // x = f_a(x), from the states of the last update
+        for _ in 0..self.steps {
+            let evaluation = objective.evaluate(at, Want::RESIDUAL, &mut memory.gradient);
+            if evaluation.residual_max <= self.tolerance || !evaluation.residual_max.is_finite() {
+                break;
+            }
+            subtract(beta, &memory.gradient.multipliers, &mut at.states);
+        }
+        // λ = Jᵀ λ − ∂loss/∂x
+        for _ in 0..self.steps {
+            let want = Want { weights: false, ..Want::ALL };
+            objective.evaluate(at, want, &mut memory.gradient);
+            let change = largest(&memory.gradient.states);
+            if change <= self.tolerance || !change.is_finite() {
+                break;
+            }
+            subtract(beta, &memory.gradient.states, &mut at.multipliers);
+        }
+        let evaluation = objective.evaluate(at, Want::ALL, &mut memory.gradient);
+        self.weights.step(&mut at.weights, memory);
+        evaluation
+    }
+
+    fn needs_linear_constraint(&self) -> bool {
+        true
+    }
+}
+
+/// The original GNN: `f_a` iterated from zero until it settles or `steps` times, and the loss
+/// propagated back through all iterations. Memory grows with their number.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Unrolled {
+    /// How the weights descend.
+    pub weights: WeightDescent,
+    /// The largest change of a component at which the iteration has settled.
+    pub tolerance: f64,
+    /// `T`: iterations at most.
+    pub steps: usize,
+}
+
+impl Default for Unrolled {
+    fn default() -> Self {
+        Self { weights: WeightDescent::default(), tolerance: 1e-3, steps: 50 }
+    }
+}
+
+impl Unrolled {
+    /// The same, known to be usable.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Option`], naming the first value that is not.
+    pub fn check(self) -> Result<Self, Error> {
+        self.weights.check()?;
+        check_positive("tolerance", self.tolerance)?;
+        check_count("steps", self.steps)?;
+        Ok(self)
+    }
+}
+
+impl<S: Scalar> SaddleSolver<S> for Unrolled {
+    fn step(
+        &mut self,
+        objective: &dyn Objective<S>,
+        at: &mut Variables<S>,
+        memory: &mut Memory<S>,
+    ) -> Evaluation {
+        memory.reserve_weights(self.weights.rule.moments(), at);
+        memory.node_steps += 1;
+        let gradient = &mut memory.gradient;
+        let clear = |matrices: &mut [Matrix<S>]| {
+            matrices.iter_mut().for_each(|matrix| matrix.as_mut_slice().fill(S::ZERO));
+        };
+        clear(&mut at.states);
+        clear(&mut at.multipliers);
+
+        // x(t+1) = f_a(x(t)) = x(t) − ∂𝓛/∂Λ
+        let mut path: Vec<Vec<Matrix<S>>> = vec![];
+        for _ in 0..self.steps {
+            path.push(at.states.clone());
+            let evaluation = objective.evaluate(at, Want::RESIDUAL, gradient);
+            subtract(S::ONE, &gradient.multipliers, &mut at.states);
+            if evaluation.residual_max <= self.tolerance || !evaluation.residual_max.is_finite() {
+                break;
+            }
+        }
+
+        // a(T) = ∂loss/∂x(T); Λ is zero, so the constraint term adds nothing
+        let evaluation = objective.evaluate(at, Want::ALL, gradient);
+        let end = std::mem::take(&mut at.states);
+        let mut d_weights = gradient.weights.clone();
+        // a(t) = Jᵀ a(t+1): at Λ = −a, ∂𝓛/∂X is Jᵀa − a, and ∂𝓛/∂θ is what step t adds
+        for (multipliers, d) in at.multipliers.iter_mut().zip(&gradient.states) {
+            axpy(-S::ONE, d.as_slice(), multipliers.as_mut_slice());
+        }
+        for states in path.into_iter().rev() {
+            at.states = states;
+            let want = Want { loss: false, ..Want::ALL };
+            objective.evaluate(at, want, gradient);
+            axpy(S::ONE, &gradient.weights, &mut d_weights);
+            subtract(S::ONE, &gradient.states, &mut at.multipliers);
+        }
+        at.states = end;
+        clear(&mut at.multipliers);
+        memory.gradient.weights = d_weights;
+        self.weights.step(&mut at.weights, memory);
+        evaluation
+    }
+
+    fn needs_linear_constraint(&self) -> bool {
+        true
+    }
+}
+
+fn largest<S: Scalar>(matrices: &[Matrix<S>]) -> f64 {
+    let all = matrices.iter().flat_map(|matrix| matrix.as_slice());
+    // The comparison is false for NaN, which must not be lost.
+    all.fold(S::ZERO, |max, x| if x.abs() <= max { max } else { x.abs() }).f64()
+}
+
+fn check_beta(beta: f64) -> Result<(), Error> {
+    if beta > 0.0 && beta <= 1.0 {
+        Ok(())
+    } else {
+        let expected = "a number in (0, 1] is expected".into();
+        Err(Error::Option { option: "beta", value: beta.to_string(), expected })
+    }
+}
+
+fn check_count(option: &'static str, count: usize) -> Result<(), Error> {
+    if count > 0 {
+        Ok(())
+    } else {
+        let expected = "at least one is expected".into();
+        Err(Error::Option { option, value: count.to_string(), expected })
+    }
+}

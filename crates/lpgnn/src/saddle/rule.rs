@@ -1,0 +1,203 @@
+use rayon::prelude::*;
+
+use super::check_positive;
+use crate::numeric::{Arithmetic, Kernel, dispatch};
+use crate::{Error, Scalar};
+
+/// How a variable that descends follows its gradient.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PrimalRule {
+    /// Adam, with the usual `β₁ = 0.9`, `β₂ = 0.999`, `ε = 10⁻⁸`.
+    Adam,
+    /// `z ← z − η ∂𝓛/∂z`
+    Sgd,
+}
+
+/// Numbers below which a step is not worth a second thread.
+const CHUNK: usize = 1 << 15;
+
+impl PrimalRule {
+    /// How many moments it keeps.
+    pub(crate) fn moments(self) -> usize {
+        match self {
+            Self::Adam => 2,
+            Self::Sgd => 0,
+        }
+    }
+
+    /// One step down: `step` counts from 1.
+    pub(crate) fn descend<S: Scalar>(
+        self,
+        rate: f64,
+        step: u64,
+        variable: &mut [S],
+        gradient: &[S],
+        moments: [&mut [S]; 2],
+    ) {
+        self.follow(-rate, step, variable, gradient, moments);
+    }
+
+    /// One step up. Besides the fixed-point solvers' exchange this is the only way in which
+    /// something climbs the Lagrangian.
+    pub(crate) fn ascend<S: Scalar>(
+        self,
+        rate: f64,
+        step: u64,
+        variable: &mut [S],
+        gradient: &[S],
+        moments: [&mut [S]; 2],
+    ) {
+        self.follow(rate, step, variable, gradient, moments);
+    }
+
+    fn follow<S: Scalar>(
+        self,
+        rate: f64,
+        step: u64,
+        variable: &mut [S],
+        gradient: &[S],
+        [first, second]: [&mut [S]; 2],
+    ) {
+        match self {
+            Self::Adam => {
+                #[allow(clippy::cast_precision_loss, reason = "far below 2⁵² steps")]
+                let step = step as f64;
+                let adam = AdamStep {
+                    rate: S::of(rate / (1.0 - 0.9_f64.powf(step))),
+                    correction: S::of(1.0 / (1.0 - 0.999_f64.powf(step))),
+                };
+                if variable.len() <= CHUNK {
+                    adam.apply(variable, gradient, first, second);
+                } else {
+                    variable
+                        .par_chunks_mut(CHUNK)
+                        .zip(gradient.par_chunks(CHUNK))
+                        .zip(first.par_chunks_mut(CHUNK).zip(second.par_chunks_mut(CHUNK)))
+                        .for_each(|((x, d), (m, v))| adam.apply(x, d, m, v));
+                }
+            }
+            Self::Sgd => axpy(S::of(rate), gradient, variable),
+        }
+    }
+}
+
+/// `m ← 0.9 m + 0.1 d`, `v ← 0.999 v + 0.001 d²`, `x ← x + η m̂ / (√v̂ + ε)`
+#[derive(Clone, Copy)]
+struct AdamStep<S> {
+    /// `η / (1 − β₁ᵗ)`, negative to go down.
+    rate: S,
+    /// `1 / (1 − β₂ᵗ)`
+    correction: S,
+}
+
+impl<S: Scalar> AdamStep<S> {
+    fn apply(self, x: &mut [S], d: &[S], m: &mut [S], v: &mut [S]) {
+        struct Apply<'a, S>(AdamStep<S>, &'a mut [S], &'a [S], &'a mut [S], &'a mut [S]);
+        impl<S: Scalar> Kernel for Apply<'_, S> {
+            type Output = ();
+            #[inline(always)]
+            fn run<A: Arithmetic>(self) {
+                let Self(adam, x, d, m, v) = self;
+                let (keep1, keep2) = (S::of(0.9), S::of(0.999));
+                let (new1, new2) = (S::of(0.1), S::of(0.001));
+                for (((x, &d), m), v) in x.iter_mut().zip(d).zip(m).zip(v) {
+                    *m = A::mul_add(keep1, *m, new1 * d);
+                    *v = A::mul_add(keep2, *v, new2 * d * d);
+                    *x += adam.rate * *m / ((*v * adam.correction).sqrt() + S::of(1e-8));
+                }
+            }
+        }
+        dispatch(Apply(self, x, d, m, v));
+    }
+}
+
+/// `y ← y + a x`
+pub(crate) fn axpy<S: Scalar>(a: S, x: &[S], y: &mut [S]) {
+    let add = |y: &mut [S], x: &[S]| {
+        for (y, &x) in y.iter_mut().zip(x) {
+            *y += a * x;
+        }
+    };
+    if y.len() <= CHUNK {
+        add(y, x);
+    } else {
+        y.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK)).for_each(|(y, x)| add(y, x));
+    }
+}
+
+/// How the weights descend, in every solver.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct WeightDescent {
+    /// Adam or plain descent.
+    pub rule: PrimalRule,
+    /// `η_θ`
+    pub rate: f64,
+    /// Updates after which the rate is half of what it was; none keeps it.
+    pub half_life: Option<f64>,
+    /// How much of every weight is taken off per update, relative to the rate.
+    pub decay: f64,
+}
+
+impl Default for WeightDescent {
+    fn default() -> Self {
+        Self { rule: PrimalRule::Adam, rate: 0.01, half_life: None, decay: 0.0 }
+    }
+}
+
+impl WeightDescent {
+    /// # Errors
+    ///
+    /// [`Error::Option`], naming the first value that is not usable.
+    pub fn check(&self) -> Result<(), Error> {
+        check_positive("weight rate", self.rate)?;
+        if let Some(half_life) = self.half_life {
+            check_positive("weight half-life", half_life)?;
+        }
+        if self.decay < 0.0 || !self.decay.is_finite() {
+            return Err(Error::Option {
+                option: "weight decay",
+                value: self.decay.to_string(),
+                expected: "a number that is not negative is expected".into(),
+            });
+        }
+        Ok(())
+    }
+
+    /// One step of the weights along the gradient in `memory`.
+    pub(crate) fn step<S: Scalar>(
+        &self,
+        weights: &mut [S],
+        memory: &mut super::Memory<S>,
+    ) {
+        memory.weight_steps += 1;
+        let rate = decayed(self.rate, self.half_life, memory.weight_steps);
+        if self.decay > 0.0 {
+            let keep = S::of(1.0 - rate * self.decay);
+            weights.iter_mut().for_each(|w| *w *= keep);
+        }
+        let moments = pair(&mut memory.moments, |moments| &mut moments.weights);
+        let gradient = &memory.gradient.weights;
+        self.rule.descend(rate, memory.weight_steps, weights, gradient, moments);
+    }
+}
+
+/// A rate after `step − 1` steps.
+pub(super) fn decayed(rate: f64, half_life: Option<f64>, step: u64) -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "far below 2⁵² steps")]
+    let passed = step.saturating_sub(1) as f64;
+    half_life.map_or(rate, |half_life| rate * (-passed / half_life).exp2())
+}
+
+/// The same part of the first two moments, empty where there are none.
+pub(super) fn pair<'a, S, V>(
+    moments: &'a mut [V],
+    part: impl Fn(&'a mut V) -> &'a mut Vec<S>,
+) -> [&'a mut [S]; 2] {
+    let mut parts = moments.iter_mut().map(part);
+    [
+        parts.next().map(Vec::as_mut_slice).unwrap_or_default(),
+        parts.next().map(Vec::as_mut_slice).unwrap_or_default(),
+    ]
+}

@@ -1,0 +1,367 @@
+//! Solvers find saddle points with known answers, agree with each other, and give the same bits on
+//! any number of threads.
+
+mod common;
+
+use common::{Form, Recipe, batch, model, point};
+use lpgnn::constraint::ConstraintFunction::Linear;
+use lpgnn::graph::GraphBatch;
+use lpgnn::inference::{SettleOptions, settle, settle_from};
+use lpgnn::lagrangian::{
+    Lagrangian, Model, Multipliers, Objective, ReadFrom, Reads, Variables, Want, Weighing,
+};
+use lpgnn::output::Supervision;
+use lpgnn::saddle::{
+    Bdmm, DualRule, Implicit, Memory, OneShot, Order, PrimalRule, SaddleSolver, Unrolled,
+    WeightDescent,
+};
+use lpgnn::transition::{Degrees, Gradients, Input};
+use lpgnn::{Matrix, NormMemory, Scalar, Scratch, check};
+
+/// Plain descent, so that rates mean what they say.
+fn sgd(rate: f64) -> WeightDescent {
+    WeightDescent { rule: PrimalRule::Sgd, rate, ..WeightDescent::default() }
+}
+
+/// Weights that stay where they are: the step is below their last place.
+fn frozen() -> WeightDescent {
+    sgd(1e-30)
+}
+
+#[test]
+fn every_solver_finds_known_saddle_points() {
+    let plain = Bdmm {
+        weights: sgd(0.05),
+        state_rule: PrimalRule::Sgd,
+        state_rate: 0.05,
+        dual_rule: DualRule::Plain,
+        multiplier_rate: 0.05,
+        ..Bdmm::default()
+    };
+    let nu_pi = Bdmm { dual_rule: DualRule::NuPi { nu: 0.0, kappa: 5.0 }, ..plain };
+    let alternating = Bdmm { order: Order::Alternating, ..plain };
+    for (solver, tolerance) in [(plain, 1e-8), (nu_pi, 1e-8), (alternating, 1e-8)] {
+        check::solver(|| Box::new(solver), 6000, tolerance).unwrap();
+    }
+    // Adam keeps oscillating with about its rate; a rate that decays lets it come to rest.
+    let adam = Bdmm {
+        weights: WeightDescent { half_life: Some(1000.0), rate: 0.02, ..WeightDescent::default() },
+        state_rate: 0.02,
+        state_half_life: Some(1000.0),
+        dual_rule: DualRule::Plain,
+        multiplier_rate: 0.02,
+        ..Bdmm::default()
+    };
+    check::solver(|| Box::new(adam), 12_000, 1e-2).unwrap();
+
+    let one_shot = OneShot { weights: sgd(0.1), beta: 0.7, inner_steps: 1 };
+    check::solver(|| Box::new(one_shot), 2000, 1e-10).unwrap();
+    check::solver(|| Box::new(OneShot { inner_steps: 3, ..one_shot }), 2000, 1e-10).unwrap();
+    let implicit = Implicit { weights: sgd(0.3), beta: 1.0, tolerance: 1e-13, steps: 200 };
+    check::solver(|| Box::new(implicit), 500, 1e-10).unwrap();
+}
+
+/// A contracting model on random graphs, with `G = lin` and one multiplier per component.
+fn contraction(transition: usize, layers: usize, reads: Reads) -> (Model<f64>, GraphBatch<f64>, Vec<f64>) {
+    let recipe = Recipe {
+        transition,
+        layers,
+        constraint: Linear,
+        multipliers: Multipliers::PerComponent,
+        reads,
+        ..Recipe::default()
+    };
+    let model = model::<f64>(&recipe);
+    let graphs = batch::<f64>(3, Form::Dense);
+    let mut weights = point(&model, graphs.nodes(), 11).weights;
+    contract(&model, &graphs, &mut weights, 0.8);
+    (model, graphs, weights)
+}
+
+fn contract<S: Scalar>(model: &Model<S>, graphs: &GraphBatch<S>, weights: &mut [S], bound: f64) {
+    for (layer, transition) in model.transitions().enumerate() {
+        let range = model.transition_weights(layer);
+        let mut memory = NormMemory::default();
+        assert!(transition.contract(&mut weights[range.clone()], Degrees::of(graphs), bound, &mut memory));
+        let now = transition.lipschitz(&weights[range], Degrees::of(graphs)).unwrap();
+        assert!(now <= bound * (1.0 + 1e-6), "{now}");
+    }
+}
+
+/// Runs a solver with frozen weights and returns the point and the weight gradient.
+fn run(
+    solver: &mut dyn SaddleSolver<f64>,
+    objective: &dyn Objective<f64>,
+    start: Variables<f64>,
+    steps: usize,
+) -> (Variables<f64>, Vec<f64>) {
+    let mut at = start;
+    let mut memory = Memory::new(&at);
+    for _ in 0..steps {
+        solver.step(objective, &mut at, &mut memory);
+    }
+    (at, memory.gradient.weights)
+}
+
+fn worst(a: &[f64], b: &[f64]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+}
+
+/// Minus the adjoint of the fixed point by a dense linear solve: `(I − Jᵀ) λ = −∂loss/∂x`.
+fn dense_multipliers(
+    model: &Model<f64>,
+    graphs: &GraphBatch<f64>,
+    objective: &dyn Objective<f64>,
+    at: &Variables<f64>,
+) -> Vec<f64> {
+    let scratch = Scratch::new();
+    let n = at.states[0].as_slice().len();
+    let transition = model.transitions().next().unwrap();
+    let mut system = vec![vec![0.0; n + 1]; n];
+    for column in 0..n {
+        let mut unit = Matrix::zeros(graphs.nodes(), transition.state());
+        unit.as_mut_slice()[column] = 1.0;
+        let mut back = Matrix::zeros(graphs.nodes(), transition.state());
+        transition.backward(
+            &at.weights[model.transition_weights(0)],
+            Input { batch: graphs, labels: graphs.node_labels().view(), states: &at.states[0] },
+            &unit,
+            Gradients { weights: None, states: &mut back, labels: None },
+            &scratch,
+        );
+        for row in 0..n {
+            system[row][column] = f64::from(u8::from(row == column)) - back.as_slice()[row];
+        }
+    }
+    let mut at = at.clone();
+    at.multipliers[0].as_mut_slice().fill(0.0);
+    let mut gradient = at.zeros_like();
+    objective.evaluate(&at, Want::ALL, &mut gradient);
+    for (row, d) in gradient.states[0].as_slice().iter().enumerate() {
+        system[row][n] = -d;
+    }
+    for k in 0..n {
+        let pivot = (k..n).max_by(|&i, &j| system[i][k].abs().total_cmp(&system[j][k].abs())).unwrap();
+        system.swap(k, pivot);
+        for i in k + 1..n {
+            let factor = system[i][k] / system[k][k];
+            for j in k..=n {
+                system[i][j] -= factor * system[k][j];
+            }
+        }
+    }
+    let mut x = vec![0.0; n];
+    for i in (0..n).rev() {
+        let known: f64 = (i + 1..n).map(|j| system[i][j] * x[j]).sum();
+        x[i] = (system[i][n] - known) / system[i][i];
+    }
+    x
+}
+
+const READS: [ReadFrom; 2] = [ReadFrom::State, ReadFrom::Image];
+
+#[test]
+fn at_rest_one_shot_implicit_and_unrolled_have_the_same_adjoint_and_gradient() {
+    for transition in [1, 3, 4, 6, 7] {
+        for layers in 1..=2 {
+            for from in READS {
+                let reads = Reads { from, ..Reads::default() };
+                let (model, graphs, weights) = contraction(transition, layers, reads);
+                let supervision = Supervision::all(graphs.node_targets().clone());
+                let scratch = Scratch::new();
+                let lagrangian =
+                    Lagrangian::new(&model, &graphs, &supervision, Weighing::default(), &scratch).unwrap();
+                let start = model.rest(graphs.nodes(), weights);
+                let case = format!("transition {transition}, {layers} layers, {from:?}");
+
+                let mut one_shot = OneShot { weights: frozen(), ..OneShot::default() };
+                let (shot, d_shot) = run(&mut one_shot, &lagrangian, start.clone(), 400);
+                let mut implicit =
+                    Implicit { weights: frozen(), tolerance: 1e-12, steps: 1000, beta: 1.0 };
+                let (solved, d_solved) = run(&mut implicit, &lagrangian, start.clone(), 1);
+                let mut unrolled = Unrolled { weights: frozen(), tolerance: 1e-13, steps: 500 };
+                let (_, d_unrolled) = run(&mut unrolled, &lagrangian, start, 1);
+
+                assert!(d_solved.iter().any(|d| d.abs() > 1e-3), "{case}: nothing to compare");
+                for layer in 0..layers {
+                    let (a, b) = (&shot.multipliers[layer], &solved.multipliers[layer]);
+                    assert!(worst(a.as_slice(), b.as_slice()) < 1e-5, "{case}");
+                }
+                assert!(worst(&d_shot, &d_solved) < 1e-5, "{case}: {}", worst(&d_shot, &d_solved));
+                assert!(worst(&d_unrolled, &d_solved) < 1e-5, "{case}: {}", worst(&d_unrolled, &d_solved));
+                if layers == 1 {
+                    let exact = dense_multipliers(&model, &graphs, &lagrangian, &solved);
+                    let found = solved.multipliers[0].as_slice();
+                    assert!(worst(found, &exact) < 1e-8, "{case}: {}", worst(found, &exact));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn damped_bdmm_reaches_the_saddle_point_that_implicit_solves_for() {
+    let (model, graphs, weights) = contraction(1, 1, Reads::default());
+    let supervision = Supervision::all(graphs.node_targets().clone());
+    let scratch = Scratch::new();
+    let start = model.rest(graphs.nodes(), weights);
+    let plain = Weighing::default();
+    let lagrangian = Lagrangian::new(&model, &graphs, &supervision, plain, &scratch).unwrap();
+    let mut implicit = Implicit { weights: frozen(), tolerance: 1e-12, steps: 1000, beta: 1.0 };
+    let (solved, d_solved) = run(&mut implicit, &lagrangian, start.clone(), 1);
+
+    let damped = Weighing { damping: 5.0, ..plain };
+    let lagrangian = Lagrangian::new(&model, &graphs, &supervision, damped, &scratch).unwrap();
+    let mut bdmm = Bdmm {
+        weights: frozen(),
+        state_rule: PrimalRule::Sgd,
+        state_rate: 0.02,
+        dual_rule: DualRule::Plain,
+        multiplier_rate: 0.1,
+        ..Bdmm::default()
+    };
+    let (reached, d_reached) = run(&mut bdmm, &lagrangian, start, 20_000);
+    let apart = worst(reached.states[0].as_slice(), solved.states[0].as_slice());
+    assert!(apart < 1e-5, "{apart:e}");
+    assert!(worst(reached.multipliers[0].as_slice(), solved.multipliers[0].as_slice()) < 1e-5);
+    assert!(worst(&d_reached, &d_solved) < 1e-5);
+}
+
+#[test]
+fn below_the_bound_settling_converges_to_one_point_from_any_start() {
+    for case in 0..1000_u64 {
+        let recipe = Recipe {
+            transition: (case % common::TRANSITIONS as u64) as usize,
+            layers: 1 + (case % 2) as usize,
+            h: common::networks()[(case / 8 % 6) as usize].clone(),
+            ..Recipe::default()
+        };
+        let model = model::<f64>(&recipe);
+        let graphs = batch::<f64>(case, common::FORMS[(case % 3) as usize]);
+        let mut weights = point(&model, graphs.nodes(), case).weights;
+        weights.iter_mut().for_each(|w| *w *= 3.0); // far above the bound before it is enforced
+        contract(&model, &graphs, &mut weights, 0.9);
+        let options = SettleOptions { tolerance: 1e-9, limit: 1000, fall_back: None, ..SettleOptions::default() };
+        let scratch = Scratch::new();
+        let first = settle(&model, &weights, &graphs, &options, &scratch);
+        assert_eq!(first.failures(), 0, "case {case}: {:?}", first.residuals);
+        let start = point(&model, graphs.nodes(), case + 5000).states;
+        let second = settle_from(&model, &weights, &graphs, start, &options, &scratch);
+        assert_eq!(second.failures(), 0, "case {case}");
+        for (a, b) in first.states.iter().zip(&second.states) {
+            let apart = worst(a.as_slice(), b.as_slice());
+            assert!(apart < 1e-6, "case {case}: {apart:e}");
+        }
+    }
+}
+
+#[test]
+fn a_graph_that_does_not_settle_is_named() {
+    // x ← −3 x has its only fixed point at 0, where it starts: so it is pushed away by a label.
+    let recipe = Recipe { transition: 0, ..Recipe::default() };
+    let model = model::<f64>(&recipe);
+    let graphs = batch::<f64>(2, Form::Dense);
+    let mut weights = point(&model, graphs.nodes(), 1).weights;
+    weights.iter_mut().for_each(|w| *w *= 40.0);
+    let options = SettleOptions { limit: 30, window: 0, fall_back: None, ..SettleOptions::default() };
+    let settled = settle(&model, &weights, &graphs, &options, &Scratch::new());
+    assert!(settled.failures() > 0);
+    for (converged, residual) in settled.converged.iter().zip(&settled.residuals) {
+        assert_eq!(*converged, *residual <= options.tolerance);
+    }
+}
+
+fn solvers<S: Scalar>() -> Vec<Box<dyn SaddleSolver<S>>> {
+    vec![
+        Box::new(Bdmm::default()),
+        Box::new(Bdmm { order: Order::Alternating, dual_rule: DualRule::Plain, ..Bdmm::default() }),
+        Box::new(OneShot::default()),
+        Box::new(Implicit::default()),
+        Box::new(Unrolled { steps: 5, ..Unrolled::default() }),
+    ]
+}
+
+/// The weights after some updates on `threads` threads, as bits.
+fn bits<S: Scalar>(
+    threads: usize,
+    solver: usize,
+    transition: usize,
+    graphs: &GraphBatch<S>,
+) -> Vec<u64> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    pool.install(|| {
+        let recipe = Recipe {
+            transition,
+            layers: 2,
+            constraint: Linear,
+            multipliers: Multipliers::PerComponent,
+            ..Recipe::default()
+        };
+        let model = model::<S>(&recipe);
+        let mut at = model.start(graphs.nodes(), &mut check::uniform(5));
+        let mut memory = Memory::new(&at);
+        let supervision = Supervision::all(graphs.node_targets().clone());
+        let scratch = Scratch::new();
+        let mut solver = solvers::<S>().swap_remove(solver);
+        let lagrangian =
+            Lagrangian::new(&model, graphs, &supervision, Weighing::default(), &scratch).unwrap();
+        for _ in 0..5 {
+            solver.step(&lagrangian, &mut at, &mut memory);
+        }
+        at.parts().flat_map(|(_, part)| part.iter().map(|x| x.f64().to_bits())).collect()
+    })
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_bits() {
+    // Once with whole graphs in a group, once with graphs cut.
+    for work in [30, 3] {
+        for transition in [0, 4, 5] {
+            for solver in 0..5 {
+                let single = batch::<f32>(1, Form::OneHot).with_groups_of(work);
+                let double = batch::<f64>(1, Form::OneHot).with_groups_of(work);
+                assert!(single.groups().ranges().len() > 1);
+                let (one, two) = (bits(1, solver, transition, &single), bits(1, solver, transition, &double));
+                for threads in [2, 4] {
+                    assert_eq!(one, bits(threads, solver, transition, &single), "f32, solver {solver}");
+                    assert_eq!(two, bits(threads, solver, transition, &double), "f64, solver {solver}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn single_precision_follows_double_precision() {
+    for transition in 0..common::TRANSITIONS {
+        let recipe = Recipe { transition, ..Recipe::default() };
+        let (single, double) = (model::<f32>(&recipe), model::<f64>(&recipe));
+        let (graphs32, graphs64) = (batch::<f32>(4, Form::Dense), batch::<f64>(4, Form::Dense));
+        let at = point(&double, graphs64.nodes(), 3);
+        let round = |matrices: &[Matrix<f64>]| matrices.iter().map(Matrix::convert::<f32>).collect();
+        let at32 = Variables {
+            weights: at.weights.iter().map(|&w| w as f32).collect(),
+            states: round(&at.states),
+            multipliers: round(&at.multipliers),
+        };
+        let (s32, s64) = (
+            Supervision::all(graphs32.node_targets().clone()),
+            Supervision::all(graphs64.node_targets().clone()),
+        );
+        let (scratch32, scratch64) = (Scratch::new(), Scratch::new());
+        let weighing = Weighing::default();
+        let l32 = Lagrangian::new(&single, &graphs32, &s32, weighing, &scratch32).unwrap();
+        let l64 = Lagrangian::new(&double, &graphs64, &s64, weighing, &scratch64).unwrap();
+        let (mut d32, mut d64) = (at32.zeros_like(), at.zeros_like());
+        let value32 = l32.evaluate(&at32, Want::ALL, &mut d32).value();
+        let value64 = l64.evaluate(&at, Want::ALL, &mut d64).value();
+        assert!((value32 - value64).abs() < 1e-4 * value64.abs().max(1.0), "transition {transition}");
+        for ((_, a), (name, b)) in d32.parts().zip(d64.parts()) {
+            let scale = b.iter().fold(1.0_f64, |m, x| m.max(x.abs()));
+            for (a, b) in a.iter().zip(b) {
+                assert!((f64::from(*a) - b).abs() < 2e-5 * scale, "transition {transition}, {name}: {a} for {b}");
+            }
+        }
+    }
+}

@@ -27,6 +27,9 @@ pub mod lagrangian;
 /// Solvers of the saddle point: what moves when.
 pub mod saddle;
 
+/// Training: a configuration becomes a checked plan, and the plan runs.
+pub mod train;
+
 /// States and outputs of graphs that were not trained on.
 pub mod inference;
 

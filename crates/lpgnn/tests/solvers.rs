@@ -62,7 +62,11 @@ fn every_solver_finds_known_saddle_points() {
 }
 
 /// A contracting model on random graphs, with `G = lin` and one multiplier per component.
-fn contraction(transition: usize, layers: usize, reads: Reads) -> (Model<f64>, GraphBatch<f64>, Vec<f64>) {
+fn contraction(
+    transition: usize,
+    layers: usize,
+    reads: Reads,
+) -> (Model<f64>, GraphBatch<f64>, Vec<f64>) {
     let recipe = Recipe {
         transition,
         layers,
@@ -82,7 +86,12 @@ fn contract<S: Scalar>(model: &Model<S>, graphs: &GraphBatch<S>, weights: &mut [
     for (layer, transition) in model.transitions().enumerate() {
         let range = model.transition_weights(layer);
         let mut memory = NormMemory::default();
-        assert!(transition.contract(&mut weights[range.clone()], Degrees::of(graphs), bound, &mut memory));
+        assert!(transition.contract(
+            &mut weights[range.clone()],
+            Degrees::of(graphs),
+            bound,
+            &mut memory
+        ));
         let now = transition.lipschitz(&weights[range], Degrees::of(graphs)).unwrap();
         assert!(now <= bound * (1.0 + 1e-6), "{now}");
     }
@@ -142,7 +151,8 @@ fn dense_multipliers(
         system[row][n] = -d;
     }
     for k in 0..n {
-        let pivot = (k..n).max_by(|&i, &j| system[i][k].abs().total_cmp(&system[j][k].abs())).unwrap();
+        let pivot =
+            (k..n).max_by(|&i, &j| system[i][k].abs().total_cmp(&system[j][k].abs())).unwrap();
         system.swap(k, pivot);
         for i in k + 1..n {
             let factor = system[i][k] / system[k][k];
@@ -171,7 +181,8 @@ fn at_rest_one_shot_implicit_and_unrolled_have_the_same_adjoint_and_gradient() {
                 let supervision = Supervision::all(graphs.node_targets().clone());
                 let scratch = Scratch::new();
                 let lagrangian =
-                    Lagrangian::new(&model, &graphs, &supervision, Weighing::default(), &scratch).unwrap();
+                    Lagrangian::new(&model, &graphs, &supervision, Weighing::default(), &scratch)
+                        .unwrap();
                 let start = model.rest(graphs.nodes(), weights);
                 let case = format!("transition {transition}, {layers} layers, {from:?}");
 
@@ -189,7 +200,11 @@ fn at_rest_one_shot_implicit_and_unrolled_have_the_same_adjoint_and_gradient() {
                     assert!(worst(a.as_slice(), b.as_slice()) < 1e-5, "{case}");
                 }
                 assert!(worst(&d_shot, &d_solved) < 1e-5, "{case}: {}", worst(&d_shot, &d_solved));
-                assert!(worst(&d_unrolled, &d_solved) < 1e-5, "{case}: {}", worst(&d_unrolled, &d_solved));
+                assert!(
+                    worst(&d_unrolled, &d_solved) < 1e-5,
+                    "{case}: {}",
+                    worst(&d_unrolled, &d_solved)
+                );
                 if layers == 1 {
                     let exact = dense_multipliers(&model, &graphs, &lagrangian, &solved);
                     let found = solved.multipliers[0].as_slice();
@@ -242,7 +257,12 @@ fn below_the_bound_settling_converges_to_one_point_from_any_start() {
         let mut weights = point(&model, graphs.nodes(), case).weights;
         weights.iter_mut().for_each(|w| *w *= 3.0); // far above the bound before it is enforced
         contract(&model, &graphs, &mut weights, 0.9);
-        let options = SettleOptions { tolerance: 1e-9, limit: 1000, fall_back: None, ..SettleOptions::default() };
+        let options = SettleOptions {
+            tolerance: 1e-9,
+            limit: 1000,
+            fall_back: None,
+            ..SettleOptions::default()
+        };
         let scratch = Scratch::new();
         let first = settle(&model, &weights, &graphs, &options, &scratch);
         assert_eq!(first.failures(), 0, "case {case}: {:?}", first.residuals);
@@ -264,7 +284,8 @@ fn a_graph_that_does_not_settle_is_named() {
     let graphs = batch::<f64>(2, Form::Dense);
     let mut weights = point(&model, graphs.nodes(), 1).weights;
     weights.iter_mut().for_each(|w| *w *= 40.0);
-    let options = SettleOptions { limit: 30, window: 0, fall_back: None, ..SettleOptions::default() };
+    let options =
+        SettleOptions { limit: 30, window: 0, fall_back: None, ..SettleOptions::default() };
     let settled = settle(&model, &weights, &graphs, &options, &Scratch::new());
     assert!(settled.failures() > 0);
     for (converged, residual) in settled.converged.iter().zip(&settled.residuals) {
@@ -322,10 +343,19 @@ fn any_number_of_threads_gives_the_same_bits() {
                 let single = batch::<f32>(1, Form::OneHot).with_groups_of(work);
                 let double = batch::<f64>(1, Form::OneHot).with_groups_of(work);
                 assert!(single.groups().ranges().len() > 1);
-                let (one, two) = (bits(1, solver, transition, &single), bits(1, solver, transition, &double));
+                let (one, two) =
+                    (bits(1, solver, transition, &single), bits(1, solver, transition, &double));
                 for threads in [2, 4] {
-                    assert_eq!(one, bits(threads, solver, transition, &single), "f32, solver {solver}");
-                    assert_eq!(two, bits(threads, solver, transition, &double), "f64, solver {solver}");
+                    assert_eq!(
+                        one,
+                        bits(threads, solver, transition, &single),
+                        "f32, solver {solver}"
+                    );
+                    assert_eq!(
+                        two,
+                        bits(threads, solver, transition, &double),
+                        "f64, solver {solver}"
+                    );
                 }
             }
         }
@@ -339,7 +369,8 @@ fn single_precision_follows_double_precision() {
         let (single, double) = (model::<f32>(&recipe), model::<f64>(&recipe));
         let (graphs32, graphs64) = (batch::<f32>(4, Form::Dense), batch::<f64>(4, Form::Dense));
         let at = point(&double, graphs64.nodes(), 3);
-        let round = |matrices: &[Matrix<f64>]| matrices.iter().map(Matrix::convert::<f32>).collect();
+        let round =
+            |matrices: &[Matrix<f64>]| matrices.iter().map(Matrix::convert::<f32>).collect();
         let at32 = Variables {
             weights: at.weights.iter().map(|&w| w as f32).collect(),
             states: round(&at.states),
@@ -356,11 +387,17 @@ fn single_precision_follows_double_precision() {
         let (mut d32, mut d64) = (at32.zeros_like(), at.zeros_like());
         let value32 = l32.evaluate(&at32, Want::ALL, &mut d32).value();
         let value64 = l64.evaluate(&at, Want::ALL, &mut d64).value();
-        assert!((value32 - value64).abs() < 1e-4 * value64.abs().max(1.0), "transition {transition}");
+        assert!(
+            (value32 - value64).abs() < 1e-4 * value64.abs().max(1.0),
+            "transition {transition}"
+        );
         for ((_, a), (name, b)) in d32.parts().zip(d64.parts()) {
             let scale = b.iter().fold(1.0_f64, |m, x| m.max(x.abs()));
             for (a, b) in a.iter().zip(b) {
-                assert!((f64::from(*a) - b).abs() < 2e-5 * scale, "transition {transition}, {name}: {a} for {b}");
+                assert!(
+                    (f64::from(*a) - b).abs() < 2e-5 * scale,
+                    "transition {transition}, {name}: {a} for {b}"
+                );
             }
         }
     }

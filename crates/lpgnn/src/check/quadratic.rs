@@ -85,7 +85,8 @@ impl Quadratic {
         let zero = self.start();
         let origin = gradient(&zero);
         let n = self.size();
-        let mut system: Vec<Vec<f64>> = origin.iter().map(|g| vec![0.0; n].into_iter().chain([-g]).collect()).collect();
+        let mut system: Vec<Vec<f64>> =
+            origin.iter().map(|g| vec![0.0; n].into_iter().chain([-g]).collect()).collect();
         for column in 0..n {
             let mut moved = zero.clone();
             let mut place = column;
@@ -101,7 +102,11 @@ impl Quadratic {
             }
         }
         let answer = eliminate(system);
-        flat(at).iter().zip(answer).map(|(x, a)| (x - a).abs()).fold(0.0, |m, d| if d <= m { m } else { d })
+        flat(at)
+            .iter()
+            .zip(answer)
+            .map(|(x, a)| (x - a).abs())
+            .fold(0.0, |m, d| if d <= m { m } else { d })
     }
 }
 
@@ -130,16 +135,19 @@ fn apply(matrix: &[Vec<f64>], x: &[f64]) -> Vec<f64> {
 }
 
 impl Objective<f64> for Quadratic {
-    fn evaluate(&self, at: &Variables<f64>, want: Want, gradient: &mut Variables<f64>) -> Evaluation {
+    fn evaluate(
+        &self,
+        at: &Variables<f64>,
+        want: Want,
+        gradient: &mut Variables<f64>,
+    ) -> Evaluation {
         let (w, x, lambda) = (&at.weights, at.states[0].row(0), at.multipliers[0].row(0));
         let (ax, bw, qx) = (apply(&self.a, x), apply(&self.b_w, w), apply(&self.q, x));
         let count = if want.loss { 1.0 } else { 0.0 };
-        let residual: Vec<f64> =
-            (0..x.len()).map(|i| x[i] - ax[i] - bw[i] - self.b[i]).collect();
+        let residual: Vec<f64> = (0..x.len()).map(|i| x[i] - ax[i] - bw[i] - self.b[i]).collect();
         for i in 0..x.len() {
             let back: f64 = (0..x.len()).map(|j| self.a[j][i] * lambda[j]).sum();
-            gradient.states[0].row_mut(0)[i] =
-                count * (qx[i] + self.linear[i]) + lambda[i] - back;
+            gradient.states[0].row_mut(0)[i] = count * (qx[i] + self.linear[i]) + lambda[i] - back;
             gradient.multipliers[0].row_mut(0)[i] = residual[i];
         }
         for k in 0..w.len() {

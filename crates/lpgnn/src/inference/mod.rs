@@ -134,10 +134,7 @@ fn graph_residual<S: Scalar>(
     let nodes = batch.nodes_of(graph);
     let range = nodes.start * x.cols()..nodes.end * x.cols();
     let pairs = x.as_slice()[range.clone()].iter().zip(&f.as_slice()[range]);
-    pairs
-        .map(|(&x, &f)| (x - f).abs())
-        .fold(S::ZERO, |max, r| if r <= max { max } else { r })
-        .f64()
+    pairs.map(|(&x, &f)| (x - f).abs()).fold(S::ZERO, |max, r| if r <= max { max } else { r }).f64()
 }
 
 /// An estimate of the spectral radius of `∂f_a/∂X` at these states, the largest over the layers:
@@ -154,11 +151,8 @@ pub fn spectral_radius<S: Scalar>(
 ) -> f64 {
     let mut largest = 0.0_f64;
     for (layer, transition) in model.transitions().enumerate() {
-        let input = Input {
-            batch,
-            labels: model.labels(layer, batch, states),
-            states: &states[layer],
-        };
+        let input =
+            Input { batch, labels: model.labels(layer, batch, states), states: &states[layer] };
         let weights = &weights[model.transition_weights(layer)];
         largest = largest.max(layer_radius(transition, weights, input, iterations, scratch));
     }

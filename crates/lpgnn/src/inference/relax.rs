@@ -24,13 +24,7 @@ pub struct RelaxOptions {
 
 impl Default for RelaxOptions {
     fn default() -> Self {
-        Self {
-            tolerance: 1e-2,
-            steps: 400,
-            state_rate: 0.05,
-            multiplier_rate: 0.01,
-            damping: 1.0,
-        }
+        Self { tolerance: 1e-2, steps: 400, state_rate: 0.05, multiplier_rate: 0.01, damping: 1.0 }
     }
 }
 

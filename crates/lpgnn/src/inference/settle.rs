@@ -133,7 +133,8 @@ fn settle_layer<S: Scalar>(
     while !active.is_empty() && iterations < options.limit {
         let all = active.len() == batch.graphs();
         let nodes: Vec<usize> = active.iter().flat_map(|&graph| batch.nodes_of(graph)).collect();
-        let selected = (!all).then(|| (batch.select(&active), labels.select(nodes.iter().copied())));
+        let selected =
+            (!all).then(|| (batch.select(&active), labels.select(nodes.iter().copied())));
         let (part, labels) = selected.as_ref().map_or((batch, labels), |(b, l)| (b, l));
         let mut x = if all { states.clone() } else { states.select(nodes.iter().copied()) };
         let mut f = Matrix::zeros(part.nodes(), width);
@@ -172,7 +173,10 @@ fn advance<S: Scalar>(
     let ranges: Vec<_> = (0..batch.graphs()).map(|graph| batch.nodes_of(graph)).collect();
     let rows = split_rows(x.as_mut_slice(), width, &ranges);
     let graphs = rows.into_iter().zip(past).zip(ranges.iter().zip(settled));
-    let work = |((x, past), (range, &settled)): ((&mut [S], &mut Anderson<S>), (&std::ops::Range<usize>, &bool))| {
+    let work = |((x, past), (range, &settled)): (
+        (&mut [S], &mut Anderson<S>),
+        (&std::ops::Range<usize>, &bool),
+    )| {
         if !settled {
             past.advance(x, &f.as_slice()[range.start * width..range.end * width], beta);
         }

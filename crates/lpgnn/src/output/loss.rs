@@ -90,6 +90,26 @@ impl<S: Scalar> Supervision<S> {
         (correct, all)
     }
 
+    /// The mean loss of the supervised rows.
+    pub fn mean_loss(&self, predictions: &Matrix<S>) -> f64 {
+        let width = predictions.cols();
+        let total = self.total();
+        if width == 0 || total <= 0.0 {
+            return 0.0;
+        }
+        let mut d = vec![S::ZERO; predictions.as_slice().len()];
+        self.loss(0, width, width, predictions.as_slice(), S::ONE, &mut d) / total
+    }
+
+    /// The supervision of some rows, in the given order.
+    #[must_use]
+    pub fn select(&self, rows: &[usize]) -> Self {
+        Self {
+            targets: self.targets.select(rows.iter().copied()),
+            counts: rows.iter().map(|&row| self.counts[row]).collect(),
+        }
+    }
+
     /// The loss of some rows from `first` on, and its derivative in the predictions; both times
     /// `factor`.
     ///

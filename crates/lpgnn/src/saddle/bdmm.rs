@@ -142,7 +142,13 @@ impl Bdmm {
         for (k, states) in at.states.iter_mut().enumerate() {
             let moments = [first[0].states[k].as_mut_slice(), second[0].states[k].as_mut_slice()];
             let gradient = memory.gradient.states[k].as_slice();
-            self.state_rule.descend(rate, memory.node_steps, states.as_mut_slice(), gradient, moments);
+            self.state_rule.descend(
+                rate,
+                memory.node_steps,
+                states.as_mut_slice(),
+                gradient,
+                moments,
+            );
         }
     }
 
@@ -152,12 +158,12 @@ impl Bdmm {
         for (k, multipliers) in at.multipliers.iter_mut().enumerate() {
             let multipliers = multipliers.as_mut_slice();
             let gradient = memory.gradient.multipliers[k].as_slice();
-            let moments =
-                [&mut first[0].multipliers[k], &mut second[0].multipliers[k]].map(Matrix::as_mut_slice);
+            let moments = [&mut first[0].multipliers[k], &mut second[0].multipliers[k]]
+                .map(Matrix::as_mut_slice);
             match self.dual_rule {
-                DualRule::Adam => PrimalRule::Adam.ascend(
-                    rate, memory.node_steps, multipliers, gradient, moments,
-                ),
+                DualRule::Adam => {
+                    PrimalRule::Adam.ascend(rate, memory.node_steps, multipliers, gradient, moments)
+                }
                 DualRule::Plain => axpy(S::of(rate), gradient, multipliers),
                 DualRule::NuPi { nu, kappa } => {
                     let [xi, _] = moments;

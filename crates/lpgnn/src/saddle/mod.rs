@@ -91,11 +91,7 @@ pub(crate) fn gather<S: Scalar>(matrices: &[Matrix<S>], nodes: &[usize]) -> Vec<
 }
 
 /// Writes the rows back to where [`gather`] found them.
-pub(crate) fn scatter<S: Scalar>(
-    from: &[Matrix<S>],
-    nodes: &[usize],
-    to: &mut [Matrix<S>],
-) {
+pub(crate) fn scatter<S: Scalar>(from: &[Matrix<S>], nodes: &[usize], to: &mut [Matrix<S>]) {
     for (from, to) in from.iter().zip(to) {
         for (row, &node) in nodes.iter().enumerate() {
             to.row_mut(node).copy_from_slice(from.row(row));

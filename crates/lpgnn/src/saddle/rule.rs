@@ -166,11 +166,7 @@ impl WeightDescent {
     }
 
     /// One step of the weights along the gradient in `memory`.
-    pub(crate) fn step<S: Scalar>(
-        &self,
-        weights: &mut [S],
-        memory: &mut super::Memory<S>,
-    ) {
+    pub(crate) fn step<S: Scalar>(&self, weights: &mut [S], memory: &mut super::Memory<S>) {
         memory.weight_steps += 1;
         let rate = decayed(self.rate, self.half_life, memory.weight_steps);
         if self.decay > 0.0 {

@@ -1,0 +1,333 @@
+use crate::activation::Activation;
+use crate::constraint::ConstraintFunction;
+use crate::inference::Inference;
+use crate::lagrangian::{Model, Multipliers, ReadLayers, Reads, Weighing};
+use crate::network::Network;
+use crate::output::{Output, Readout};
+use crate::saddle::{Bdmm, Implicit, OneShot, SaddleSolver, Unrolled, check_positive};
+use crate::transition::{
+    Aggregation, ArcInputs, ArcNetwork, NeighbourSum, NodeNetwork, Transition,
+};
+use crate::{Error, Scalar};
+
+/// The functions of a model, as a user names them.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ModelConfig {
+    /// `f_a`
+    pub transition: TransitionKind,
+    /// `K`
+    pub layers: usize,
+    /// `s`, the components of a state.
+    pub state: usize,
+    /// Units of every hidden layer of `h`.
+    pub hidden: Vec<usize>,
+    /// Activation of the hidden units of `h` and `f_r`.
+    pub activation: Activation,
+    /// Activation of the output of `h`.
+    pub output_activation: Activation,
+    /// Arguments of `h`, for the transitions that look at pairs of neighbours.
+    pub inputs: ArcInputs,
+    /// Units of every hidden layer of `f_r`.
+    pub readout_hidden: Vec<usize>,
+    /// How what is read of the nodes of a graph becomes one; for graph-focused tasks.
+    pub pool: Pool,
+    /// Probability with which a hidden unit of `f_r` is left out in training.
+    pub dropout: f64,
+    /// What `f_r` reads.
+    pub reads: Reads,
+    /// `G`
+    pub constraint: ConstraintFunction,
+    /// How many multipliers a node has.
+    pub multipliers: Multipliers,
+}
+
+/// The transition functions of the paper's table 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TransitionKind {
+    /// The GNN, summed over neighbours.
+    GnnSum,
+    /// The GNN, averaged over neighbours.
+    #[default]
+    GnnMean,
+    /// The GNN, summed with weights `1/√(de[v] de[u])`.
+    GnnNormalized,
+    /// GIN: a network of the sum.
+    Gin,
+    /// GCN, as in the table: a network of the mean.
+    GcnMean,
+    /// GCN, as published: a network of the normalised mean.
+    Gcn,
+    /// GraphSAGE: the maximum over neighbours.
+    SageMax,
+}
+
+/// How what is read of the nodes of a graph becomes one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pool {
+    /// The sum.
+    #[default]
+    Sum,
+    /// The mean.
+    Mean,
+}
+
+impl Default for ModelConfig {
+    fn default() -> Self {
+        Self {
+            transition: TransitionKind::GnnMean,
+            layers: 1,
+            state: 10,
+            hidden: vec![20],
+            activation: Activation::Tanh,
+            output_activation: Activation::Identity,
+            inputs: ArcInputs::default(),
+            readout_hidden: vec![20],
+            pool: Pool::Sum,
+            dropout: 0.0,
+            reads: Reads::default(),
+            constraint: ConstraintFunction::Linear,
+            multipliers: Multipliers::PerComponent,
+        }
+    }
+}
+
+impl ModelConfig {
+    /// The model, for node labels of `label` components, arc labels of `arc_label`, and `outputs`
+    /// classes or values per node or per graph.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Option`], naming the first value that cannot be used; [`Error::Mismatch`].
+    pub fn build<S: Scalar>(
+        &self,
+        label: usize,
+        arc_label: usize,
+        outputs: usize,
+        per_graph: bool,
+    ) -> Result<Model<S>, Error> {
+        for (option, count) in [("layers", self.layers), ("state", self.state)] {
+            if count == 0 {
+                let expected = "at least one is expected".into();
+                return Err(Error::Option { option, value: "0".into(), expected });
+            }
+        }
+        if self.hidden.iter().chain(&self.readout_hidden).any(|&units| units == 0) {
+            let expected = "a hidden layer has at least one unit".into();
+            return Err(Error::Option { option: "hidden", value: "0".into(), expected });
+        }
+        if !(0.0..1.0).contains(&self.dropout) {
+            return Err(Error::Option {
+                option: "dropout",
+                value: self.dropout.to_string(),
+                expected: "a probability below 1 is expected".into(),
+            });
+        }
+        let h = Network {
+            hidden: self.hidden.clone(),
+            activation: self.activation,
+            output_activation: self.output_activation,
+        };
+        let transitions = (0..self.layers)
+            .map(|layer| {
+                let label = if layer == 0 { label } else { self.state };
+                self.transition(label, arc_label, &h)
+            })
+            .collect();
+        let read = match self.reads.layers {
+            ReadLayers::Last => self.state,
+            ReadLayers::All => self.state * self.layers,
+        };
+        let readout = match (per_graph, self.pool) {
+            (false, _) => Readout::Node,
+            (true, Pool::Sum) => Readout::GraphSum,
+            (true, Pool::Mean) => Readout::GraphMean,
+        };
+        let f_r = Network {
+            hidden: self.readout_hidden.clone(),
+            activation: self.activation,
+            output_activation: Activation::Identity,
+        };
+        let output = Output::new(readout, read, outputs, f_r, self.dropout);
+        let constraint = Box::new(self.constraint.check()?);
+        Model::new(transitions, output, self.reads, constraint, self.multipliers)
+    }
+
+    fn transition<S: Scalar>(
+        &self,
+        label: usize,
+        arc_label: usize,
+        h: &Network,
+    ) -> Box<dyn Transition<S>> {
+        let arc = |inputs, aggregation| {
+            Box::new(ArcNetwork::new(self.state, label, arc_label, inputs, h, aggregation))
+                as Box<dyn Transition<S>>
+        };
+        let node =
+            |sum| Box::new(NodeNetwork::new(self.state, label, h, sum)) as Box<dyn Transition<S>>;
+        // max_u h(x_u), with labels so that they reach h at all
+        let sage = ArcInputs { own_state: false, ..self.inputs };
+        match self.transition {
+            TransitionKind::GnnSum => arc(self.inputs, Aggregation::Sum),
+            TransitionKind::GnnMean => arc(self.inputs, Aggregation::Mean),
+            TransitionKind::GnnNormalized => arc(self.inputs, Aggregation::NormalizedSum),
+            TransitionKind::SageMax => arc(sage, Aggregation::Max),
+            TransitionKind::Gin => node(NeighbourSum::Plain),
+            TransitionKind::GcnMean => node(NeighbourSum::Mean),
+            TransitionKind::Gcn => node(NeighbourSum::Normalized),
+        }
+    }
+}
+
+/// How to train, as a user writes it: in a file, on the command line, in Python or in code.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TrainingConfig {
+    /// How often all training data are gone through.
+    pub epochs: usize,
+    /// Where all random numbers start.
+    pub seed: u64,
+    /// Graphs per update; none takes all of them at once.
+    pub batch_size: Option<usize>,
+    /// The solver of the saddle point.
+    pub solver: SolverConfig,
+    /// How the terms of the Lagrangian are weighed.
+    pub weighing: Weighing,
+    /// A bound on the Lipschitz constant of `f_a`, kept after every update.
+    pub lipschitz: Option<f64>,
+    /// Whether rare classes count more in the loss.
+    pub class_weights: ClassWeights,
+    /// Epochs between scores on settled states.
+    pub score_every: usize,
+    /// Scores without a better one on the validation part after which training ends.
+    pub patience: Option<usize>,
+    /// How states of graphs that are not trained on are found.
+    pub inference: Inference,
+}
+
+/// Whether rare classes count more in the loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClassWeights {
+    /// Every example counts once.
+    #[default]
+    Equal,
+    /// Every class counts the same in all.
+    Balanced,
+}
+
+/// The solver of the saddle point and its options.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum SolverConfig {
+    /// Descent and ascent, as in the paper.
+    Bdmm(Bdmm),
+    /// One fixed-point step per update.
+    OneShot(OneShot),
+    /// The fixed point and its adjoint solved for at every update.
+    Implicit(Implicit),
+    /// The original GNN.
+    Unrolled(Unrolled),
+}
+
+impl Default for TrainingConfig {
+    fn default() -> Self {
+        Self {
+            epochs: 300,
+            seed: 0,
+            batch_size: None,
+            solver: SolverConfig::OneShot(OneShot::default()),
+            weighing: Weighing::default(),
+            lipschitz: Some(0.9),
+            class_weights: ClassWeights::Equal,
+            score_every: 1,
+            patience: None,
+            inference: Inference::default(),
+        }
+    }
+}
+
+/// A [`TrainingConfig`] that has been checked. There is no other way to make one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrainingPlan(TrainingConfig);
+
+impl TrainingConfig {
+    /// The same, with every value known to be usable.
+    ///
+    /// ```
+    /// use lpgnn::train::TrainingConfig;
+    ///
+    /// let error = TrainingConfig { score_every: 0, ..TrainingConfig::default() }.check().unwrap_err();
+    /// assert_eq!(error.to_string(), "score-every is 0, but at least one is expected");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Option`], naming the first value that is not.
+    pub fn check(self) -> Result<TrainingPlan, Error> {
+        for (option, count) in [
+            ("epochs", self.epochs),
+            ("score-every", self.score_every),
+            ("batch-size", self.batch_size.unwrap_or(1)),
+            ("patience", self.patience.unwrap_or(1)),
+        ] {
+            if count == 0 {
+                let expected = "at least one is expected".into();
+                return Err(Error::Option { option, value: "0".into(), expected });
+            }
+        }
+        if let Some(bound) = self.lipschitz {
+            check_positive("lipschitz", bound)?;
+        }
+        check_positive("loss-weight", self.weighing.loss_weight)?;
+        if self.weighing.damping < 0.0 || !self.weighing.damping.is_finite() {
+            return Err(Error::Option {
+                option: "damping",
+                value: self.weighing.damping.to_string(),
+                expected: "a number that is not negative is expected".into(),
+            });
+        }
+        match self.solver {
+            SolverConfig::Bdmm(solver) => drop(solver.check()?),
+            SolverConfig::OneShot(solver) => drop(solver.check()?),
+            SolverConfig::Implicit(solver) => drop(solver.check()?),
+            SolverConfig::Unrolled(solver) => drop(solver.check()?),
+        }
+        match self.inference {
+            Inference::Settle(options) => drop(options.check()?),
+            Inference::Relax(options) => drop(options.check()?),
+        }
+        Ok(TrainingPlan(self))
+    }
+}
+
+impl TrainingPlan {
+    /// What was checked.
+    pub fn config(&self) -> &TrainingConfig {
+        &self.0
+    }
+}
+
+impl SolverConfig {
+    /// The solver.
+    pub fn build<S: Scalar>(&self) -> Box<dyn SaddleSolver<S>> {
+        match *self {
+            Self::Bdmm(solver) => Box::new(solver),
+            Self::OneShot(solver) => Box::new(solver),
+            Self::Implicit(solver) => Box::new(solver),
+            Self::Unrolled(solver) => Box::new(solver),
+        }
+    }
+
+    /// Its name, as in a configuration.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Bdmm(_) => "bdmm",
+            Self::OneShot(_) => "one-shot",
+            Self::Implicit(_) => "implicit",
+            Self::Unrolled(_) => "unrolled",
+        }
+    }
+}

@@ -1,0 +1,474 @@
+//! Training: a configuration becomes a checked plan, and the plan runs.
+
+mod config;
+mod parts;
+mod report;
+
+pub use config::{
+    ClassWeights, ModelConfig, Pool, SolverConfig, TrainingConfig, TrainingPlan, TransitionKind,
+};
+pub use parts::{PartName, TrainingData};
+pub use report::{EpochReport, Score, Scores};
+
+use std::ops::ControlFlow;
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use crate::graph::Targets;
+use crate::inference::{predict, spectral_radius};
+use crate::lagrangian::{Lagrangian, Model, Multipliers, Scale, Variables, length};
+use crate::numeric::{NormMemory, Scratch};
+use crate::output::Supervision;
+use crate::saddle::{Memory, SaddleSolver, gather, scatter};
+use crate::transition::Degrees;
+use crate::{Error, Scalar, check};
+use report::EpochSums;
+
+/// Power iterations behind a reported spectral radius.
+const RADIUS_ITERATIONS: usize = 20;
+
+/// Trains a model by a plan, epoch by epoch.
+#[derive(Debug)]
+pub struct Trainer<'a, S: Scalar = f32> {
+    plan: TrainingPlan,
+    model: &'a Model<S>,
+    data: &'a TrainingData<S>,
+    supervision: Supervision<S>,
+    degrees: Degrees,
+    solver: Box<dyn SaddleSolver<S>>,
+    state: TrainerState<S>,
+    scratch: Scratch<S>,
+}
+
+/// Everything that changes in training: what a checkpoint keeps.
+#[derive(Clone, Debug)]
+pub struct TrainerState<S = f32> {
+    /// Epochs that are done.
+    pub epoch: usize,
+    /// Weights, and the states and multipliers of all training graphs.
+    pub variables: Variables<S>,
+    /// What the solver remembers of them.
+    pub memory: Memory<S>,
+    /// Where the next estimates of matrix norms start, per layer.
+    pub norms: Vec<NormMemory>,
+    /// The best weights so far, by the validation part.
+    pub best: Option<Best<S>>,
+    /// How many scores there have been since.
+    pub since_best: usize,
+}
+
+/// The weights of the best epoch.
+#[derive(Clone, Debug)]
+pub struct Best<S = f32> {
+    /// The epoch, counted from 1.
+    pub epoch: usize,
+    /// Its score on the validation part.
+    pub score: Score,
+    /// All its scores.
+    pub scores: Scores,
+    /// Its weights.
+    pub weights: Vec<S>,
+}
+
+/// Watches training, and may end it.
+pub trait Observer<S: Scalar = f32> {
+    /// Called after every epoch.
+    fn epoch(&mut self, report: &EpochReport, state: &TrainerState<S>) -> ControlFlow<()>;
+}
+
+/// A function can watch.
+impl<S: Scalar, F: FnMut(&EpochReport, &TrainerState<S>) -> ControlFlow<()>> Observer<S> for F {
+    fn epoch(&mut self, report: &EpochReport, state: &TrainerState<S>) -> ControlFlow<()> {
+        self(report, state)
+    }
+}
+
+/// Why training ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "reason")]
+#[non_exhaustive]
+pub enum StopReason {
+    /// All epochs were used.
+    Epochs,
+    /// The validation score has not improved for a while.
+    NoImprovement,
+    /// An observer ended it.
+    Stopped,
+    /// A variable is no longer a number. The weights are those before it happened.
+    Diverged {
+        /// The epoch in which it happened, counted from 1.
+        epoch: usize,
+        /// `weights`, `states` or `multipliers`.
+        variable: &'static str,
+    },
+}
+
+/// What training leaves behind.
+#[derive(Clone, Debug)]
+pub struct Trained<S = f32> {
+    /// The weights of the best epoch, or the last ones without a validation part.
+    pub weights: Vec<S>,
+    /// The epoch they are of, counted from 1.
+    pub epoch: usize,
+    /// Their scores, if that epoch was scored.
+    pub scores: Option<Scores>,
+    /// Why it ended.
+    pub reason: StopReason,
+}
+
+impl<'a, S: Scalar> Trainer<'a, S> {
+    /// A trainer at the start.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when model, data and plan do not fit each other.
+    pub fn new(
+        plan: TrainingPlan,
+        model: &'a Model<S>,
+        data: &'a TrainingData<S>,
+    ) -> Result<Self, Error> {
+        let config = plan.config();
+        for batch in &data.batches {
+            model.check(batch)?;
+        }
+        let solver = config.solver.build::<S>();
+        if solver.needs_linear_constraint() {
+            check_linear(model, config)?;
+        }
+        let supervision = match config.class_weights {
+            ClassWeights::Equal => data.train.supervision.clone(),
+            ClassWeights::Balanced => balanced(data.train.supervision.clone())?,
+        };
+        let degrees = data.batches.iter().map(Degrees::of).fold(Degrees::default(), Degrees::and);
+        let mut draw = check::uniform(config.seed);
+        let mut variables = model.start(data.training_graphs().nodes(), &mut draw);
+        let mut norms = vec![NormMemory::default(); model.layers()];
+        if let Some(bound) = config.lipschitz {
+            contract(model, &mut variables.weights, degrees, bound, &mut norms)?;
+        }
+        let memory = Memory::new(&variables);
+        let state = TrainerState { epoch: 0, variables, memory, norms, best: None, since_best: 0 };
+        let scratch = Scratch::new();
+        // Fails on a mismatch of targets before the first epoch.
+        let weighing = config.weighing;
+        Lagrangian::new(model, data.training_graphs(), &supervision, weighing, &scratch)?;
+        Ok(Self { plan, model, data, supervision, degrees, solver, state, scratch })
+    }
+
+    /// The same, from where a checkpoint was taken.
+    #[must_use]
+    pub fn resume(mut self, state: TrainerState<S>) -> Self {
+        self.state = state;
+        self
+    }
+
+    /// Where it is.
+    pub fn state(&self) -> &TrainerState<S> {
+        &self.state
+    }
+
+    /// Trains to the end of the plan, or until an observer or a divergence ends it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when a Lipschitz bound is asked of a function that cannot keep one.
+    pub fn run(mut self, observer: &mut dyn Observer<S>) -> Result<Trained<S>, Error> {
+        let config = self.plan.config().clone();
+        let mut last_scores = None;
+        while self.state.epoch < config.epochs {
+            let before = self.state.variables.weights.clone();
+            let mut report = self.epoch()?;
+            let variables = &self.state.variables;
+            if !(report.loss + report.constraint + report.residual_max).is_finite()
+                || variables.not_finite().is_some()
+            {
+                let variable = variables.not_finite().unwrap_or("states");
+                let epoch = self.state.epoch;
+                self.state.variables.weights = before;
+                return Ok(self.finish(StopReason::Diverged { epoch, variable }, last_scores));
+            }
+            let due =
+                self.state.epoch % config.score_every == 0 || self.state.epoch == config.epochs;
+            if due {
+                let scores = self.score(report.trained_accuracy);
+                self.keep_best(&scores);
+                last_scores = Some(scores.clone());
+                report.scores = Some(scores);
+            }
+            if observer.epoch(&report, &self.state).is_break() {
+                return Ok(self.finish(StopReason::Stopped, last_scores));
+            }
+            if due && config.patience.is_some_and(|patience| self.state.since_best >= patience) {
+                return Ok(self.finish(StopReason::NoImprovement, last_scores));
+            }
+        }
+        Ok(self.finish(StopReason::Epochs, last_scores))
+    }
+
+    fn finish(self, reason: StopReason, last: Option<Scores>) -> Trained<S> {
+        match self.state.best {
+            Some(best) => Trained {
+                weights: best.weights,
+                epoch: best.epoch,
+                scores: Some(best.scores),
+                reason,
+            },
+            None => Trained {
+                weights: self.state.variables.weights,
+                epoch: self.state.epoch,
+                scores: last,
+                reason,
+            },
+        }
+    }
+
+    /// One pass over the training data.
+    fn epoch(&mut self) -> Result<EpochReport, Error> {
+        let graphs = self.data.training_graphs();
+        let mut sums = EpochSums::default();
+        match self.plan.config().batch_size {
+            Some(size) if size < graphs.graphs() => {
+                for members in self.shuffled(graphs.graphs()).chunks(size) {
+                    self.update_some(members, &mut sums)?;
+                }
+            }
+            _ => self.update_all(&mut sums)?,
+        }
+        self.state.epoch += 1;
+        let multipliers = self.state.variables.multipliers.iter().flat_map(|m| m.as_slice());
+        let largest = multipliers.fold(S::ZERO, |max, x| x.abs().max(max)).f64();
+        let gradient = &self.state.memory.gradient;
+        let lengths = |matrices: &[crate::Matrix<S>]| {
+            matrices.iter().map(|m| length(m.as_slice()).powi(2)).sum::<f64>().sqrt()
+        };
+        let norms =
+            [length(&gradient.weights), lengths(&gradient.states), lengths(&gradient.multipliers)];
+        Ok(sums.report(self.state.epoch, largest, norms))
+    }
+
+    /// The training graphs in the order of this epoch: a function of seed and epoch alone.
+    fn shuffled(&self, graphs: usize) -> Vec<usize> {
+        let mut random = ChaCha8Rng::seed_from_u64(self.plan.config().seed);
+        random.set_stream(1 + self.state.epoch as u64);
+        let mut order: Vec<usize> = (0..graphs).collect();
+        order.shuffle(&mut random);
+        order
+    }
+
+    /// Which units are left out at the next update: a function of seed and update alone.
+    fn dropout(&self) -> Option<u64> {
+        let step = self.state.memory.weight_steps;
+        Some(self.plan.config().seed.rotate_left(32) ^ step)
+    }
+
+    fn update_all(&mut self, sums: &mut EpochSums) -> Result<(), Error> {
+        let lagrangian = Lagrangian::new(
+            self.model,
+            self.data.training_graphs(),
+            &self.supervision,
+            self.plan.config().weighing,
+            &self.scratch,
+        )?
+        .with_dropout(self.dropout());
+        let TrainerState { variables, memory, .. } = &mut self.state;
+        let evaluation = self.solver.step(&lagrangian, variables, memory);
+        sums.add(&evaluation, components(variables));
+        self.bound()
+    }
+
+    /// An update on some graphs: their states, multipliers and what is remembered of them are taken
+    /// out, moved, and put back.
+    fn update_some(&mut self, members: &[usize], sums: &mut EpochSums) -> Result<(), Error> {
+        let graphs = self.data.training_graphs();
+        let nodes: Vec<usize> = members.iter().flat_map(|&graph| graphs.nodes_of(graph)).collect();
+        let part = graphs.select(members);
+        let rows = if self.data.per_graph { members } else { &nodes };
+        let supervision = self.supervision.select(rows);
+        let dropout = self.dropout();
+
+        let TrainerState { variables: all, memory: everything, epoch, .. } = &mut self.state;
+        let mut variables = take(all, &nodes);
+        let mut memory = Memory {
+            gradient: variables.zeros_like(),
+            moments: everything.moments.iter_mut().map(|moments| take(moments, &nodes)).collect(),
+            weight_steps: everything.weight_steps,
+            node_steps: *epoch as u64,
+        };
+        let weighing = self.plan.config().weighing;
+        let lagrangian = Lagrangian::new(self.model, &part, &supervision, weighing, &self.scratch)?
+            .with_dropout(dropout);
+        let evaluation = self.solver.step(&lagrangian, &mut variables, &mut memory);
+        sums.add(&evaluation, components(&variables));
+
+        everything.weight_steps = memory.weight_steps;
+        everything.node_steps = memory.node_steps;
+        for (i, moments) in memory.moments.into_iter().enumerate() {
+            if everything.moments.len() == i {
+                // The first update made room for what it remembers; the other nodes need it too.
+                let shape = if moments.states.is_empty() {
+                    Variables { weights: all.weights.clone(), ..Variables::default() }
+                } else {
+                    all.clone()
+                };
+                everything.moments.push(shape.zeros_like());
+            }
+            put(moments, &nodes, &mut everything.moments[i]);
+        }
+        put(variables, &nodes, all);
+        everything.gradient.weights = memory.gradient.weights;
+        everything.gradient.states = memory.gradient.states;
+        everything.gradient.multipliers = memory.gradient.multipliers;
+        self.bound()
+    }
+
+    fn bound(&mut self) -> Result<(), Error> {
+        match self.plan.config().lipschitz {
+            None => Ok(()),
+            Some(bound) => contract(
+                self.model,
+                &mut self.state.variables.weights,
+                self.degrees,
+                bound,
+                &mut self.state.norms,
+            ),
+        }
+    }
+
+    /// The scores of the weights as they are now, on states found afresh.
+    pub fn score(&self, trained_accuracy: Option<f64>) -> Scores {
+        let weights = &self.state.variables.weights;
+        let settled: Vec<_> = self
+            .data
+            .batches
+            .iter()
+            .map(|batch| {
+                let inference = &self.plan.config().inference;
+                inference.states(self.model, weights, batch, &self.scratch)
+            })
+            .collect();
+        let outputs: Vec<_> = settled
+            .iter()
+            .zip(&self.data.batches)
+            .map(|(settled, batch)| {
+                predict(self.model, weights, batch, &settled.states, &self.scratch)
+            })
+            .collect();
+        let parts: Vec<(PartName, Score)> = self
+            .data
+            .scored
+            .iter()
+            .map(|(name, batch, supervision)| {
+                let outputs = &outputs[*batch];
+                let (right, all) = supervision.correct(outputs);
+                let accuracy = (all > 0).then(|| right as f64 / all as f64);
+                (*name, Score { loss: supervision.mean_loss(outputs), accuracy })
+            })
+            .collect();
+        let fresh = parts[0].1.accuracy;
+        Scores {
+            cheating_gap: trained_accuracy.zip(fresh).map(|(trained, fresh)| trained - fresh),
+            parts,
+            unsettled: settled.iter().map(crate::inference::Settled::failures).sum(),
+            spectral_radius: spectral_radius(
+                self.model,
+                weights,
+                &self.data.batches[0],
+                &settled[0].states,
+                RADIUS_ITERATIONS,
+                &self.scratch,
+            ),
+        }
+    }
+
+    fn keep_best(&mut self, scores: &Scores) {
+        let Some(score) = scores.of(PartName::Valid) else { return };
+        self.state.since_best += 1;
+        if self.state.best.as_ref().is_none_or(|best| score.beats(&best.score)) {
+            self.state.since_best = 0;
+            self.state.best = Some(Best {
+                epoch: self.state.epoch,
+                score: *score,
+                scores: scores.clone(),
+                weights: self.state.variables.weights.clone(),
+            });
+        }
+    }
+}
+
+fn components<S: Scalar>(variables: &Variables<S>) -> usize {
+    variables.states.iter().map(|states| states.as_slice().len()).sum()
+}
+
+/// The weights, moved out, and the rows of some nodes.
+fn take<S: Scalar>(all: &mut Variables<S>, nodes: &[usize]) -> Variables<S> {
+    Variables {
+        weights: std::mem::take(&mut all.weights),
+        states: gather(&all.states, nodes),
+        multipliers: gather(&all.multipliers, nodes),
+    }
+}
+
+/// The way back.
+fn put<S: Scalar>(part: Variables<S>, nodes: &[usize], all: &mut Variables<S>) {
+    all.weights = part.weights;
+    scatter(&part.states, nodes, &mut all.states);
+    scatter(&part.multipliers, nodes, &mut all.multipliers);
+}
+
+/// Scales weights down to the bound, layer by layer.
+fn contract<S: Scalar>(
+    model: &Model<S>,
+    weights: &mut [S],
+    degrees: Degrees,
+    bound: f64,
+    norms: &mut [NormMemory],
+) -> Result<(), Error> {
+    for ((layer, transition), norms) in model.transitions().enumerate().zip(norms) {
+        let range = model.transition_weights(layer);
+        if !transition.contract(&mut weights[range], degrees, bound, norms) {
+            return Err(Error::Mismatch(format!(
+                "a Lipschitz bound was asked for, but {transition:?} cannot keep one"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn check_linear<S: Scalar>(model: &Model<S>, config: &TrainingConfig) -> Result<(), Error> {
+    let g = model.constraint();
+    let linear = [-2.0, -0.5, 0.3, 7.0]
+        .iter()
+        .all(|&a| (g.value(S::of(a)).f64() - S::of(a).f64()).abs() <= 0.0);
+    let plain = config.weighing.constraint == Scale::Sum && config.weighing.damping <= 0.0;
+    if linear && plain && model.multipliers() == Multipliers::PerComponent {
+        Ok(())
+    } else {
+        Err(Error::Mismatch(format!(
+            "the solver {} iterates f_a itself: it needs G = lin, one multiplier per component, the \
+             sum as the scale of the constraint, and no damping",
+            config.solver.name()
+        )))
+    }
+}
+
+/// Every class counting the same in all.
+fn balanced<S: Scalar>(supervision: Supervision<S>) -> Result<Supervision<S>, Error> {
+    let Targets::Classes { classes, class } = supervision.targets() else {
+        return Ok(supervision);
+    };
+    let mut counts = vec![0.0; *classes];
+    for (&class, &count) in class.iter().zip(supervision.counts()) {
+        if count > S::ZERO {
+            counts[class as usize] += 1.0;
+        }
+    }
+    let present = counts.iter().filter(|&&count| count > 0.0).count() as f64;
+    let total: f64 = counts.iter().sum();
+    let weights: Vec<f64> = counts
+        .iter()
+        .map(|&count| if count > 0.0 { total / (present * count) } else { 0.0 })
+        .collect();
+    supervision.with_class_weights(&weights)
+}

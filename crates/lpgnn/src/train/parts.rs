@@ -1,0 +1,109 @@
+use crate::data::{Level, Split};
+use crate::graph::{GraphBatch, Targets};
+use crate::output::Supervision;
+use crate::{Error, Scalar};
+
+/// What a model is trained and scored on: graphs, and which of their targets may be looked at when.
+#[derive(Clone, Debug)]
+pub struct TrainingData<S = f32> {
+    pub(super) train: Part<S>,
+    /// The parts to be scored, the training part first; each with its place in `batches`.
+    pub(super) scored: Vec<(PartName, usize, Supervision<S>)>,
+    /// The graphs whose states are settled for the scores; the training graphs first.
+    pub(super) batches: Vec<GraphBatch<S>>,
+    pub(super) per_graph: bool,
+}
+
+/// Graphs with the supervision of some of their targets.
+#[derive(Clone, Debug)]
+pub(super) struct Part<S> {
+    pub(super) supervision: Supervision<S>,
+}
+
+/// A part of a split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartName {
+    /// Fits the weights.
+    Train,
+    /// Chooses the epoch.
+    Valid,
+    /// Is looked at once, at the end.
+    Test,
+}
+
+impl<S: Scalar> TrainingData<S> {
+    /// The parts of `batch` that `split` names: targets of graphs if `per_graph`, else of nodes.
+    ///
+    /// Where graphs are divided, those of other parts are not seen in training. Where nodes are
+    /// divided, all graphs are, but not the targets.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when nothing is left to train on, or when graph targets are to be
+    /// divided by nodes.
+    pub fn new(batch: &GraphBatch<S>, split: &Split, per_graph: bool) -> Result<Self, Error> {
+        split.check(batch.nodes(), batch.graphs())?;
+        let members = [
+            (PartName::Train, &split.train),
+            (PartName::Valid, &split.valid),
+            (PartName::Test, &split.test),
+        ];
+        let targets = |batch: &GraphBatch<S>| -> Targets<S> {
+            if per_graph { batch.graph_targets().clone() } else { batch.node_targets().clone() }
+        };
+        let (mut batches, mut scored) = (vec![], vec![]);
+        match split.level {
+            Level::Graph => {
+                for (name, graphs) in members {
+                    if name == PartName::Train || !graphs.is_empty() {
+                        let part = batch.select(graphs);
+                        scored.push((name, batches.len(), Supervision::all(targets(&part))));
+                        batches.push(part);
+                    }
+                }
+            }
+            Level::Node if per_graph => {
+                return Err(Error::Mismatch(
+                    "graphs have targets, but the split divides nodes".into(),
+                ));
+            }
+            Level::Node => {
+                batches.push(batch.clone());
+                for (name, nodes) in members {
+                    if name == PartName::Train || !nodes.is_empty() {
+                        scored.push((name, 0, Supervision::of(targets(batch), nodes)?));
+                    }
+                }
+            }
+        }
+        let supervision = scored[0].2.clone();
+        if supervision.total() <= 0.0 {
+            return Err(Error::Mismatch(format!(
+                "no {} of the training part has a target",
+                if per_graph { "graph" } else { "node" }
+            )));
+        }
+        Ok(Self { train: Part { supervision }, scored, batches, per_graph })
+    }
+
+    /// The graphs that are trained on.
+    pub fn training_graphs(&self) -> &GraphBatch<S> {
+        &self.batches[0]
+    }
+
+    /// Classes or values that are to be predicted.
+    pub fn outputs(&self) -> usize {
+        self.train.supervision.targets().width()
+    }
+
+    /// Whether graphs have the targets, not nodes.
+    pub fn per_graph(&self) -> bool {
+        self.per_graph
+    }
+
+    /// Whether there is a part of this name to be scored.
+    pub fn has(&self, part: PartName) -> bool {
+        self.scored.iter().any(|(name, ..)| *name == part)
+    }
+}

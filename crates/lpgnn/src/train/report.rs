@@ -1,0 +1,113 @@
+use super::PartName;
+use crate::lagrangian::Evaluation;
+
+/// What an epoch was like.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct EpochReport {
+    /// Counted from 1.
+    pub epoch: usize,
+    /// `w Σ_S loss`, over all updates of the epoch.
+    pub loss: f64,
+    /// `Σ λ · G(x − f_a)`, over all updates of the epoch.
+    pub constraint: f64,
+    /// The mean of `abs(x − f_a)`.
+    pub residual_mean: f64,
+    /// The largest `abs(x − f_a)`.
+    pub residual_max: f64,
+    /// Of the training part, what share the output puts into its class, from the trained states.
+    pub trained_accuracy: Option<f64>,
+    /// The largest absolute value of a multiplier.
+    pub largest_multiplier: f64,
+    /// Lengths of `∂𝓛/∂θ`, `∂𝓛/∂X`, `∂𝓛/∂Λ` at the last update.
+    pub gradient_norms: [f64; 3],
+    /// What was found on settled states, if it was looked for in this epoch.
+    pub scores: Option<Scores>,
+}
+
+/// What the model does on states that are found afresh, from zero, with the weights of an epoch.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Scores {
+    /// One score per part of the split.
+    pub parts: Vec<(PartName, Score)>,
+    /// How many graphs did not settle, over all parts.
+    pub unsettled: usize,
+    /// An estimate of the spectral radius of `∂f_a/∂x` on the training graphs.
+    pub spectral_radius: f64,
+    /// Training accuracy from trained states minus that from settled ones: near zero in a model
+    /// that is to be used on new graphs.
+    pub cheating_gap: Option<f64>,
+}
+
+/// How well a part is predicted.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Score {
+    /// The mean loss.
+    pub loss: f64,
+    /// The share of right classes; none for real values.
+    pub accuracy: Option<f64>,
+}
+
+impl Score {
+    /// Whether it is better than another: more right classes, or the same with less loss.
+    pub fn beats(&self, other: &Self) -> bool {
+        match (self.accuracy, other.accuracy) {
+            (Some(a), Some(b)) if (a - b).abs() > f64::EPSILON => a > b,
+            _ => self.loss < other.loss,
+        }
+    }
+}
+
+impl Scores {
+    /// The score of a part.
+    pub fn of(&self, part: PartName) -> Option<&Score> {
+        self.parts.iter().find(|(name, _)| *name == part).map(|(_, score)| score)
+    }
+}
+
+/// Sums over the updates of an epoch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct EpochSums {
+    loss: f64,
+    constraint: f64,
+    residual_sum: f64,
+    residual_max: f64,
+    components: f64,
+    correct: (usize, usize),
+}
+
+impl EpochSums {
+    /// Adds an update over so many components of states.
+    pub(super) fn add(&mut self, evaluation: &Evaluation, components: usize) {
+        let components = components as f64;
+        self.loss += evaluation.loss;
+        self.constraint += evaluation.constraint;
+        self.residual_sum += evaluation.residual_mean * components;
+        // The comparison is false for NaN, which must not be lost.
+        if !(evaluation.residual_max <= self.residual_max) {
+            self.residual_max = evaluation.residual_max;
+        }
+        self.components += components;
+        self.correct.0 += evaluation.correct.0;
+        self.correct.1 += evaluation.correct.1;
+    }
+
+    pub(super) fn report(
+        &self,
+        epoch: usize,
+        largest_multiplier: f64,
+        gradient_norms: [f64; 3],
+    ) -> EpochReport {
+        let (right, all) = self.correct;
+        EpochReport {
+            epoch,
+            loss: self.loss,
+            constraint: self.constraint,
+            residual_mean: self.residual_sum / self.components.max(1.0),
+            residual_max: self.residual_max,
+            trained_accuracy: (all > 0).then(|| right as f64 / all as f64),
+            largest_multiplier,
+            gradient_norms,
+            scores: None,
+        }
+    }
+}

@@ -140,6 +140,16 @@ impl Dataset {
         })
     }
 
+    /// The same data with another split.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when a member does not exist or belongs to two parts.
+    pub fn with_split(self, split: Split) -> Result<Self, Error> {
+        split.check(self.nodes(), self.graphs())?;
+        Ok(Self { split: Some(split), ..self })
+    }
+
     /// How it is called.
     pub fn name(&self) -> &str {
         &self.name

@@ -1,4 +1,4 @@
-use super::{check, check_size};
+use super::{attribute_names, check, check_size};
 use crate::data::{Categories, Dataset, DatasetParts, Features, Level, Ratio, Split, TargetColumn};
 use crate::{Error, Matrix};
 
@@ -64,7 +64,6 @@ impl ChainsConfig {
             .flat_map(|u| [(u, u + 1), (u + 1, u)])
             .collect();
         let values: Vec<String> = (0..classes).map(|class| class.to_string()).collect();
-        let names = values.iter().map(|class| format!("class {class}")).collect();
         #[allow(clippy::cast_possible_truncation, reason = "there are at most 1000 classes")]
         let codes = (0..nodes).map(|node| class(node / length) as u32).collect();
         let dataset = Dataset::new(DatasetParts {
@@ -72,15 +71,17 @@ impl ChainsConfig {
             node_starts: (0..=graphs).map(|graph| graph * length).collect(),
             arc_features: Features::none(arcs.len()),
             arcs,
-            node_features: Features::none(nodes).with_values(names, labels)?,
+            node_features: Features::none(nodes).with_values(attribute_names(classes), labels)?,
             node_targets: Some(TargetColumn::Classes(Categories::from_codes(
-                "target", values, codes,
+                "node target",
+                values,
+                codes,
             )?)),
             graph_targets: None,
             split: None,
         })?;
         let split = Split::by_ratio(&dataset, Level::Node, split, seed)?;
-        dataset.with_split(split)
+        dataset.with_split(Some(split))
     }
 }
 
@@ -123,7 +124,7 @@ mod tests {
         let (a, b) = (config.generate(1).unwrap(), config.generate(2).unwrap());
         assert_eq!(a, config.generate(1).unwrap());
         assert_ne!(a.split(), b.split());
-        assert_eq!(a.clone().with_split(b.split().unwrap().clone()).unwrap(), b);
+        assert_eq!(a.clone().with_split(b.split().cloned()).unwrap(), b);
     }
 
     #[test]

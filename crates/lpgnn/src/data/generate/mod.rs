@@ -56,16 +56,15 @@ fn three_parts(
         node_starts.push(found.len());
     }
     let nodes = found.len();
-    let names = (1..=width).map(|column| format!("label {column}")).collect();
     let values = Matrix::from_entries(nodes, width, labels)?;
     Dataset::new(DatasetParts {
         name: name.to_owned(),
         node_starts,
         arc_features: Features::none(arcs.len()),
         arcs,
-        node_features: Features::none(nodes).with_values(names, values)?,
+        node_features: Features::none(nodes).with_values(attribute_names(width), values)?,
         node_targets: Some(TargetColumn::Classes(Categories::from_codes(
-            "target",
+            "node target",
             vec!["0".into(), "1".into()],
             found,
         )?)),
@@ -77,6 +76,15 @@ fn three_parts(
             test: (2 * graphs..total).collect(),
         }),
     })
+}
+
+/// The names that the reader of TU folders gives, so that a model knows a task again which was
+/// written to such a folder.
+fn attribute_names(width: usize) -> Vec<String> {
+    match width {
+        1 => vec!["node attribute".to_owned()],
+        _ => (1..=width).map(|column| format!("node attribute {column}")).collect(),
+    }
 }
 
 /// The `number`-th of the independent streams of a seed.

@@ -145,3 +145,28 @@ fn authors_text_has_three_parts() {
         assert_eq!((split.train.len(), split.test.first()), (graphs, Some(&(2 * graphs))));
     }
 }
+
+#[test]
+fn authors_matlab_files_are_their_text_files() {
+    for (mat, text) in [
+        ("", "sub_7_3_100"),
+        ("conmattrain.mat", "sub_7_3_100"),
+        ("tartest.mat", "sub_7_3_100"),
+        ("cliquedataset.mat", "cli_7_3_100"),
+        ("sub_30_15_200.mat", "sub_30_15_200"),
+        ("cli_15_7_200.mat", "cli_15_7_200"),
+    ] {
+        let (Some(mat), Some(text)) =
+            (shared(&format!("authors/mat/{mat}")), shared(&format!("authors/{text}")))
+        else {
+            continue;
+        };
+        let (a, b) = (load(&mat), load(&text));
+        assert_eq!(a.node_starts(), b.node_starts(), "{}", mat.display());
+        assert_eq!(a.arcs(), b.arcs(), "{}", mat.display());
+        assert_eq!(a.node_features(), b.node_features(), "{}", mat.display());
+        assert_eq!(a.arc_features(), b.arc_features(), "{}", mat.display());
+        assert_eq!(a.node_targets(), b.node_targets(), "{}", mat.display());
+        assert_eq!(a.split(), b.split(), "{}", mat.display());
+    }
+}

@@ -198,20 +198,17 @@ const TRAIN: &[&str] = &["train"];
 const VALID: &[&str] = &["valid", "val", "validation"];
 const TEST: &[&str] = &["test"];
 
-/// One data set from the train, valid and test parts there are, split as they were.
+/// One data set from the train, valid and test parts there are, split as they were; messages call a
+/// part by the path beside it.
 ///
 /// # Errors
 ///
-/// Those of `read`, and [`Error::Input`] naming the part that has other columns than the first.
-fn join_parts(
-    parts: [Option<PathBuf>; 3],
-    read: impl Fn(PathBuf) -> Result<Dataset, Error>,
-) -> Result<Dataset, Error> {
+/// [`Error::Input`] naming the part that has other columns than the first.
+fn join_parts(parts: [Option<(PathBuf, Dataset)>; 3]) -> Result<Dataset, Error> {
     let mut joined: Option<Dataset> = None;
     let mut members = [vec![], vec![], vec![]];
-    for (path, members) in parts.into_iter().zip(&mut members) {
-        let Some(path) = path else { continue };
-        let part = read(path.clone())?;
+    for (part, members) in parts.into_iter().zip(&mut members) {
+        let Some((path, part)) = part else { continue };
         let start = joined.as_ref().map_or(0, Dataset::graphs);
         *members = (start..start + part.graphs()).collect();
         joined = Some(match joined {

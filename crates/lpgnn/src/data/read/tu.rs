@@ -20,10 +20,16 @@ pub(super) fn read(path: &Path) -> Result<Dataset, Error> {
         return read_set(&mut Source::zip(path)?);
     }
     if names(path)?.is_empty() {
-        let folders = [TRAIN, VALID, TEST]
-            .map(|names| names.iter().map(|name| path.join(name)).find(|folder| folder.is_dir()));
-        if folders.iter().any(Option::is_some) {
-            return join_parts(folders, |folder| read_set(&mut Source::folder(&folder)?));
+        let mut parts = [None, None, None];
+        for (part, names) in parts.iter_mut().zip([TRAIN, VALID, TEST]) {
+            let folder = names.iter().map(|name| path.join(name)).find(|folder| folder.is_dir());
+            if let Some(folder) = folder {
+                let set = read_set(&mut Source::folder(&folder)?)?;
+                *part = Some((folder, set));
+            }
+        }
+        if parts.iter().any(Option::is_some) {
+            return join_parts(parts);
         }
     }
     read_set(&mut Source::folder(path)?)

@@ -306,8 +306,12 @@ fn describe(name: &str, path: &Path, mut file: File) -> Result<Fetched, Error> {
             }
         }
     }
-    let sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let sha256 = hash.finalize().iter().fold(String::new(), |text, byte| text + &hex(*byte));
     Ok(Fetched { name: name.to_owned(), path: path.to_owned(), bytes, sha256 })
+}
+
+fn hex(byte: u8) -> String {
+    format!("{byte:02x}")
 }
 
 fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {

@@ -11,6 +11,7 @@ use std::str::FromStr;
 
 use super::Dataset;
 use crate::Error;
+use crate::graph::SparseRows;
 
 /// Writes `dataset` into a new folder, and tells what the format could not hold.
 ///
@@ -159,6 +160,22 @@ fn check_ours(folder: &Path) -> Result<(), Error> {
         )));
     }
     Ok(())
+}
+
+/// More zeros than this nobody wants on a disk.
+const MOST_ENTRIES: usize = 4_000_000_000;
+
+/// # Errors
+///
+/// [`Error::Mismatch`] when sparse rows would be too large with all their zeros.
+fn check_written_out(sparse: &SparseRows<f32>) -> Result<(), Error> {
+    let (rows, width) = (sparse.rows(), sparse.width());
+    match rows.checked_mul(width) {
+        Some(entries) if entries <= MOST_ENTRIES => Ok(()),
+        _ => Err(Error::Mismatch(format!(
+            "{rows} sparse rows of {width} would be too large with all their zeros"
+        ))),
+    }
 }
 
 /// A file that is written line by line.

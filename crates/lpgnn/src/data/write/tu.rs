@@ -7,10 +7,10 @@
 
 use std::path::Path;
 
-use super::Output;
+use super::{Output, check_written_out};
 use crate::Error;
 use crate::data::{Categories, Dataset, Features, Level, Split, TargetColumn};
-use crate::graph::UNLABELLED;
+use crate::graph::{SparseRows, UNLABELLED};
 
 /// The folders of a split.
 pub(super) const PARTS: [&str; 3] = ["train", "valid", "test"];
@@ -69,6 +69,9 @@ fn check(dataset: &Dataset) -> Result<(), Error> {
     }
     if let Some(TargetColumn::Values { .. }) = dataset.node_targets() {
         return impossible(format!("the node targets of {} are real values", dataset.name()));
+    }
+    for features in [dataset.node_features(), dataset.arc_features()] {
+        features.sparse().map_or(Ok(()), check_written_out)?;
     }
     let starts = dataset.node_starts();
     let empty = starts.windows(2).position(|nodes| nodes[0] == nodes[1]);
@@ -211,7 +214,7 @@ fn write_categories(
 
 /// How many real values a row has, sparse ones written out.
 fn attributes(features: &Features) -> usize {
-    features.values().cols() + features.sparse().map_or(0, |sparse| sparse.width())
+    features.values().cols() + features.sparse().map_or(0, SparseRows::width)
 }
 
 fn write_values(

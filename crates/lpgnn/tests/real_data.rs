@@ -1,6 +1,8 @@
 //! The readers on real data, where there are any: a folder `shared` beside the checkout, or the one
 //! that `LPGNN_SHARED` names.
 
+#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
+
 use std::path::{Path, PathBuf};
 
 use lpgnn::data::{Categories, Dataset, Level, ReadOptions, TargetColumn, read};

@@ -64,6 +64,16 @@ impl TargetColumn {
         }
     }
 
+    /// The rows with these numbers, in this order.
+    pub fn select(&self, rows: &[usize]) -> Self {
+        match self {
+            Self::Classes(categories) => Self::Classes(categories.select(rows)),
+            Self::Values { names, values } => {
+                Self::Values { names: names.clone(), values: values.select(rows.iter().copied()) }
+            }
+        }
+    }
+
     /// Whether a row has a target.
     pub fn is_known(&self, row: usize) -> bool {
         match self {

@@ -176,10 +176,9 @@ impl Categories {
         let mut values = column.to_vec();
         values.sort_unstable();
         values.dedup();
-        let codes = column
-            .iter()
-            .map(|x| code(values.binary_search(x).expect("every value is in the list of values")))
-            .collect();
+        // Every value is in the list of values.
+        let codes =
+            column.iter().map(|x| values.binary_search(x).map_or(UNLABELLED, code)).collect();
         Self { name: name.into(), values: values.iter().map(i64::to_string).collect(), codes }
     }
 
@@ -268,7 +267,8 @@ impl Categories {
         Self { name: self.name.clone(), values, codes }
     }
 
-    fn select(&self, rows: &[usize]) -> Self {
+    /// The rows with these numbers, in this order.
+    pub(super) fn select(&self, rows: &[usize]) -> Self {
         Self {
             name: self.name.clone(),
             values: self.values.clone(),

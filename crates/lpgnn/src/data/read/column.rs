@@ -105,6 +105,11 @@ impl WordColumn {
         &self.codes
     }
 
+    /// The places of the words in [`values`](Self::values).
+    pub(super) fn into_known(self) -> HashMap<Box<str>, u32> {
+        self.known
+    }
+
     /// The column, its values numbered in order.
     pub(super) fn finish(self, name: impl Into<String>) -> Result<Categories, Error> {
         let order = Categories::from_text("", &self.values);

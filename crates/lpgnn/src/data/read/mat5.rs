@@ -275,9 +275,12 @@ pub(super) struct Sparse<'a> {
     values: Numbers<'a>,
 }
 
+/// Row, column and value of some entries of a matrix.
+pub(super) type Entries = Vec<(usize, usize, f64)>;
+
 impl Sparse<'_> {
-    /// Row, column and value of every stored entry; none when the parts do not fit each other.
-    pub(super) fn entries(&self) -> Option<Vec<(usize, usize, f64)>> {
+    /// Every stored entry; none when the parts do not fit each other.
+    pub(super) fn entries(&self) -> Option<Entries> {
         let starts: Vec<usize> = self.starts.iter().map(dimension).collect::<Option<_>>()?;
         let rows: Vec<usize> = self.row_of.iter().map(dimension).collect::<Option<_>>()?;
         let stored = *starts.last()?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::column::{IntegerColumn, numbered};
-use super::mat5::{MatFile, Numbers, Value};
+use super::mat5::{Entries, MatFile, Numbers, Value};
 use super::{TEST, TRAIN, VALID, join_parts, list, name_of};
 use crate::data::{Dataset, DatasetParts, Features, TargetColumn};
 use crate::{Error, Matrix, Place};
@@ -71,7 +71,7 @@ fn read_folder(folder: &Path) -> Result<Dataset, Error> {
 }
 
 fn read_files(connectivity: &Path, labels: &Path, targets: &Path) -> Result<Part, Error> {
-    let mut part = with_only(connectivity, |matrix| Part::new(matrix))?;
+    let mut part = with_only(connectivity, Part::new)?;
     with_only(labels, |matrix| part.set_labels(matrix))?;
     with_only(targets, |matrix| part.set_targets(matrix, None))?;
     Ok(part)
@@ -140,7 +140,7 @@ impl<'a> Named<'a> {
     }
 
     /// Rows, columns and the entries other than 0, of a full or a sparse matrix.
-    fn entries(&self) -> Result<(usize, usize, Vec<(usize, usize, f64)>), Error> {
+    fn entries(&self) -> Result<(usize, usize, Entries), Error> {
         match self.value {
             Value::Sparse(sparse) => {
                 let mut entries = sparse
@@ -197,7 +197,7 @@ impl Part {
             .iter()
             .map(|&(row, col, _)| Ok((node(row)?, node(col)?)))
             .collect::<Result<_, Error>>()?;
-        let weights = if entries.iter().all(|&(_, _, x)| x == 1.0) {
+        let weights = if entries.iter().all(|&(_, _, x)| (x - 1.0).abs() == 0.0) {
             vec![]
         } else {
             entries.iter().map(|&(_, _, x)| finite(connectivity, x)).collect::<Result<_, _>>()?

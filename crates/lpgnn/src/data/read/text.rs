@@ -249,8 +249,7 @@ impl<'a> Fields<'a> {
 pub(super) fn integer(field: &[u8]) -> Option<i64> {
     let (negative, digits) = match field {
         [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        digits => (false, digits),
+        [b'+', digits @ ..] | digits => (false, digits),
     };
     // 18 digits cannot overflow.
     if digits.is_empty() || digits.len() > 18 || !digits.iter().all(u8::is_ascii_digit) {

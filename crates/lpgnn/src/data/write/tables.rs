@@ -5,10 +5,8 @@
 //! written out, zeros and all, to `nodes.npy` and `arcs.npy`.
 
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-
-use npyz::WriterBuilder;
 
 use super::{check_written_out, io_error};
 use crate::Error;
@@ -21,7 +19,8 @@ const RESERVED: [&str; 6] = ["graph", "id", "from", "to", "target", "split"];
 /// Whether a folder of tables may have a file of this name.
 pub(super) fn is_file(name: &str) -> bool {
     let plain = name.strip_suffix(".gz").unwrap_or(name);
-    ["nodes.csv", "arcs.csv", "ties.csv", "graphs.csv", "nodes.npy", "arcs.npy"].contains(&plain)
+    ["nodes.csv", "arcs.csv", "ties.csv", "graphs.csv", "nodes.npy", "arcs.npy", "ties.npy"]
+        .contains(&plain)
 }
 
 pub(super) fn write(dataset: &Dataset, folder: &Path) -> Result<Vec<String>, Error> {
@@ -169,23 +168,32 @@ fn write_sparse(
     Ok(())
 }
 
-fn write_array(sparse: &SparseRows<f32>, path: &Path) -> std::io::Result<()> {
-    let shape = [sparse.rows() as u64, sparse.width() as u64];
-    let mut writer = npyz::WriteOptions::new()
-        .default_dtype()
-        .shape(&shape)
-        .writer(BufWriter::new(File::create(path)?))
-        .begin_nd()?;
-    let mut line = vec![0.0_f32; sparse.width()];
-    for row in 0..sparse.rows() {
+/// NumPy's format, version 1.0: a magic word, a header that is a multiple of 64 bytes, the entries.
+fn write_array(sparse: &SparseRows<f32>, path: &Path) -> io::Result<()> {
+    const BEFORE: usize = 10;
+    let mut file = BufWriter::new(File::create(path)?);
+    let (rows, width) = (sparse.rows(), sparse.width());
+    let mut header =
+        format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}");
+    let total = (BEFORE + header.len() + 1).next_multiple_of(64);
+    header.extend(std::iter::repeat_n(' ', total - BEFORE - header.len() - 1));
+    header.push('\n');
+    let length = u16::try_from(header.len()).map_err(io::Error::other)?;
+    file.write_all(b"\x93NUMPY\x01\x00")?;
+    file.write_all(&length.to_le_bytes())?;
+    file.write_all(header.as_bytes())?;
+    let mut line = vec![0.0_f32; width];
+    for row in 0..rows {
         line.fill(0.0);
         let (columns, values) = sparse.row(row);
         for (&column, &value) in columns.iter().zip(values) {
             line[column as usize] = value;
         }
-        writer.extend(line.iter().copied())?;
+        for entry in &line {
+            file.write_all(&entry.to_le_bytes())?;
+        }
     }
-    writer.finish()
+    file.flush()
 }
 
 /// A CSV file that is written cell by cell.

@@ -1,5 +1,6 @@
 //! Fetching, against a server on loopback that misbehaves on purpose.
 #![cfg(feature = "fetch")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Cursor, Write};

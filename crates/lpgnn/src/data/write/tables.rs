@@ -168,7 +168,7 @@ fn write_sparse(
     Ok(())
 }
 
-/// NumPy's format, version 1.0: a magic word, a header that is a multiple of 64 bytes, the entries.
+/// The format `.npy`, version 1.0: a magic word, a header that is a multiple of 64 bytes, the entries.
 fn write_array(sparse: &SparseRows<f32>, path: &Path) -> io::Result<()> {
     const BEFORE: usize = 10;
     let mut file = BufWriter::new(File::create(path)?);

@@ -5,6 +5,7 @@
 //! out; a split of nodes is lost. A split of all graphs becomes folders `train`, `valid` and
 //! `test`, in the order of the split.
 
+use std::ops::Range;
 use std::path::Path;
 
 use super::{Output, check_written_out};
@@ -34,24 +35,56 @@ pub(super) fn is_file(name: &str) -> bool {
 
 pub(super) fn write(dataset: &Dataset, folder: &Path) -> Result<Vec<String>, Error> {
     check(dataset)?;
-    match dataset.split() {
-        Some(split) if divides_graphs(split, dataset.graphs()) => {
-            for (part, graphs) in PARTS.iter().zip([&split.train, &split.valid, &split.test]) {
-                if !graphs.is_empty() {
-                    let folder = folder.join(part);
-                    std::fs::create_dir(&folder).map_err(super::io_error("create", &folder))?;
-                    write_graphs(dataset, graphs, &folder)?;
-                }
+    let mut losses = losses(dataset);
+    match dataset.split().map(|split| (split, unkept(split, dataset))) {
+        Some((split, None)) => {
+            for (part, graphs) in parts(split).filter(|(_, graphs)| !graphs.is_empty()) {
+                let folder = folder.join(part);
+                std::fs::create_dir(&folder).map_err(super::io_error("create", &folder))?;
+                write_graphs(dataset, graphs, &folder)?;
             }
         }
-        _ => write_graphs(dataset, &(0..dataset.graphs()).collect::<Vec<_>>(), folder)?,
+        split => {
+            let why = split.and_then(|(_, why)| why);
+            losses.extend(why.map(|why| format!("the split is not kept, because {why}")));
+            write_graphs(dataset, &(0..dataset.graphs()).collect::<Vec<_>>(), folder)?;
+        }
     }
-    Ok(losses(dataset))
+    Ok(losses)
 }
 
-fn divides_graphs(split: &Split, graphs: usize) -> bool {
-    let members = split.train.len() + split.valid.len() + split.test.len();
-    split.level == Level::Graph && members == graphs
+fn parts(split: &Split) -> impl Iterator<Item = (&'static str, &Vec<usize>)> {
+    PARTS.into_iter().zip([&split.train, &split.valid, &split.test])
+}
+
+/// Why a split cannot become folders, if it cannot.
+fn unkept(split: &Split, dataset: &Dataset) -> Option<String> {
+    if split.level == Level::Node {
+        return Some("it is one of nodes".to_owned());
+    }
+    if parts(split).map(|(_, graphs)| graphs.len()).sum::<usize>() < dataset.graphs() {
+        return Some("it leaves out graphs".to_owned());
+    }
+    parts(split).filter(|(_, graphs)| !graphs.is_empty()).find_map(|(part, graphs)| {
+        if graphs.iter().all(|&graph| nodes_of(dataset, graph).is_empty()) {
+            return Some(format!("the graphs for {part} have no nodes"));
+        }
+        // A file without rows does not tell its columns.
+        let bare = graphs.iter().all(|&graph| arcs_of(dataset, graph).is_empty());
+        let featured = !dataset.arc_features().is_empty();
+        (bare && featured).then(|| format!("the graphs for {part} have no arcs"))
+    })
+}
+
+fn nodes_of(dataset: &Dataset, graph: usize) -> Range<usize> {
+    dataset.node_starts()[graph]..dataset.node_starts()[graph + 1]
+}
+
+/// Arcs are in order of their sources, so those of a graph lie together.
+fn arcs_of(dataset: &Dataset, graph: usize) -> Range<usize> {
+    let before = |node: usize| dataset.arcs().partition_point(|&(u, _)| (u as usize) < node);
+    let nodes = nodes_of(dataset, graph);
+    before(nodes.start)..before(nodes.end)
 }
 
 /// # Errors
@@ -86,14 +119,6 @@ fn check(dataset: &Dataset) -> Result<(), Error> {
 
 fn losses(dataset: &Dataset) -> Vec<String> {
     let mut losses = vec![];
-    if let Some(split) = dataset.split()
-        && !divides_graphs(split, dataset.graphs())
-    {
-        losses.push(match split.level {
-            Level::Node => "the split of the nodes is not kept".to_owned(),
-            Level::Graph => "the split is not kept, because it leaves out graphs".to_owned(),
-        });
-    }
     let targets = [dataset.node_targets(), dataset.graph_targets()].into_iter().flatten();
     let classes = targets.filter_map(|targets| match targets {
         TargetColumn::Classes(classes) => Some(classes),
@@ -124,20 +149,15 @@ fn write_graphs(dataset: &Dataset, graphs: &[usize], folder: &Path) -> Result<()
         .map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' })
         .collect();
     let create = |suffix: &str| Output::create(folder.join(format!("{name}{suffix}")));
-    let nodes_of = |graph: usize| dataset.node_starts()[graph]..dataset.node_starts()[graph + 1];
-    let arcs_of = |graph: usize| {
-        let before = |node: usize| dataset.arcs().partition_point(|&(u, _)| (u as usize) < node);
-        before(nodes_of(graph).start)..before(nodes_of(graph).end)
-    };
 
     let (mut indicator, mut arcs) = (create("_graph_indicator.txt")?, create("_A.txt")?);
     let mut before = 0;
     for (number, &graph) in (1..).zip(graphs) {
-        let nodes = nodes_of(graph);
+        let nodes = nodes_of(dataset, graph);
         for _ in nodes.clone() {
             indicator.line(format_args!("{number}"))?;
         }
-        for &(u, v) in &dataset.arcs()[arcs_of(graph)] {
+        for &(u, v) in &dataset.arcs()[arcs_of(dataset, graph)] {
             let number = |node: u32| node as usize - nodes.start + before + 1;
             arcs.line(format_args!("{}, {}", number(u), number(v)))?;
         }
@@ -146,8 +166,8 @@ fn write_graphs(dataset: &Dataset, graphs: &[usize], folder: &Path) -> Result<()
     indicator.finish()?;
     arcs.finish()?;
 
-    let nodes = || graphs.iter().flat_map(|&graph| nodes_of(graph));
-    let all_arcs = || graphs.iter().flat_map(|&graph| arcs_of(graph));
+    let nodes = || graphs.iter().flat_map(|&graph| nodes_of(dataset, graph));
+    let all_arcs = || graphs.iter().flat_map(|&graph| arcs_of(dataset, graph));
     let (of_nodes, of_arcs) = (dataset.node_features(), dataset.arc_features());
     if !of_nodes.categories().is_empty() {
         write_categories(create("_node_labels.txt")?, of_nodes.categories(), nodes())?;

@@ -120,6 +120,31 @@ pub enum Error {
         /// What is wrong there, and what was expected.
         problem: String,
     },
+    /// A name that is no data set's.
+    #[error("{name} is no file or folder, not built in and not in {}{hint}", cache.display())]
+    UnknownSet {
+        /// The name.
+        name: String,
+        /// The folder of fetched sets.
+        cache: PathBuf,
+        /// What may be done about it, after a semicolon, or nothing.
+        hint: String,
+    },
+    /// A file could not be fetched.
+    #[error(
+        "cannot fetch {url}: {problem}{hint}; a copy from elsewhere can be put at {}",
+        path.display()
+    )]
+    Fetch {
+        /// Its address.
+        url: String,
+        /// What happened.
+        problem: String,
+        /// Which address may have been meant, after a semicolon, or nothing.
+        hint: String,
+        /// Where the file belongs.
+        path: PathBuf,
+    },
     /// The operating system refused.
     #[error("cannot {action} {}", path.display())]
     Io {
@@ -161,6 +186,16 @@ impl Place {
     /// A byte, counted from 0.
     pub fn byte(path: &Path, byte: u64) -> Self {
         Self { path: path.to_owned(), position: Position::Byte(byte) }
+    }
+
+    /// The same place, when `from` is called `to`.
+    #[cfg(feature = "fetch")]
+    pub(crate) fn renamed(mut self, from: &Path, to: &Path) -> Self {
+        if let Ok(rest) = self.path.strip_prefix(from) {
+            // `join` with nothing would leave a slash at the end.
+            self.path = if rest.as_os_str().is_empty() { to.to_owned() } else { to.join(rest) };
+        }
+        self
     }
 
     /// The error that `problem` is found here.

@@ -64,6 +64,16 @@ impl TargetColumn {
         }
     }
 
+    /// The rows with these numbers, in this order.
+    pub fn select(&self, rows: &[usize]) -> Self {
+        match self {
+            Self::Classes(categories) => Self::Classes(categories.select(rows)),
+            Self::Values { names, values } => {
+                Self::Values { names: names.clone(), values: values.select(rows.iter().copied()) }
+            }
+        }
+    }
+
     /// Whether a row has a target.
     pub fn is_known(&self, row: usize) -> bool {
         match self {
@@ -140,6 +150,56 @@ impl Dataset {
         })
     }
 
+    /// These graphs, and behind them those of `other`. A split is not kept.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when `other` has other features or targets, [`Error::TooLarge`].
+    pub fn join(&self, other: &Self) -> Result<Self, Error> {
+        let nodes = self.nodes();
+        if nodes + other.nodes() >= u32::MAX as usize {
+            return Err(Error::TooLarge);
+        }
+        let shift = u32::try_from(nodes).map_err(|_| Error::TooLarge)?;
+        let starts = other.node_starts[1..].iter().map(|start| start + nodes);
+        let arcs = other.arcs.iter().map(|&(u, v)| (u + shift, v + shift));
+        let mismatch = |what: &'static str| {
+            move |error: Error| Error::Mismatch(format!("the {what} differ: {error}"))
+        };
+        Ok(Self {
+            name: self.name.clone(),
+            node_starts: self.node_starts.iter().copied().chain(starts).collect(),
+            arcs: self.arcs.iter().copied().chain(arcs).collect(),
+            node_features: self
+                .node_features
+                .join(&other.node_features)
+                .map_err(mismatch("node features"))?,
+            arc_features: self
+                .arc_features
+                .join(&other.arc_features)
+                .map_err(mismatch("arc features"))?,
+            node_targets: join_targets(self.node_targets(), other.node_targets())
+                .map_err(mismatch("node targets"))?,
+            graph_targets: join_targets(self.graph_targets(), other.graph_targets())
+                .map_err(mismatch("graph targets"))?,
+            split: None,
+            duplicates: self.duplicates + other.duplicates,
+            conflicts: self.conflicts + other.conflicts,
+        })
+    }
+
+    /// The same graphs with another split.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when a member of the split does not exist or belongs to two parts.
+    pub fn with_split(self, split: Option<Split>) -> Result<Self, Error> {
+        if let Some(split) = &split {
+            split.check(self.nodes(), self.graphs())?;
+        }
+        Ok(Self { split, ..self })
+    }
+
     /// How it is called.
     pub fn name(&self) -> &str {
         &self.name
@@ -198,6 +258,27 @@ impl Dataset {
     /// How many of the duplicates had other features than the arc that was kept, the first given.
     pub fn conflicts(&self) -> usize {
         self.conflicts
+    }
+}
+
+fn join_targets(
+    a: Option<&TargetColumn>,
+    b: Option<&TargetColumn>,
+) -> Result<Option<TargetColumn>, Error> {
+    use TargetColumn::{Classes, Values};
+    match (a, b) {
+        (None, None) => Ok(None),
+        (Some(Classes(a)), Some(Classes(b))) => Ok(Some(Classes(a.join(b)))),
+        (Some(Values { names, values: a }), Some(Values { names: others, values: b }))
+            if names == others =>
+        {
+            let entries = [a.as_slice(), b.as_slice()].concat();
+            let values = Matrix::from_entries(a.rows() + b.rows(), names.len(), entries)?;
+            Ok(Some(Values { names: names.clone(), values }))
+        }
+        _ => Err(Error::Mismatch(
+            "one has none, or classes where the other has real values, or other columns".into(),
+        )),
     }
 }
 

@@ -1,3 +1,5 @@
+use std::cmp::Ordering;
+
 use crate::graph::{SparseRows, UNLABELLED};
 use crate::{Error, Matrix};
 
@@ -111,6 +113,40 @@ impl Features {
         self.sparse.as_ref()
     }
 
+    /// These rows, and below them those of `other`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when `other` has other columns.
+    pub fn join(&self, other: &Self) -> Result<Self, Error> {
+        let names = |features: &Self| {
+            let categories = features.categories.iter().map(|column| column.name.clone());
+            categories.chain(features.value_names.iter().cloned()).collect::<Vec<_>>()
+        };
+        let (mine, theirs) = (names(self), names(other));
+        if mine != theirs || self.categories.len() != other.categories.len() {
+            return Err(Error::Mismatch(format!(
+                "one has the columns ({}), the other ({})",
+                mine.join(", "),
+                theirs.join(", ")
+            )));
+        }
+        let rows = self.rows + other.rows;
+        let columns = self.categories.iter().zip(&other.categories);
+        let values = [self.values.as_slice(), other.values.as_slice()].concat();
+        Ok(Self {
+            rows,
+            categories: columns.map(|(a, b)| a.join(b)).collect(),
+            value_names: self.value_names.clone(),
+            values: Matrix::from_entries(rows, self.value_names.len(), values)?,
+            sparse: match (&self.sparse, &other.sparse) {
+                (Some(a), Some(b)) => Some(a.join(b)),
+                (None, None) => None,
+                _ => return Err(Error::Mismatch("one has sparse features, the other none".into())),
+            },
+        })
+    }
+
     /// The rows with these numbers, in this order.
     pub fn select(&self, rows: &[usize]) -> Self {
         Self {
@@ -140,30 +176,21 @@ impl Categories {
         let mut values = column.to_vec();
         values.sort_unstable();
         values.dedup();
-        let codes = column
-            .iter()
-            .map(|x| code(values.binary_search(x).expect("every value is in the list of values")))
-            .collect();
+        // Every value is in the list of values.
+        let codes =
+            column.iter().map(|x| values.binary_search(x).map_or(UNLABELLED, code)).collect();
         Self { name: name.into(), values: values.iter().map(i64::to_string).collect(), codes }
     }
 
     /// A column of words or numbers. An empty one is [`UNLABELLED`].
     pub fn from_text<T: AsRef<str>>(name: impl Into<String>, column: &[T]) -> Self {
-        let key = |text: &str| {
-            let number = text.parse::<f64>().ok().filter(|x| x.is_finite());
-            (number.is_none(), number.unwrap_or(0.0))
-        };
-        let compare = |a: &&str, b: &&str| {
-            let ((a_word, a_number), (b_word, b_number)) = (key(a), key(b));
-            a_word.cmp(&b_word).then(a_number.total_cmp(&b_number)).then(a.cmp(b))
-        };
         let mut values: Vec<&str> =
             column.iter().map(AsRef::as_ref).filter(|text| !text.is_empty()).collect();
-        values.sort_unstable_by(compare);
+        values.sort_unstable_by(|a, b| compare(a, b));
         values.dedup();
         let codes = column
             .iter()
-            .map(|text| values.binary_search_by(|value| compare(value, &text.as_ref())))
+            .map(|text| values.binary_search_by(|value| compare(value, text.as_ref())))
             .map(|place| place.map_or(UNLABELLED, code))
             .collect();
         let values = values.into_iter().map(str::to_owned).collect();
@@ -221,13 +248,43 @@ impl Categories {
         counts
     }
 
-    fn select(&self, rows: &[usize]) -> Self {
+    /// These rows, and below them those of `other`, with the values of both.
+    pub(super) fn join(&self, other: &Self) -> Self {
+        let mut values = [&self.values[..], &other.values[..]].concat();
+        values.sort_unstable_by(|a, b| compare(a, b));
+        values.dedup();
+        let place = |value: &String| values.binary_search_by(|v| compare(v, value));
+        let renumber = |column: &Self| {
+            let places: Vec<u32> =
+                column.values.iter().map(|v| place(v).map_or(UNLABELLED, code)).collect();
+            column
+                .codes
+                .iter()
+                .map(|&code| places.get(code as usize).copied().unwrap_or(UNLABELLED))
+                .collect::<Vec<u32>>()
+        };
+        let codes = [renumber(self), renumber(other)].concat();
+        Self { name: self.name.clone(), values, codes }
+    }
+
+    /// The rows with these numbers, in this order.
+    pub(super) fn select(&self, rows: &[usize]) -> Self {
         Self {
             name: self.name.clone(),
             values: self.values.clone(),
             codes: rows.iter().map(|&row| self.codes[row]).collect(),
         }
     }
+}
+
+/// Numbers by size, then words.
+fn compare(a: &str, b: &str) -> Ordering {
+    let key = |text: &str| {
+        let number = text.parse::<f64>().ok().filter(|x| x.is_finite());
+        (number.is_none(), number.unwrap_or(0.0))
+    };
+    let ((a_word, a_number), (b_word, b_number)) = (key(a), key(b));
+    a_word.cmp(&b_word).then(a_number.total_cmp(&b_number)).then(a.cmp(b))
 }
 
 fn code(place: usize) -> u32 {

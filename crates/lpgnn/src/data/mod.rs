@@ -1,9 +1,31 @@
+mod cache;
 mod dataset;
 mod encoding;
 mod features;
+#[cfg(feature = "fetch")]
+mod fetch;
+mod known;
+mod read;
+mod resolve;
 mod split;
+mod statistics;
+mod write;
 
+/// Tasks made from a seed.
+pub mod generate;
+
+pub use cache::{CACHE_VARIABLE, Cache, CachedSet};
 pub use dataset::{Dataset, DatasetParts, TargetColumn};
 pub use encoding::{Encoding, LabelOptions, LabelSource};
 pub use features::{Categories, Features};
-pub use split::{Level, Split};
+#[cfg(feature = "fetch")]
+pub use fetch::{FetchEvent, FetchOptions, Fetched, TU_COLLECTION, fetch};
+pub use known::{Builtin, PUBLISHED, PublishedSet};
+pub use read::{Format, ReadOptions, read};
+pub use resolve::resolve;
+pub use split::{Level, Ratio, Split};
+pub use statistics::{
+    CategoryCounts, ClassCount, FeatureCounts, Oddities, SplitCounts, Spread, Statistics,
+    TargetCounts,
+};
+pub use write::{Overwrite, WriteFormat, WriteOptions, write};

@@ -1,4 +1,13 @@
-use crate::Error;
+use std::fs;
+use std::path::Path;
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use super::dataset::{Dataset, TargetColumn};
+use crate::graph::UNLABELLED;
+use crate::{Error, Place};
 
 /// Whether nodes or graphs are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -10,7 +19,36 @@ pub enum Level {
     Graph,
 }
 
+impl Level {
+    /// `node` or `graph`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Node => "node",
+            Self::Graph => "graph",
+        }
+    }
+
+    /// What is to be predicted at this level.
+    fn targets(self, dataset: &Dataset) -> Option<&TargetColumn> {
+        match self {
+            Self::Node => dataset.node_targets(),
+            Self::Graph => dataset.graph_targets(),
+        }
+    }
+
+    fn count(self, dataset: &Dataset) -> usize {
+        match self {
+            Self::Node => dataset.nodes(),
+            Self::Graph => dataset.graphs(),
+        }
+    }
+}
+
 /// Which nodes or graphs may be looked at when.
+///
+/// A split comes with the data ([`Dataset::split`]), is drawn from a seed ([`Split::by_ratio`],
+/// [`Split::k_fold`]) or is read from files ([`Split::read_folds`]). Drawn splits are stratified:
+/// every part has its share of every class. Nodes and graphs without a target are in no part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
     /// What is divided.
@@ -23,14 +61,152 @@ pub struct Split {
     pub test: Vec<usize>,
 }
 
+/// The shares of a [`Split`]: none negative, and 1 in all.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Ratio {
+    /// Share of the training set.
+    pub train: f64,
+    /// Share of the validation set.
+    pub valid: f64,
+    /// Share of the test set.
+    pub test: f64,
+}
+
+impl Default for Ratio {
+    fn default() -> Self {
+        Self { train: 0.8, valid: 0.1, test: 0.1 }
+    }
+}
+
+impl Ratio {
+    fn check(self) -> Result<[f64; 3], Error> {
+        let shares = [self.train, self.valid, self.test];
+        for (option, share) in ["train", "valid", "test"].into_iter().zip(shares) {
+            if !(0.0..=1.0).contains(&share) {
+                return Err(Error::Option {
+                    option,
+                    value: share.to_string(),
+                    expected: "a share lies between 0 and 1".into(),
+                });
+            }
+        }
+        let sum: f64 = shares.iter().sum();
+        if (sum - 1.0).abs() > 1e-6 {
+            return Err(Error::Option {
+                option: "train + valid + test",
+                value: sum.to_string(),
+                expected: "the shares must sum to 1".into(),
+            });
+        }
+        Ok(shares)
+    }
+}
+
 impl Split {
+    /// A random split with these shares. Every part is in ascending order.
+    ///
+    /// The size of every part is within one of its share of all members, and its part of every
+    /// class within two of its share of that class.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Option`] when the shares are not shares, [`Error::Mismatch`] when there are no
+    /// targets at this level.
+    pub fn by_ratio(
+        dataset: &Dataset,
+        level: Level,
+        ratio: Ratio,
+        seed: u64,
+    ) -> Result<Self, Error> {
+        let shares = ratio.check()?;
+        let mut parts = [vec![], vec![], vec![]];
+        for member in class_by_class(dataset, level, seed)? {
+            let next = next_part(shares, parts.each_ref().map(Vec::len));
+            parts[next].push(member);
+        }
+        for part in &mut parts {
+            part.sort_unstable();
+        }
+        let [train, valid, test] = parts;
+        Ok(Self { level, train, valid, test })
+    }
+
+    /// `folds` splits whose test sets are disjoint and together hold everything. There are no
+    /// validation sets. Every part is in ascending order.
+    ///
+    /// The sizes of any two test sets differ by at most one, in all and in every class.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Option`] unless there are at least two folds and no more folds than members,
+    /// [`Error::Mismatch`] when there are no targets at this level.
+    pub fn k_fold(
+        dataset: &Dataset,
+        level: Level,
+        folds: usize,
+        seed: u64,
+    ) -> Result<Vec<Self>, Error> {
+        let order = class_by_class(dataset, level, seed)?;
+        if !(2..=order.len()).contains(&folds) {
+            return Err(Error::Option {
+                option: "folds",
+                value: folds.to_string(),
+                expected: format!(
+                    "there must be at least 2 and at most as many as there are {}s: {}",
+                    level.as_str(),
+                    order.len()
+                ),
+            });
+        }
+        let fold = |k| {
+            // Members lie class by class, so going round the folds serves every class evenly.
+            let part = |inside: bool| {
+                let members = order.iter().enumerate();
+                let mut part: Vec<usize> = members
+                    .filter(|(place, _)| (place % folds == k) == inside)
+                    .map(|(_, &member)| member)
+                    .collect();
+                part.sort_unstable();
+                part
+            };
+            Self { level, train: part(false), valid: vec![], test: part(true) }
+        };
+        Ok((0..folds).map(fold).collect())
+    }
+
+    /// The splits of a folder of index files: `train_idx-1.txt` and `test_idx-1.txt`, then 2 and
+    /// so on, each with one number per line, from 0. `members` is how many nodes or graphs there
+    /// are. Parts stay in the order of the files.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] when a file cannot be read; [`Error::Input`] with file and line when a line is
+    /// no number, is too large, or occurs twice in a split.
+    pub fn read_folds(folder: &Path, level: Level, members: usize) -> Result<Vec<Self>, Error> {
+        let mut splits = vec![];
+        loop {
+            let fold = splits.len() + 1;
+            let test_file = folder.join(format!("test_idx-{fold}.txt"));
+            if fold > 1 && !test_file.exists() {
+                return Ok(splits);
+            }
+            let mut seen = vec![false; members];
+            let train_file = folder.join(format!("train_idx-{fold}.txt"));
+            let train = read_indices(&train_file, level, &mut seen)?;
+            let test = read_indices(&test_file, level, &mut seen)?;
+            splits.push(Self { level, train, valid: vec![], test });
+        }
+    }
+
     /// # Errors
     ///
     /// [`Error::Mismatch`] when a member does not exist or belongs to two parts.
     pub(crate) fn check(&self, nodes: usize, graphs: usize) -> Result<(), Error> {
-        let (what, count) = match self.level {
-            Level::Node => ("node", nodes),
-            Level::Graph => ("graph", graphs),
+        let what = self.level.as_str();
+        let count = match self.level {
+            Level::Node => nodes,
+            Level::Graph => graphs,
         };
         let mut seen = vec![false; count];
         for &member in self.train.iter().chain(&self.valid).chain(&self.test) {
@@ -47,5 +223,254 @@ impl Split {
             }
         }
         Ok(())
+    }
+}
+
+/// Everything that has a target: class by class, shuffled within each. Real values are one class.
+fn class_by_class(dataset: &Dataset, level: Level, seed: u64) -> Result<Vec<usize>, Error> {
+    let Some(targets) = level.targets(dataset) else {
+        return Err(Error::Mismatch(format!(
+            "{} has no targets for {}s, so they cannot be divided",
+            dataset.name(),
+            level.as_str()
+        )));
+    };
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut order: Vec<usize> =
+        (0..level.count(dataset)).filter(|&row| targets.is_known(row)).collect();
+    order.shuffle(&mut random);
+    if let TargetColumn::Classes(classes) = targets {
+        // The sort is stable: members of a class stay shuffled.
+        order.sort_by_key(|&member| classes.codes()[member]);
+        debug_assert!(order.iter().all(|&member| classes.codes()[member] != UNLABELLED));
+    }
+    Ok(order)
+}
+
+/// The part to which the next member goes, given the sizes of the parts so far.
+///
+/// Tijdeman's chairman assignment: of the parts that may take a member without getting more than
+/// ¾ ahead of their share, the one that would first fall ¾ behind. So every part stays within ¾ of
+/// its share after every step, and within 1½ over any stretch of steps.
+fn next_part(shares: [f64; 3], sizes: [usize; 3]) -> usize {
+    const AHEAD: f64 = 0.75;
+    let step = (sizes.iter().sum::<usize>() + 1) as f64;
+    let behind = |part: usize| shares[part] * step - sizes[part] as f64;
+    let deadline = |part: usize| (AHEAD - behind(part)) / shares[part];
+    (0..3)
+        .filter(|&part| shares[part] > 0.0 && behind(part) >= 1.0 - AHEAD - 1e-9)
+        .min_by(|&a, &b| deadline(a).total_cmp(&deadline(b)))
+        // The shares sum to 1, so somebody is always behind enough; rounding is the only way here.
+        .unwrap_or(0)
+}
+
+/// The numbers of an index file. `seen` has the members of the split so far.
+fn read_indices(path: &Path, level: Level, seen: &mut [bool]) -> Result<Vec<usize>, Error> {
+    let text = fs::read_to_string(path).map_err(|source| Error::Io {
+        action: "read",
+        path: path.to_owned(),
+        source,
+    })?;
+    let what = level.as_str();
+    let members = seen.len();
+    let mut indices = vec![];
+    for (line, field) in (1..).zip(text.lines().map(str::trim)) {
+        if field.is_empty() {
+            continue;
+        }
+        let here = || Place::line(path, line);
+        let index: usize = field.parse().map_err(|_| {
+            here().error(format!("“{field}” is not the number of a {what}, counted from 0"))
+        })?;
+        match seen.get_mut(index) {
+            None => {
+                let problem = format!("{what} {index} does not exist, there are {members}");
+                return Err(here().error(problem));
+            }
+            Some(true) => {
+                return Err(here().error(format!("{what} {index} occurs a second time")));
+            }
+            Some(seen) => *seen = true,
+        }
+        indices.push(index);
+    }
+    Ok(indices)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::data::{Categories, DatasetParts, Features};
+
+    /// One-node graphs with these classes; a class of 9 is unknown.
+    fn graphs(classes: &[u32]) -> Dataset {
+        let codes = classes.iter().map(|&c| if c == 9 { UNLABELLED } else { c }).collect();
+        let values = (0..9).map(|c: u32| c.to_string()).collect();
+        Dataset::new(DatasetParts {
+            name: "graphs".into(),
+            node_starts: (0..=classes.len()).collect(),
+            arcs: vec![],
+            node_features: Features::none(classes.len()),
+            arc_features: Features::none(0),
+            node_targets: None,
+            graph_targets: Some(TargetColumn::Classes(
+                Categories::from_codes("class", values, codes).unwrap(),
+            )),
+            split: None,
+        })
+        .unwrap()
+    }
+
+    fn classes() -> impl Strategy<Value = Vec<u32>> {
+        (1_u32..=6, 0_u32..4).prop_flat_map(|(classes, unknown)| {
+            let one = prop_oneof![10 => 0..classes, unknown => Just(9)];
+            prop::collection::vec(one, 2..150)
+        })
+    }
+
+    fn count(members: &[usize], classes: &[u32], class: u32) -> usize {
+        members.iter().filter(|&&member| classes[member] == class).count()
+    }
+
+    fn known(classes: &[u32]) -> Vec<usize> {
+        (0..classes.len()).filter(|&row| classes[row] != 9).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn folds_are_disjoint_complete_and_balanced(classes in classes(), k in 2_usize..12, seed: u64) {
+            let dataset = graphs(&classes);
+            let known = known(&classes);
+            prop_assume!(k <= known.len());
+            let folds = Split::k_fold(&dataset, Level::Graph, k, seed).unwrap();
+            prop_assert_eq!(folds.len(), k);
+            let mut all: Vec<usize> = folds.iter().flat_map(|fold| fold.test.clone()).collect();
+            all.sort_unstable();
+            prop_assert_eq!(&all, &known);
+            for fold in &folds {
+                let mut both = [fold.train.clone(), fold.test.clone()].concat();
+                both.sort_unstable();
+                prop_assert_eq!(&both, &known);
+            }
+            for class in 0..6 {
+                let counts: Vec<usize> =
+                    folds.iter().map(|fold| count(&fold.test, &classes, class)).collect();
+                let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+                prop_assert!(most - least <= 1, "class {} in folds: {:?}", class, counts);
+            }
+            let sizes: Vec<usize> = folds.iter().map(|fold| fold.test.len()).collect();
+            prop_assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1);
+        }
+
+        #[test]
+        fn parts_have_their_share_of_every_class(
+            classes in classes(), a in 0.0..1.0_f64, b in 0.0..1.0_f64, seed: u64,
+        ) {
+            let (low, high) = (a.min(b), a.max(b));
+            let ratio = Ratio { train: low, valid: high - low, test: 1.0 - high };
+            let dataset = graphs(&classes);
+            let split = Split::by_ratio(&dataset, Level::Graph, ratio, seed).unwrap();
+            let known = known(&classes);
+            let mut all = [split.train.clone(), split.valid.clone(), split.test.clone()].concat();
+            all.sort_unstable();
+            prop_assert_eq!(&all, &known);
+            for (part, share) in
+                [(&split.train, ratio.train), (&split.valid, ratio.valid), (&split.test, ratio.test)]
+            {
+                let off = part.len() as f64 - share * known.len() as f64;
+                prop_assert!(off.abs() < 1.0, "{} of {} for {}", part.len(), known.len(), share);
+                for class in 0..6 {
+                    let of_class = count(&known, &classes, class) as f64;
+                    let off = count(part, &classes, class) as f64 - share * of_class;
+                    prop_assert!(off.abs() < 2.0, "class {}: off by {}", class, off);
+                }
+            }
+        }
+
+        #[test]
+        fn same_seed_same_split(classes in classes(), seed: u64) {
+            let dataset = graphs(&classes);
+            let draw = || Split::by_ratio(&dataset, Level::Graph, Ratio::default(), seed).unwrap();
+            prop_assert_eq!(draw(), draw());
+        }
+    }
+
+    #[test]
+    fn another_seed_is_another_split() {
+        let dataset = graphs(&[0; 100]);
+        let draw = |seed| Split::k_fold(&dataset, Level::Graph, 10, seed).unwrap();
+        assert_ne!(draw(0), draw(1));
+    }
+
+    #[test]
+    fn impossible_wishes_are_refused() {
+        let dataset = graphs(&[0, 1, 9]);
+        let said = |result: Result<_, Error>| result.map(|_: Split| ()).unwrap_err().to_string();
+        assert_eq!(
+            Split::k_fold(&dataset, Level::Graph, 3, 0).unwrap_err().to_string(),
+            "folds is 3, but there must be at least 2 and at most as many as there are graphs: 2"
+        );
+        assert_eq!(
+            said(Split::by_ratio(&dataset, Level::Node, Ratio::default(), 0)),
+            "graphs has no targets for nodes, so they cannot be divided"
+        );
+        let ratio = Ratio { train: 0.5, valid: 0.5, test: 0.5 };
+        assert_eq!(
+            said(Split::by_ratio(&dataset, Level::Graph, ratio, 0)),
+            "train + valid + test is 1.5, but the shares must sum to 1"
+        );
+        let ratio = Ratio { train: f64::NAN, ..ratio };
+        assert_eq!(
+            said(Split::by_ratio(&dataset, Level::Graph, ratio, 0)),
+            "train is NaN, but a share lies between 0 and 1"
+        );
+    }
+
+    #[test]
+    fn folds_are_read_in_order_until_a_number_is_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in [
+            ("train_idx-1.txt", "2\n0\n"),
+            ("test_idx-1.txt", "1\n\n"),
+            ("train_idx-2.txt", "1"),
+            ("test_idx-2.txt", " 0 \r\n2"),
+            ("test_idx-4.txt", "junk"),
+        ] {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        let splits = Split::read_folds(folder.path(), Level::Graph, 3).unwrap();
+        let level = Level::Graph;
+        assert_eq!(
+            splits,
+            [
+                Split { level, train: vec![2, 0], valid: vec![], test: vec![1] },
+                Split { level, train: vec![1], valid: vec![], test: vec![0, 2] },
+            ]
+        );
+    }
+
+    #[test]
+    fn bad_fold_files_are_named_with_their_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let (train, test) =
+            (folder.path().join("train_idx-1.txt"), folder.path().join("test_idx-1.txt"));
+        let said = || {
+            let error = Split::read_folds(folder.path(), Level::Graph, 3).unwrap_err().to_string();
+            error.replace(&folder.path().display().to_string(), "F")
+        };
+        assert_eq!(said(), "cannot read F/train_idx-1.txt");
+        fs::write(&train, "0\n1\n").unwrap();
+        assert_eq!(said(), "cannot read F/test_idx-1.txt");
+        fs::write(&test, "2\n-1\n").unwrap();
+        assert_eq!(
+            said(),
+            "F/test_idx-1.txt, line 2: “-1” is not the number of a graph, counted from 0"
+        );
+        fs::write(&test, "3\n").unwrap();
+        assert_eq!(said(), "F/test_idx-1.txt, line 1: graph 3 does not exist, there are 3");
+        fs::write(&test, "2\n1\n").unwrap();
+        assert_eq!(said(), "F/test_idx-1.txt, line 2: graph 1 occurs a second time");
     }
 }

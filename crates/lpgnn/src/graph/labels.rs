@@ -276,6 +276,14 @@ impl<S: Scalar> SparseRows<S> {
         }
     }
 
+    /// These rows, and below them those of `other`; as wide as the wider.
+    pub fn join(&self, other: &Self) -> Self {
+        let mut joined = self.clone();
+        joined.width = self.width.max(other.width);
+        joined.append(other);
+        joined
+    }
+
     fn append(&mut self, other: &Self) {
         let shift = self.columns.len();
         self.starts.extend(other.starts[1..].iter().map(|start| start + shift));

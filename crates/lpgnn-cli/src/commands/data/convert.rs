@@ -1,0 +1,36 @@
+use std::path::PathBuf;
+
+use clap::Args;
+use lpgnn::data::{Cache, Format, ReadOptions, WriteFormat, resolve};
+
+use super::{read_format, write, write_format};
+use crate::talk::Talk;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// A file or folder, or the name of a data set that is built in or was fetched.
+    #[arg(value_name = "IN")]
+    input: String,
+
+    /// The folder to write.
+    #[arg(value_name = "OUT")]
+    output: PathBuf,
+
+    /// The format to write.
+    #[arg(long, value_parser = write_format())]
+    to: WriteFormat,
+
+    /// The format of IN, if it is not to be recognised by its content.
+    #[arg(long, value_parser = read_format())]
+    format: Option<Format>,
+
+    /// Replace OUT if it is a data set.
+    #[arg(long)]
+    force: bool,
+}
+
+pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
+    let options = ReadOptions { format: arguments.format };
+    let dataset = resolve(&arguments.input, &options, &Cache::of_user()?)?;
+    write::run(&dataset, &arguments.output, arguments.to, arguments.force, talk)
+}

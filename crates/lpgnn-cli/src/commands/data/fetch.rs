@@ -1,0 +1,130 @@
+use std::io::{IsTerminal, stderr};
+use std::time::Duration;
+
+use anyhow::bail;
+use clap::Args;
+use indicatif::{DecimalBytes, ProgressBar, ProgressStyle};
+use lpgnn::data::{Cache, FetchEvent, FetchOptions, TU_COLLECTION, fetch};
+
+use crate::talk::{Talk, print, print_json};
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Names of data sets, as `lpgnn data list` shows them or as the collection calls them.
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+
+    /// The address of another folder with NAME.zip in it.
+    #[arg(long, value_name = "URL", env = "LPGNN_MIRROR", default_value = TU_COLLECTION)]
+    mirror: String,
+
+    /// How many seconds the server may be silent.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
+    timeout: f64,
+
+    /// How often the server is asked in all.
+    #[arg(long, value_name = "N", default_value_t = FetchOptions::default().attempts)]
+    attempts: u32,
+
+    /// Write JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
+    let cache = Cache::of_user()?;
+    let options = FetchOptions {
+        base_url: arguments.mirror.clone(),
+        patience: patience(arguments.timeout)?,
+        attempts: arguments.attempts,
+        ..FetchOptions::default()
+    };
+    let mut failures = vec![];
+    let mut all = vec![];
+    for name in &arguments.names {
+        let mut progress = Progress::new(name, talk);
+        let result = fetch(name, &cache, &options, &mut |event| progress.show(event));
+        progress.end();
+        match result {
+            Ok(fetched) if arguments.json => all.push(fetched),
+            Ok(fetched) => {
+                let size = DecimalBytes(fetched.bytes);
+                talk.say(format_args!("{name}: {size}, sha256 {}", fetched.sha256));
+                print(&format!("{}\n", fetched.path.display()))?;
+            }
+            Err(error) => failures.push(error),
+        }
+    }
+    if arguments.json {
+        print_json(&all)?;
+    }
+    // One failure is the error; of several, the last is, and the others are told before it.
+    let Some(last) = failures.pop() else { return Ok(()) };
+    for failure in failures {
+        talk.error(&failure.into());
+    }
+    Err(last.into())
+}
+
+fn patience(seconds: f64) -> anyhow::Result<Duration> {
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(patience) if !patience.is_zero() => Ok(patience),
+        _ => bail!(lpgnn::Error::Option {
+            option: "timeout",
+            value: seconds.to_string(),
+            expected: "it is a number of seconds above 0".into(),
+        }),
+    }
+}
+
+/// A bar on a terminal, lines otherwise.
+struct Progress<'a> {
+    name: &'a str,
+    talk: &'a Talk,
+    bar: Option<ProgressBar>,
+}
+
+impl<'a> Progress<'a> {
+    fn new(name: &'a str, talk: &'a Talk) -> Self {
+        let bar = (stderr().is_terminal() && !talk.is_quiet()).then(|| {
+            let style = ProgressStyle::with_template(
+                "{prefix} {wide_bar} {decimal_bytes} of {decimal_total_bytes}, {eta} left",
+            );
+            // The template is ours; were it wrong, the plain bar would still do.
+            let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+            ProgressBar::no_length().with_style(style).with_prefix(name.to_owned())
+        });
+        Self { name, talk, bar }
+    }
+
+    fn show(&mut self, event: FetchEvent<'_>) {
+        match (event, &self.bar) {
+            (FetchEvent::Received { bytes, total }, Some(bar)) => {
+                if let Some(total) = total {
+                    bar.set_length(total);
+                }
+                bar.set_position(bytes);
+            }
+            (FetchEvent::Received { .. } | FetchEvent::Checking, _) => {}
+            (FetchEvent::Asking { url }, bar) => self.line(bar.as_ref(), format!("asking {url}")),
+            (FetchEvent::Retrying { problem, pause }, bar) => {
+                let line = format!("{problem}; trying again in {} s", pause.as_secs_f64());
+                self.line(bar.as_ref(), line);
+            }
+        }
+    }
+
+    fn line(&self, bar: Option<&ProgressBar>, line: String) {
+        let line = format!("{}: {line}", self.name);
+        match bar {
+            Some(bar) => bar.println(line),
+            None => self.talk.say(line),
+        }
+    }
+
+    fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,216 @@
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use lpgnn::data::generate::{
+    ChainsConfig, CliqueConfig, Pattern, PatternChoice, SubgraphConfig, karate_club,
+};
+use lpgnn::data::{Dataset, Ratio, WriteFormat};
+
+use super::{write, write_format};
+use crate::talk::Talk;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Task {
+    /// Which nodes belong to a subgraph that is a given pattern?
+    Subgraph(SubgraphArguments),
+    /// Which nodes belong to a clique of at least a given size?
+    Clique(CliqueArguments),
+    /// Which class is written at the far end of the chain?
+    Chains(ChainsArguments),
+    /// Zachary's karate club: which faction does a member side with?
+    Karate(KarateArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OutputArguments {
+    /// The folder to write.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+
+    /// The format to write.
+    #[arg(long = "as", value_name = "FORMAT", value_parser = write_format(), default_value = "tables")]
+    format: WriteFormat,
+
+    /// Replace DIR if it is a data set.
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SubgraphArguments {
+    #[command(flatten)]
+    output: OutputArguments,
+
+    /// Where randomness starts: the same seed, the same bits.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+
+    /// Graphs in each of the training, validation and test sets.
+    #[arg(long, default_value_t = SubgraphConfig::default().graphs)]
+    graphs: usize,
+
+    /// Nodes of a graph.
+    #[arg(long, default_value_t = SubgraphConfig::default().nodes)]
+    nodes: usize,
+
+    /// Nodes of the pattern, which is drawn from the seed.
+    #[arg(long, default_value_t = 3, conflicts_with = "pattern")]
+    pattern_nodes: usize,
+
+    /// The pattern itself, labels and edges: "1,8 8,4 6,1; 0-1 1-2".
+    #[arg(long)]
+    pattern: Option<Pattern>,
+
+    /// The probability of an edge, where the pattern does not decide.
+    #[arg(long, default_value_t = SubgraphConfig::default().density)]
+    density: f64,
+
+    /// How many integers label a node.
+    #[arg(long, default_value_t = SubgraphConfig::default().label_size)]
+    label_size: usize,
+
+    /// The largest such integer; the smallest is 0.
+    #[arg(long, default_value_t = SubgraphConfig::default().largest_label)]
+    largest_label: u32,
+
+    /// Deviation of the noise on every label.
+    #[arg(long, default_value_t = SubgraphConfig::default().noise, allow_negative_numbers = true)]
+    noise: f64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CliqueArguments {
+    #[command(flatten)]
+    output: OutputArguments,
+
+    /// Where randomness starts: the same seed, the same bits.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+
+    /// Graphs in each of the training, validation and test sets.
+    #[arg(long, default_value_t = CliqueConfig::default().graphs)]
+    graphs: usize,
+
+    /// Nodes of a graph.
+    #[arg(long, default_value_t = CliqueConfig::default().nodes)]
+    nodes: usize,
+
+    /// Nodes of the clique.
+    #[arg(long, default_value_t = CliqueConfig::default().clique)]
+    clique: usize,
+
+    /// The probability of an edge, outside the clique.
+    #[arg(long, default_value_t = CliqueConfig::default().density)]
+    density: f64,
+
+    /// How many integers label a node.
+    #[arg(long, default_value_t = CliqueConfig::default().label_size)]
+    label_size: usize,
+
+    /// The largest such integer; the smallest is 0.
+    #[arg(long, default_value_t = CliqueConfig::default().largest_label)]
+    largest_label: u32,
+
+    /// Deviation of the noise on every label.
+    #[arg(long, default_value_t = CliqueConfig::default().noise, allow_negative_numbers = true)]
+    noise: f64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ChainsArguments {
+    #[command(flatten)]
+    output: OutputArguments,
+
+    /// Where randomness starts: the same seed, the same split.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+
+    /// Number of classes.
+    #[arg(long, default_value_t = ChainsConfig::default().classes)]
+    classes: usize,
+
+    /// Chains of each class.
+    #[arg(long, default_value_t = ChainsConfig::default().chains)]
+    chains: usize,
+
+    /// Nodes of a chain.
+    #[arg(long, default_value_t = ChainsConfig::default().length)]
+    length: usize,
+
+    /// Share of the nodes for training.
+    #[arg(long, value_name = "SHARE", default_value_t = ChainsConfig::default().split.train)]
+    train: f64,
+
+    /// Share of the nodes for validation; the rest is for the test.
+    #[arg(long, value_name = "SHARE", default_value_t = ChainsConfig::default().split.valid)]
+    valid: f64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KarateArguments {
+    #[command(flatten)]
+    output: OutputArguments,
+}
+
+pub(super) fn run(task: Task, talk: &Talk) -> anyhow::Result<()> {
+    let (dataset, output) = match task {
+        Task::Subgraph(arguments) => arguments.generate(talk)?,
+        Task::Clique(arguments) => arguments.generate()?,
+        Task::Chains(arguments) => arguments.generate()?,
+        Task::Karate(arguments) => (karate_club()?, arguments.output),
+    };
+    write::run(&dataset, &output.out, output.format, output.force, talk)
+}
+
+type Generated = anyhow::Result<(Dataset, OutputArguments)>;
+
+impl SubgraphArguments {
+    fn generate(self, talk: &Talk) -> Generated {
+        let config = SubgraphConfig {
+            graphs: self.graphs,
+            nodes: self.nodes,
+            pattern: match self.pattern {
+                Some(pattern) => PatternChoice::Given(pattern),
+                None => PatternChoice::Random(self.pattern_nodes),
+            },
+            density: self.density,
+            label_size: self.label_size,
+            largest_label: self.largest_label,
+            noise: self.noise,
+        };
+        let dataset = config.generate(self.seed)?;
+        talk.say(format_args!("pattern: {}", config.pattern(self.seed)?));
+        Ok((dataset, self.output))
+    }
+}
+
+impl CliqueArguments {
+    fn generate(self) -> Generated {
+        let config = CliqueConfig {
+            graphs: self.graphs,
+            nodes: self.nodes,
+            clique: self.clique,
+            density: self.density,
+            label_size: self.label_size,
+            largest_label: self.largest_label,
+            noise: self.noise,
+        };
+        Ok((config.generate(self.seed)?, self.output))
+    }
+}
+
+impl ChainsArguments {
+    fn generate(self) -> Generated {
+        let config = ChainsConfig {
+            classes: self.classes,
+            chains: self.chains,
+            length: self.length,
+            split: Ratio {
+                train: self.train,
+                valid: self.valid,
+                test: 1.0 - self.train - self.valid,
+            },
+        };
+        Ok((config.generate(self.seed)?, self.output))
+    }
+}

@@ -1,0 +1,175 @@
+use std::fmt::{Display, Write};
+
+use clap::Args;
+use lpgnn::data::{
+    Cache, Encoding, FeatureCounts, Format, LabelOptions, ReadOptions, Spread, Statistics,
+    TargetCounts, resolve,
+};
+
+use super::read_format;
+use crate::talk::{print, print_json};
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// A file or folder, or the name of a data set that is built in or was fetched.
+    #[arg(value_name = "PATH|NAME")]
+    data: String,
+
+    /// The format, if it is not to be recognised by the content.
+    #[arg(long, value_parser = read_format())]
+    format: Option<Format>,
+
+    /// Write JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is counted in the data, and the labels that are made from them unless told otherwise.
+#[derive(serde::Serialize)]
+struct Info {
+    #[serde(flatten)]
+    statistics: Statistics,
+    node_label: Label,
+    arc_label: Label,
+}
+
+#[derive(serde::Serialize)]
+struct Label {
+    size: usize,
+    source: String,
+}
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let options = ReadOptions { format: arguments.format };
+    let dataset = resolve(&arguments.data, &options, &Cache::of_user()?)?;
+    let encoding = Encoding::new(&dataset, &LabelOptions::default())?;
+    let statistics = Statistics::of(&dataset);
+    let info = Info {
+        node_label: Label { size: encoding.node_width(), source: encoding.describe_nodes() },
+        arc_label: Label {
+            size: encoding.arc_width(),
+            source: describe_features(&statistics.arc_features),
+        },
+        statistics,
+    };
+    if arguments.json { print_json(&info) } else { print(&text(&info)?) }
+}
+
+fn text(info: &Info) -> Result<String, std::fmt::Error> {
+    let found = &info.statistics;
+    let mut table = Table(format!("{}\n\n", found.name));
+    table.row("graphs", found.graphs, "")?;
+    table.row("nodes", found.nodes, per_graph(found.graphs, found.nodes_per_graph))?;
+    let arcs = per_graph(found.graphs, found.arcs_per_graph);
+    let direction = if found.undirected { "undirected" } else { "directed" };
+    let comma = if arcs.is_empty() { "" } else { ", " };
+    table.row("arcs", found.arcs, format_args!("{arcs}{comma}{direction}"))?;
+    let Spread { min, mean, max } = found.degree;
+    table.row("degree", format_args!("{mean:.1}"), format_args!("{min} to {max}"))?;
+    let features = describe_features(&found.node_features);
+    let source = &info.node_label.source;
+    let label = if *source == features || features.is_empty() {
+        source.clone()
+    } else {
+        format!("{source}; there are {features}")
+    };
+    table.row("node label", info.node_label.size, label)?;
+    table.row("arc label", info.arc_label.size, &info.arc_label.source)?;
+    table.targets("graph", found.graph_targets.as_ref(), found.graphs)?;
+    table.targets("node", found.node_targets.as_ref(), found.nodes)?;
+    if let Some(split) = found.split {
+        let sizes = format!("train {}, valid {}, test {}", split.train, split.valid, split.test);
+        table.row("split", format_args!("by {}", split.level.as_str()), sizes)?;
+    }
+    table.oddities(found)?;
+    Ok(table.0)
+}
+
+/// Rows of a name, a number and what there is to say about it.
+struct Table(String);
+
+impl Table {
+    fn row(
+        &mut self,
+        name: impl Display,
+        number: impl Display,
+        more: impl Display,
+    ) -> std::fmt::Result {
+        // `format_args!` knows no width, text does.
+        let (name, number) = (name.to_string(), number.to_string());
+        let line = format!("{name:<14}{number:>10}  {more}");
+        writeln!(self.0, "{}", line.trim_end())
+    }
+
+    fn targets(
+        &mut self,
+        level: &str,
+        targets: Option<&TargetCounts>,
+        members: usize,
+    ) -> std::fmt::Result {
+        let unknown = match targets {
+            None => return Ok(()),
+            Some(TargetCounts::Classes { classes, unknown }) => {
+                self.row(format_args!("{level} classes"), classes.len(), "")?;
+                for class in classes {
+                    let share = 100.0 * class.count as f64 / members.max(1) as f64;
+                    let name = format_args!("{:.1} %  {}", share, class.class);
+                    self.row("", class.count, name)?;
+                }
+                unknown
+            }
+            Some(TargetCounts::Values { names, unknown }) => {
+                self.row(format_args!("{level} values"), names.len(), names.join(", "))?;
+                unknown
+            }
+        };
+        if *unknown > 0 {
+            self.row("", unknown, format_args!("without a target"))?;
+        }
+        Ok(())
+    }
+
+    fn oddities(&mut self, found: &Statistics) -> std::fmt::Result {
+        let odd = found.oddities;
+        let mut name = "oddities";
+        for (count, what) in [
+            (odd.duplicate_arcs, "duplicate arcs, merged"),
+            (odd.conflicting_duplicates, "of them with other features, the first kept"),
+            (odd.self_loops, "self loops"),
+            (odd.isolated_nodes, "isolated nodes"),
+            (odd.empty_graphs, "graphs without nodes"),
+            (odd.graphs_without_arcs, "graphs with nodes and without arcs"),
+            (odd.disconnected_graphs, "disconnected graphs"),
+        ] {
+            if count > 0 {
+                self.row(name, count, what)?;
+                name = "";
+            }
+        }
+        if name.is_empty() { Ok(()) } else { self.row(name, "none", "") }
+    }
+}
+
+/// Nothing when there is one graph: it has them all.
+fn per_graph(graphs: usize, Spread { min, mean, max }: Spread) -> String {
+    if graphs == 1 {
+        return String::new();
+    }
+    format!("{mean:.1} per graph, {min} to {max}")
+}
+
+/// In the words of [`Encoding::describe_nodes`].
+fn describe_features(features: &FeatureCounts) -> String {
+    let mut parts: Vec<String> = features
+        .categories
+        .iter()
+        .map(|column| format!("{} ({} values)", column.name, column.values))
+        .collect();
+    if features.values > 0 {
+        parts.push(format!("{} real values", features.values));
+    }
+    if features.sparse > 0 {
+        parts.push(format!("{} sparse values", features.sparse));
+    }
+    parts.join(" + ")
+}

@@ -1,0 +1,51 @@
+mod convert;
+mod fetch;
+mod generate;
+mod info;
+mod list;
+mod write;
+
+use std::str::FromStr;
+
+use clap::Subcommand;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use lpgnn::data::{Format, WriteFormat};
+
+use crate::talk::Talk;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DataCommand {
+    /// List the data sets that are built in, can be fetched, or are here.
+    List(list::Arguments),
+    /// Tell what a data set holds, and what is odd about it.
+    Info(info::Arguments),
+    /// Generate one of the artificial tasks.
+    #[command(subcommand)]
+    Generate(generate::Task),
+    /// Convert a data set of any format to tables or TU files.
+    Convert(convert::Arguments),
+    /// Fetch data sets of the TU collection into the cache.
+    Fetch(fetch::Arguments),
+}
+
+impl DataCommand {
+    pub(crate) fn run(self, talk: &Talk) -> anyhow::Result<()> {
+        match self {
+            Self::List(arguments) => list::run(&arguments),
+            Self::Info(arguments) => info::run(&arguments),
+            Self::Generate(task) => generate::run(task, talk),
+            Self::Convert(arguments) => convert::run(&arguments, talk),
+            Self::Fetch(arguments) => fetch::run(&arguments, talk),
+        }
+    }
+}
+
+fn read_format() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::ALL.map(Format::as_str))
+        .try_map(|name| Format::from_str(&name))
+}
+
+fn write_format() -> impl TypedValueParser<Value = WriteFormat> {
+    PossibleValuesParser::new(WriteFormat::ALL.map(WriteFormat::as_str))
+        .try_map(|name| WriteFormat::from_str(&name))
+}

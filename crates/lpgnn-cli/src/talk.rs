@@ -1,0 +1,51 @@
+use std::fmt::Display;
+use std::io::{self, Write};
+
+/// What the program says to whoever sits in front of it, on stderr.
+pub(crate) struct Talk {
+    quiet: bool,
+}
+
+impl Talk {
+    pub(crate) fn new(quiet: bool) -> Self {
+        Self { quiet }
+    }
+
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// A line, unless silence was asked for.
+    pub(crate) fn say(&self, line: impl Display) {
+        if !self.quiet {
+            // There is nobody left to tell when even this cannot be written.
+            let _ = writeln!(io::stderr(), "{line}");
+        }
+    }
+
+    /// The sentence of an error, and those of its causes below it.
+    pub(crate) fn error(&self, error: &anyhow::Error) {
+        let mut text = format!("error: {error}\n");
+        for cause in error.chain().skip(1) {
+            text.push_str(&format!("  cause: {cause}\n"));
+        }
+        let _ = io::stderr().write_all(text.as_bytes());
+    }
+}
+
+/// Writes data to stdout.
+///
+/// # Errors
+///
+/// That of the operating system, bare, so that a broken pipe can be told from other failures.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()?;
+    Ok(())
+}
+
+/// Writes a value to stdout, as JSON.
+pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    print(&format!("{}\n", serde_json::to_string_pretty(value)?))
+}

@@ -1,0 +1,156 @@
+use super::{attribute_names, check, check_size};
+use crate::data::{Categories, Dataset, DatasetParts, Features, Level, Ratio, Split, TargetColumn};
+use crate::{Error, Matrix};
+
+/// Chains whose class is written at one end only, and is asked for at every node.
+///
+/// A chain is a path of `length` nodes. Its first node has the one-hot label of the class of the
+/// chain, all others are labelled 0. Every node is to be classified, so what is known at one end
+/// has to travel up to `length − 1` arcs: a network whose states are fixed points can do it, one of
+/// few layers cannot.
+///
+/// The defaults are those of the implicit graph neural networks (Gu et al., 2020): two classes of
+/// 20 chains, of whose nodes 5 % are for training, 10 % for validation and the rest for the test.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ChainsConfig {
+    /// Number of classes.
+    pub classes: usize,
+    /// Chains of each class.
+    pub chains: usize,
+    /// Nodes of a chain.
+    pub length: usize,
+    /// How the nodes are divided, stratified by class.
+    pub split: Ratio,
+}
+
+impl Default for ChainsConfig {
+    fn default() -> Self {
+        Self {
+            classes: 2,
+            chains: 20,
+            length: 10,
+            split: Ratio { train: 0.05, valid: 0.1, test: 0.85 },
+        }
+    }
+}
+
+impl ChainsConfig {
+    /// The task of this seed, which decides on the split and nothing else.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Option`], naming the first option that cannot be used.
+    pub fn generate(&self, seed: u64) -> Result<Dataset, Error> {
+        let Self { classes, chains, length, split } = *self;
+        check("classes", classes, (2..=1000).contains(&classes), "there must be 2 to 1000")?;
+        check("chains", chains, chains > 0, "there must be at least 1")?;
+        check("length", length, length > 0, "a chain has at least 1 node")?;
+        let labels = (classes * classes) as f64;
+        check_size("chains", chains, labels)?;
+        check_size("length", length, labels * chains as f64)?;
+        let graphs = classes * chains;
+        let nodes = graphs * length;
+        let last = u32::try_from(nodes).map_err(|_| Error::TooLarge)?;
+
+        let class = |graph: usize| graph / chains;
+        let mut labels = Matrix::zeros(nodes, classes);
+        for graph in 0..graphs {
+            labels.row_mut(graph * length)[class(graph)] = 1.0;
+        }
+        let same_chain = |&u: &u32| u as usize / length == (u as usize + 1) / length;
+        let arcs: Vec<(u32, u32)> = (0..last.saturating_sub(1))
+            .filter(same_chain)
+            .flat_map(|u| [(u, u + 1), (u + 1, u)])
+            .collect();
+        let values: Vec<String> = (0..classes).map(|class| class.to_string()).collect();
+        #[allow(clippy::cast_possible_truncation, reason = "there are at most 1000 classes")]
+        let codes = (0..nodes).map(|node| class(node / length) as u32).collect();
+        let dataset = Dataset::new(DatasetParts {
+            name: "chains".into(),
+            node_starts: (0..=graphs).map(|graph| graph * length).collect(),
+            arc_features: Features::none(arcs.len()),
+            arcs,
+            node_features: Features::none(nodes).with_values(attribute_names(classes), labels)?,
+            node_targets: Some(TargetColumn::Classes(Categories::from_codes(
+                "node target",
+                values,
+                codes,
+            )?)),
+            graph_targets: None,
+            split: None,
+        })?;
+        let split = Split::by_ratio(&dataset, Level::Node, split, seed)?;
+        dataset.with_split(Some(split))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Statistics;
+
+    #[test]
+    fn every_chain_is_a_path_that_starts_with_its_class() {
+        let config = ChainsConfig { classes: 3, chains: 2, length: 5, ..ChainsConfig::default() };
+        let dataset = config.generate(0).unwrap();
+        let found = Statistics::of(&dataset);
+        assert_eq!((found.graphs, found.nodes, found.arcs), (6, 30, 6 * 8));
+        assert!(found.undirected);
+        assert_eq!((found.degree.min, found.degree.max), (1, 2));
+        assert_eq!(found.oddities, crate::data::Oddities::default());
+        let Some(TargetColumn::Classes(targets)) = dataset.node_targets() else { panic!() };
+        for node in 0..30 {
+            let class = node / 10;
+            assert_eq!(targets.codes()[node] as usize, class);
+            for (column, &x) in dataset.node_features().values().row(node).iter().enumerate() {
+                let here = node % 5 == 0 && column == class;
+                assert_eq!(x.to_bits(), f32::from(u8::from(here)).to_bits(), "node {node}");
+            }
+        }
+    }
+
+    #[test]
+    fn nodes_are_divided_five_ten_eighty_five() {
+        let dataset = ChainsConfig::default().generate(0).unwrap();
+        let split = dataset.split().unwrap();
+        assert_eq!(split.level, Level::Node);
+        assert_eq!((split.train.len(), split.valid.len(), split.test.len()), (20, 40, 340));
+    }
+
+    #[test]
+    fn the_seed_decides_on_the_split_only() {
+        let config = ChainsConfig::default();
+        let (a, b) = (config.generate(1).unwrap(), config.generate(2).unwrap());
+        assert_eq!(a, config.generate(1).unwrap());
+        assert_ne!(a.split(), b.split());
+        assert_eq!(a.clone().with_split(b.split().cloned()).unwrap(), b);
+    }
+
+    #[test]
+    fn a_chain_of_one_node_has_no_arcs() {
+        let config = ChainsConfig { length: 1, ..ChainsConfig::default() };
+        assert_eq!(config.generate(0).unwrap().arcs(), []);
+    }
+
+    #[test]
+    fn unusable_options_are_named() {
+        let said = |config: ChainsConfig| config.generate(0).unwrap_err().to_string();
+        let config = ChainsConfig::default;
+        assert_eq!(
+            said(ChainsConfig { length: 0, ..config() }),
+            "length is 0, but a chain has at least 1 node"
+        );
+        assert_eq!(
+            said(ChainsConfig { classes: 1, ..config() }),
+            "classes is 1, but there must be 2 to 1000"
+        );
+        assert_eq!(
+            said(ChainsConfig { length: usize::MAX, ..config() }),
+            format!(
+                "length is {}, but the set would have more than 2e8 labels and arcs",
+                usize::MAX
+            )
+        );
+    }
+}

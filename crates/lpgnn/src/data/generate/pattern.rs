@@ -1,0 +1,225 @@
+use std::fmt;
+use std::str::FromStr;
+
+use rand_chacha::ChaCha8Rng;
+
+use super::drawing::Drawing;
+use super::integer_label;
+use crate::Error;
+
+/// A small labelled graph `S` that is to be found in larger ones.
+///
+/// As text: the labels of its nodes, then its edges, with nodes counted from 0.
+///
+/// ```
+/// # use lpgnn::data::generate::Pattern;
+/// let path: Pattern = "1,8 8,4 6,1; 0-1 1-2".parse()?;
+/// assert_eq!(path.nodes(), 3);
+/// assert_eq!(path.to_string(), "1,8 8,4 6,1; 0-1 1-2");
+/// # Ok::<(), lpgnn::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Pattern {
+    labels: Vec<Vec<u32>>,
+    edges: Vec<(usize, usize)>,
+}
+
+/// Which [`Pattern`] is to be found.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PatternChoice {
+    /// One that is drawn from the seed: connected, with this many nodes.
+    Random(usize),
+    /// This one.
+    Given(Pattern),
+}
+
+impl Pattern {
+    /// A pattern from the labels of its nodes and its edges.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Option`] without nodes, or when an edge is a loop or names a node that does not
+    /// exist; [`Error::RaggedRows`] when labels differ in length.
+    pub fn new(labels: Vec<Vec<u32>>, mut edges: Vec<(usize, usize)>) -> Result<Self, Error> {
+        let wrong = |value: String, expected: String| Error::Option {
+            option: "pattern",
+            value: format!("“{value}”"),
+            expected,
+        };
+        let Some(first) = labels.first() else {
+            return Err(wrong(String::new(), "a pattern has at least one node".into()));
+        };
+        let expected = first.len();
+        if let Some(row) = labels.iter().position(|label| label.len() != expected) {
+            return Err(Error::RaggedRows { row, expected, found: labels[row].len() });
+        }
+        for &(u, v) in &edges {
+            if u == v || u.max(v) >= labels.len() {
+                let expected =
+                    format!("an edge joins two different nodes of 0 to {}", labels.len() - 1);
+                return Err(wrong(format!("{u}-{v}"), expected));
+            }
+        }
+        for edge in &mut edges {
+            *edge = (edge.0.min(edge.1), edge.0.max(edge.1));
+        }
+        edges.sort_unstable();
+        edges.dedup();
+        Ok(Self { labels, edges })
+    }
+
+    /// A random connected pattern.
+    pub(super) fn random(
+        nodes: usize,
+        density: f64,
+        width: usize,
+        largest: u32,
+        random: &mut ChaCha8Rng,
+    ) -> Self {
+        let labels = (0..nodes).map(|_| integer_label(width, largest, random)).collect();
+        let mut drawing = Drawing::new(nodes);
+        drawing.scribble(density, &vec![false; nodes], random);
+        let edges =
+            drawing.arcs().filter(|(u, v)| u < v).map(|(u, v)| (u as usize, v as usize)).collect();
+        Self { labels, edges }
+    }
+
+    /// How many nodes it has.
+    pub fn nodes(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// The labels of its nodes.
+    pub fn labels(&self) -> &[Vec<u32>] {
+        &self.labels
+    }
+
+    /// Its edges `(u, v)`, each once with `u < v`.
+    pub fn edges(&self) -> &[(usize, usize)] {
+        &self.edges
+    }
+
+    /// The nodes of a graph that belong to any occurrence of the pattern.
+    ///
+    /// An occurrence maps every node of the pattern to a node of the graph with the same label, no
+    /// two to the same, and every edge of the pattern to an edge. The graph may have more edges
+    /// between these nodes: occurrences are subgraphs, not necessarily induced ones.
+    pub(super) fn occurrences(&self, drawing: &Drawing, labels: &[Vec<u32>]) -> Vec<bool> {
+        let mut found = vec![false; drawing.nodes()];
+        let orders: Vec<Vec<usize>> = (0..self.nodes()).map(|start| self.order(start)).collect();
+        for v in 0..drawing.nodes() {
+            // One occurrence through v is proof enough; enumerating all could take for ever.
+            for order in &orders {
+                if found[v] {
+                    break;
+                }
+                let mut search = Search { pattern: self, drawing, labels, order, image: vec![] };
+                if search.place(v) {
+                    search.image.iter().for_each(|&node| found[node] = true);
+                }
+            }
+        }
+        found
+    }
+
+    /// The nodes from `start` on, each next to an earlier one where possible.
+    fn order(&self, start: usize) -> Vec<usize> {
+        let mut order = vec![start];
+        while order.len() < self.nodes() {
+            let left = || (0..self.nodes()).filter(|node| !order.contains(node));
+            let near = left().find(|&node| order.iter().any(|&other| self.has(node, other)));
+            order.extend(near.or_else(|| left().next()));
+        }
+        order
+    }
+
+    fn has(&self, u: usize, v: usize) -> bool {
+        self.edges.binary_search(&(u.min(v), u.max(v))).is_ok()
+    }
+}
+
+/// A search for one occurrence, pattern node after pattern node in `order`.
+struct Search<'a> {
+    pattern: &'a Pattern,
+    drawing: &'a Drawing,
+    labels: &'a [Vec<u32>],
+    order: &'a [usize],
+    /// Where the first nodes of `order` are mapped to.
+    image: Vec<usize>,
+}
+
+impl Search<'_> {
+    /// Maps the next pattern node to `v`, and then all others if that can be done.
+    fn place(&mut self, v: usize) -> bool {
+        let depth = self.image.len();
+        let node = self.order[depth];
+        let fits = self.labels[v] == self.pattern.labels[node]
+            && self.order.iter().zip(&self.image).all(|(&other, &u)| {
+                u != v && (!self.pattern.has(node, other) || self.drawing.has(v, u))
+            });
+        if !fits {
+            return false;
+        }
+        self.image.push(v);
+        if self.image.len() == self.order.len()
+            || (0..self.drawing.nodes()).any(|next| self.place(next))
+        {
+            return true;
+        }
+        self.image.truncate(depth);
+        false
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let label =
+            |label: &Vec<u32>| label.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+        let labels: Vec<String> = self.labels.iter().map(label).collect();
+        let edges: Vec<String> = self.edges.iter().map(|(u, v)| format!("{u}-{v}")).collect();
+        write!(f, "{}; {}", labels.join(" "), edges.join(" "))
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = || Error::Option {
+            option: "pattern",
+            value: format!("“{text}”"),
+            expected: "a pattern is written like 1,8 8,4 6,1; 0-1 1-2: labels, then edges".into(),
+        };
+        let (labels, edges) = text.split_once(';').ok_or_else(wrong)?;
+        let labels = labels
+            .split_whitespace()
+            .map(|label| label.split(',').map(str::parse).collect::<Result<_, _>>())
+            .collect::<Result<_, _>>()
+            .map_err(|_| wrong())?;
+        let edges = edges
+            .split_whitespace()
+            .map(|edge| {
+                let (u, v) = edge.split_once('-')?;
+                Some((u.parse().ok()?, v.parse().ok()?))
+            })
+            .collect::<Option<_>>()
+            .ok_or_else(wrong)?;
+        Self::new(labels, edges)
+    }
+}
+
+impl TryFrom<String> for Pattern {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self, Error> {
+        text.parse()
+    }
+}
+
+impl From<Pattern> for String {
+    fn from(pattern: Pattern) -> Self {
+        pattern.to_string()
+    }
+}

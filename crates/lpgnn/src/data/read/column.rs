@@ -1,0 +1,237 @@
+use std::collections::HashMap;
+
+use super::text::Lines;
+use crate::data::Categories;
+use crate::graph::UNLABELLED;
+use crate::{Error, Matrix, Place};
+
+/// A column of integers that are names, coded as they come: four bytes a row.
+pub(super) struct IntegerColumn {
+    codes: Vec<u32>,
+    /// The different values, in the order in which they came.
+    values: Vec<i64>,
+    /// The codes of `−NEAR..NEAR`, for speed; those of other values are in `far`.
+    near: Vec<u32>,
+    far: HashMap<i64, u32>,
+}
+
+const NEAR: i64 = 512;
+
+impl IntegerColumn {
+    pub(super) fn new() -> Self {
+        Self { codes: vec![], values: vec![], near: vec![], far: HashMap::new() }
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`] at the 2³²-th different value.
+    #[inline]
+    pub(super) fn push(&mut self, x: i64) -> Result<(), Error> {
+        let near = usize::try_from(x.saturating_add(NEAR)).ok();
+        let code = match near.and_then(|place| self.near.get(place)) {
+            Some(&code) if code != UNLABELLED => code,
+            _ => self.code(x)?,
+        };
+        self.codes.push(code);
+        Ok(())
+    }
+
+    /// A row of which nothing is known.
+    pub(super) fn push_unknown(&mut self) {
+        self.codes.push(UNLABELLED);
+    }
+
+    fn code(&mut self, x: i64) -> Result<u32, Error> {
+        if let Some(&code) = self.far.get(&x) {
+            return Ok(code);
+        }
+        let code = u32::try_from(self.values.len()).map_err(|_| Error::TooLarge)?;
+        if code == UNLABELLED {
+            return Err(Error::TooLarge);
+        }
+        self.values.push(x);
+        if (-NEAR..NEAR).contains(&x) {
+            // Made at first use: a column of large numbers, or one of very many columns, has none.
+            self.near.resize(2 * usize::try_from(NEAR).map_err(|_| Error::TooLarge)?, UNLABELLED);
+            let place = usize::try_from(x + NEAR).map_err(|_| Error::TooLarge)?;
+            self.near[place] = code;
+        } else {
+            self.far.insert(x, code);
+        }
+        Ok(code)
+    }
+
+    /// The column, its values numbered in order.
+    pub(super) fn finish(self, name: impl Into<String>) -> Result<Categories, Error> {
+        let order = Categories::from_integers("", &self.values);
+        recode(name, &order, self.codes)
+    }
+}
+
+/// A column of words, coded as they come; an empty one is unlabelled.
+#[derive(Default)]
+pub(super) struct WordColumn {
+    codes: Vec<u32>,
+    values: Vec<Box<str>>,
+    known: HashMap<Box<str>, u32>,
+}
+
+impl WordColumn {
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`] at the 2³²-th different value.
+    pub(super) fn push(&mut self, word: &str) -> Result<(), Error> {
+        let code = if word.is_empty() {
+            UNLABELLED
+        } else if let Some(&code) = self.known.get(word) {
+            code
+        } else {
+            let code = u32::try_from(self.values.len()).map_err(|_| Error::TooLarge)?;
+            self.values.push(word.into());
+            self.known.insert(word.into(), code);
+            code
+        };
+        self.codes.push(code);
+        Ok(())
+    }
+
+    /// The different words, in the order in which they came.
+    pub(super) fn values(&self) -> &[Box<str>] {
+        &self.values
+    }
+
+    /// For every row, the place of its word in [`values`](Self::values), or [`UNLABELLED`].
+    pub(super) fn codes(&self) -> &[u32] {
+        &self.codes
+    }
+
+    /// The places of the words in [`values`](Self::values).
+    pub(super) fn into_known(self) -> HashMap<Box<str>, u32> {
+        self.known
+    }
+
+    /// The column, its values numbered in order.
+    pub(super) fn finish(self, name: impl Into<String>) -> Result<Categories, Error> {
+        let order = Categories::from_text("", &self.values);
+        recode(name, &order, self.codes)
+    }
+}
+
+/// The column whose codes are places in the list that `order` has put in order.
+fn recode(
+    name: impl Into<String>,
+    order: &Categories,
+    mut codes: Vec<u32>,
+) -> Result<Categories, Error> {
+    for code in codes.iter_mut().filter(|code| **code != UNLABELLED) {
+        *code = order.codes()[*code as usize];
+    }
+    codes.shrink_to_fit();
+    Categories::from_codes(name, order.values().to_vec(), codes)
+}
+
+/// How many rows a file must have, and why.
+#[derive(Clone)]
+pub(super) struct Rows {
+    /// How many.
+    pub(super) count: usize,
+    /// `MUTAG_graph_indicator.txt has 3371 nodes`.
+    pub(super) because: String,
+}
+
+impl Rows {
+    /// # Errors
+    ///
+    /// [`Error::Input`] when row `row` of `lines`, counted from 0, is one too many.
+    #[inline]
+    fn check_more(rows: Option<&Self>, row: usize, lines: &Lines<'_>) -> Result<(), Error> {
+        match rows {
+            Some(rows) if row >= rows.count => Err(Place::line(lines.path(), row as u64 + 1)
+                .error(format!("is a row too many: {}", rows.because))),
+            _ => Ok(()),
+        }
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::Input`] when `lines` ended after too few rows.
+    fn check_end(rows: Option<&Self>, found: usize, lines: &Lines<'_>) -> Result<(), Error> {
+        match rows {
+            Some(rows) if found < rows.count => Err(Place::file(lines.path())
+                .error(format!("ends after {found} rows, but {}", rows.because))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// All lines as rows of integers that are names, one column or more.
+///
+/// # Errors
+///
+/// [`Error::Input`], naming the line.
+pub(super) fn integer_columns(
+    lines: &mut Lines<'_>,
+    rows: Option<&Rows>,
+) -> Result<Vec<IntegerColumn>, Error> {
+    let mut columns: Vec<IntegerColumn> = vec![];
+    let mut row = 0;
+    while let Some(line) = lines.next_row()? {
+        let mut fields = line.fields();
+        let mut found = 0;
+        while let Some(x) = fields.next_integer()? {
+            if found == columns.len() {
+                if row > 0 {
+                    return Err(line.error(format!("has more than {found} numbers")));
+                }
+                columns.push(IntegerColumn::new());
+            }
+            columns[found].push(x)?;
+            found += 1;
+        }
+        if found < columns.len() {
+            return Err(line.error(format!("has {found} numbers, not {}", columns.len())));
+        }
+        Rows::check_more(rows, row, lines)?;
+        row += 1;
+    }
+    Rows::check_end(rows, row, lines)?;
+    Ok(columns)
+}
+
+/// All lines as rows of a matrix of finite numbers.
+///
+/// # Errors
+///
+/// [`Error::Input`], naming the line.
+pub(super) fn real_matrix(
+    lines: &mut Lines<'_>,
+    rows: Option<&Rows>,
+) -> Result<Matrix<f32>, Error> {
+    let (mut entries, mut width, mut row) = (vec![], 0, 0);
+    while let Some(line) = lines.next_row()? {
+        let start = entries.len();
+        let mut fields = line.fields();
+        while let Some(x) = fields.next_real()? {
+            entries.push(x);
+        }
+        let found = entries.len() - start;
+        if row == 0 {
+            width = found;
+        } else if found != width {
+            return Err(line.error(format!("has {found} numbers, not {width}")));
+        }
+        Rows::check_more(rows, row, lines)?;
+        row += 1;
+    }
+    Rows::check_end(rows, row, lines)?;
+    entries.shrink_to_fit();
+    Matrix::from_entries(row, width, entries)
+}
+
+/// `node label`, or `node label 1`, `node label 2`, … when there are several.
+pub(super) fn numbered(name: &str, count: usize) -> Vec<String> {
+    match count {
+        1 => vec![name.to_owned()],
+        _ => (1..=count).map(|i| format!("{name} {i}")).collect(),
+    }
+}

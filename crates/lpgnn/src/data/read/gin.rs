@@ -1,0 +1,141 @@
+//! The one-file text format of GIN and DGCNN.
+
+use std::path::Path;
+
+use super::column::{IntegerColumn, numbered};
+use super::name_of;
+use super::text::Lines;
+use crate::data::{Dataset, DatasetParts, Features, TargetColumn};
+use crate::{Error, Matrix, Place};
+
+/// `N`; per graph `n label`; per node `tag m nb_1 … nb_m`, and behind that any attributes.
+///
+/// Neighbours are counted from 0 within the graph, and `v … u …` is the arc `v → u`.
+pub(super) fn read(path: &Path) -> Result<Dataset, Error> {
+    let mut lines = Lines::open(path)?;
+    let announced = match lines.next_row()? {
+        None => return Err(Place::file(path).error("is empty, but a number of graphs is expected")),
+        Some(line) => {
+            let [graphs] = line.integers("the number of graphs")?;
+            u64::try_from(graphs).map_err(|_| line.error(format!("announces {graphs} graphs")))?
+        }
+    };
+    let mut node_starts = vec![0];
+    let mut graph_labels = IntegerColumn::new();
+    let mut nodes = Nodes::new();
+    for graph in 0..announced {
+        let Some(line) = lines.next_row()? else {
+            return Err(Place::file(path)
+                .error(format!("ends after {graph} graphs, but its first line says {announced}")));
+        };
+        let [size, label] = line.integers("a graph's number of nodes and label")?;
+        let size = usize::try_from(size)
+            .map_err(|_| line.error(format!("says that a graph has {size} nodes")))?;
+        graph_labels.push(label)?;
+        nodes.read_graph(&mut lines, graph, size)?;
+        node_starts.push(nodes.count);
+    }
+    if let Some(line) = lines.next_row()? {
+        let problem = format!("follows the last of the {announced} graphs that line 1 announces");
+        return Err(line.error(problem));
+    }
+    if nodes.count == 0 {
+        return Err(Place::file(path).error("has no nodes"));
+    }
+    let width = nodes.width.unwrap_or(0);
+    let attributes = Matrix::from_entries(nodes.count, width, nodes.attributes)?;
+    Dataset::new(DatasetParts {
+        name: name_of(path),
+        node_starts,
+        arc_features: Features::none(nodes.arcs.len()),
+        arcs: nodes.arcs,
+        node_features: Features::none(nodes.count)
+            .with_categories(nodes.tags.finish("node label")?)?
+            .with_values(numbered("node attribute", width), attributes)?,
+        node_targets: None,
+        graph_targets: Some(TargetColumn::Classes(graph_labels.finish("graph label")?)),
+        split: None,
+    })
+}
+
+/// What the lines of nodes have told so far.
+struct Nodes {
+    count: usize,
+    tags: IntegerColumn,
+    arcs: Vec<(u32, u32)>,
+    attributes: Vec<f32>,
+    /// How many attributes the first node has.
+    width: Option<usize>,
+}
+
+impl Nodes {
+    fn new() -> Self {
+        let tags = IntegerColumn::new();
+        Self { count: 0, tags, arcs: vec![], attributes: vec![], width: None }
+    }
+
+    fn read_graph(&mut self, lines: &mut Lines<'_>, graph: u64, size: usize) -> Result<(), Error> {
+        let start = self.count;
+        for node in 0..size {
+            let path = lines.path().to_owned();
+            let Some(line) = lines.next_row()? else {
+                return Err(Place::file(&path).error(format!(
+                    "ends after {node} of the {size} nodes of graph {}",
+                    graph + 1
+                )));
+            };
+            let mut fields = line.fields();
+            let (Some(tag), Some(degree)) = (fields.next_integer()?, fields.next_integer()?) else {
+                return Err(line.error("has one number where a node's tag and degree are expected"));
+            };
+            self.tags.push(tag)?;
+            let source = u32::try_from(start + node).map_err(|_| Error::TooLarge)?;
+            for listed in 0..degree {
+                let Some(neighbour) = fields.next_integer()? else {
+                    return Err(line
+                        .error(format!("lists {listed} neighbours where it announces {degree}")));
+                };
+                match usize::try_from(neighbour) {
+                    Ok(place) if place < size => {
+                        let target = u32::try_from(start + place).map_err(|_| Error::TooLarge)?;
+                        self.arcs.push((source, target));
+                    }
+                    _ => {
+                        return Err(line.error(format!(
+                            "names neighbour {neighbour}, but the graph has {size} nodes, counted \
+                             from 0"
+                        )));
+                    }
+                }
+            }
+            if degree < 0 {
+                return Err(line.error(format!("announces {degree} neighbours")));
+            }
+            let before = self.attributes.len();
+            while let Some(x) = fields.next_real()? {
+                self.attributes.push(x);
+            }
+            let found = self.attributes.len() - before;
+            let width = *self.width.get_or_insert(found);
+            if found != width {
+                return Err(line.error(format!(
+                    "has {found} numbers behind the neighbours, where the first node has {width}"
+                )));
+            }
+            self.count += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a file that starts like this may be in this format: one integer, then two.
+pub(super) fn is_head(head: &[u8]) -> bool {
+    let mut lines = Lines::new(Path::new(""), head);
+    let mut matches = |count: usize| {
+        let Ok(Some(line)) = lines.next_row() else { return false };
+        let mut fields = line.fields();
+        (0..count).all(|_| matches!(fields.next_integer(), Ok(Some(_))))
+            && matches!(fields.next(), Ok(None))
+    };
+    matches(1) && matches(2)
+}

@@ -1,0 +1,230 @@
+//! Readers of the formats that graphs come in.
+
+mod citation;
+mod column;
+mod gin;
+mod mat5;
+mod matlab;
+mod npy;
+mod tables;
+mod text;
+mod tu;
+mod unpack;
+
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use super::{Dataset, Level, Split};
+use crate::{Error, Place};
+
+/// Reads the graphs at `path`, a file or a folder in one of the [`Format`]s.
+///
+/// ```
+/// use lpgnn::data::{ReadOptions, read};
+///
+/// let folder = tempfile::tempdir()?;
+/// std::fs::write(folder.path().join("TRIANGLE_A.txt"), "1, 2\n2, 3\n3, 1\n")?;
+/// std::fs::write(folder.path().join("TRIANGLE_graph_indicator.txt"), "1\n1\n1\n")?;
+/// let triangle = read(folder.path(), &ReadOptions::default())?;
+/// assert_eq!((triangle.graphs(), triangle.nodes()), (1, 3));
+/// assert_eq!(triangle.arcs(), [(0, 1), (1, 2), (2, 0)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Memory is bounded by what the files hold, whatever they claim. A compressed file that unpacks to
+/// more than 100 times its size and more than 32 MiB is refused.
+///
+/// # Errors
+///
+/// [`Error::Input`], which names the file, the line and what was expected there; [`Error::Io`] when
+/// the operating system refuses.
+pub fn read(path: &Path, options: &ReadOptions) -> Result<Dataset, Error> {
+    let format = match options.format {
+        Some(format) => format,
+        None => Format::recognise(path)?,
+    };
+    match format {
+        Format::Tu => tu::read(path),
+        Format::Gin => gin::read(path),
+        Format::Matlab => matlab::read(path),
+        Format::Citation => citation::read(path),
+        Format::Tables => tables::read(path),
+    }
+}
+
+/// How [`read`] goes about it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// The format; recognised by content when it is not given.
+    pub format: Option<Format>,
+}
+
+/// The formats that can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// The text files of the TU collection: a folder, a zip file, or a folder with such folders
+    /// called `train`, `valid` and `test`.
+    Tu,
+    /// The one-file text format of GIN and DGCNN.
+    Gin,
+    /// MATLAB level 5 files in the layouts of the method's authors.
+    Matlab,
+    /// A citation graph: a folder with `edges.txt`, `features.txt` and `labels.txt`.
+    Citation,
+    /// A folder with `nodes.csv` and `arcs.csv`.
+    Tables,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Tu, Self::Gin, Self::Matlab, Self::Citation, Self::Tables];
+
+    /// Its name: `tu`, `gin`, `matlab`, `citation` or `tables`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tu => "tu",
+            Self::Gin => "gin",
+            Self::Matlab => "matlab",
+            Self::Citation => "citation",
+            Self::Tables => "tables",
+        }
+    }
+
+    /// The format of what is at `path`: of a folder by the files in it, of a file by its first
+    /// bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Input`], which tells what was looked for, when there is nothing at `path`, or
+    /// nothing that fits, or a folder fits more than one format.
+    pub fn recognise(path: &Path) -> Result<Self, Error> {
+        if path.is_dir() { recognise_folder(path) } else { recognise_file(path) }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Format {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Self::ALL.into_iter().find(|format| format.as_str() == text).ok_or_else(|| Error::Option {
+            option: "format",
+            value: text.to_owned(),
+            expected: format!("it is one of {}", Self::ALL.map(Self::as_str).join(", ")),
+        })
+    }
+}
+
+fn recognise_folder(folder: &Path) -> Result<Format, Error> {
+    let files = list(folder)?;
+    let has = |name: &str| files.iter().any(|file| file == name);
+    let mut found = vec![];
+    if !tu::names(folder)?.is_empty() {
+        found.push(Format::Tu);
+    }
+    if matlab::is_folder(&files) {
+        found.push(Format::Matlab);
+    }
+    if has("edges.txt") && (has("labels.txt") || has("features.txt")) {
+        found.push(Format::Citation);
+    }
+    if has("nodes.csv") || has("nodes.csv.gz") {
+        found.push(Format::Tables);
+    }
+    if found.is_empty() {
+        for name in [TRAIN, VALID, TEST].into_iter().flatten() {
+            let part = folder.join(name);
+            if part.is_dir() && !tu::names(&part)?.is_empty() {
+                return Ok(Format::Tu);
+            }
+        }
+    }
+    match found[..] {
+        [format] => Ok(format),
+        [] => Err(Place::file(folder).error(
+            "holds no graphs that are recognised: it has neither NAME_A.txt (tu), conmattrain.mat \
+             (matlab), edges.txt with labels.txt (citation), nodes.csv (tables), nor a folder \
+             train with NAME_A.txt",
+        )),
+        [first, second, ..] => Err(Place::file(folder).error(format!(
+            "has the files of the formats {first} and {second}: tell which is meant"
+        ))),
+    }
+}
+
+fn recognise_file(path: &Path) -> Result<Format, Error> {
+    let mut head = vec![];
+    text::open(path)?.take(4096).read_to_end(&mut head).map_err(|source| Error::Io {
+        action: "read",
+        path: path.to_owned(),
+        source,
+    })?;
+    if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
+        Ok(Format::Tu)
+    } else if head.starts_with(b"MATLAB ") {
+        Ok(Format::Matlab)
+    } else if gin::is_head(&head) {
+        Ok(Format::Gin)
+    } else {
+        Err(Place::file(path).error(
+            "is no file of graphs that is recognised: it starts neither like a zip file (tu), a \
+             MATLAB 5.0 file (matlab), nor with a number of graphs and then a number of nodes and \
+             a label (gin)",
+        ))
+    }
+}
+
+/// The names of the files in a folder, in order. Names that are not text are none of ours.
+fn list(folder: &Path) -> Result<Vec<String>, Error> {
+    let io = |source| Error::Io { action: "list", path: folder.to_owned(), source };
+    let mut names = vec![];
+    for entry in std::fs::read_dir(folder).map_err(io)? {
+        names.extend(entry.map_err(io)?.file_name().into_string());
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// How the parts of a split may be called; the first name is ours.
+const TRAIN: &[&str] = &["train"];
+const VALID: &[&str] = &["valid", "val", "validation"];
+const TEST: &[&str] = &["test"];
+
+/// One data set from the train, valid and test parts there are, split as they were; messages call a
+/// part by the path beside it.
+///
+/// # Errors
+///
+/// [`Error::Input`] naming the part that has other columns than the first.
+fn join_parts(parts: [Option<(PathBuf, Dataset)>; 3]) -> Result<Dataset, Error> {
+    let mut joined: Option<Dataset> = None;
+    let mut members = [vec![], vec![], vec![]];
+    for (part, members) in parts.into_iter().zip(&mut members) {
+        let Some((path, part)) = part else { continue };
+        let start = joined.as_ref().map_or(0, Dataset::graphs);
+        *members = (start..start + part.graphs()).collect();
+        joined = Some(match joined {
+            None => part,
+            Some(before) => before.join(&part).map_err(|error| {
+                Place::file(&path).error(format!("does not go with the parts before it: {error}"))
+            })?,
+        });
+    }
+    let [train, valid, test] = members;
+    let split = Split { level: Level::Graph, train, valid, test };
+    joined.ok_or(Error::NoGraphs)?.with_split(Some(split))
+}
+
+/// What a data set at `path` is called: like the file or folder, without extension.
+fn name_of(path: &Path) -> String {
+    let full = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    full.file_stem().map_or_else(|| "graphs".to_owned(), |name| name.to_string_lossy().into_owned())
+}

@@ -1,0 +1,88 @@
+use std::path::Path;
+
+use super::Dataset;
+use super::cache::{Cache, is_name};
+use super::known::{Builtin, PUBLISHED, nearest};
+use super::read::{ReadOptions, read};
+use crate::Error;
+
+/// The data set that somebody means by `data`.
+///
+/// A file or folder if there is one; else a [`Builtin`] set, with its defaults and seed 0; else
+/// one that is in the `cache`.
+///
+/// # Errors
+///
+/// Those of [`read`]; [`Error::UnknownSet`] when it is none of these, with what to do about it.
+pub fn resolve(data: &str, options: &ReadOptions, cache: &Cache) -> Result<Dataset, Error> {
+    let path = Path::new(data);
+    if path.exists() {
+        return read(path, options);
+    }
+    if let Ok(builtin) = data.parse::<Builtin>() {
+        return builtin.generate(0);
+    }
+    if let Some(path) = cache.find(data) {
+        return read(&path, options);
+    }
+    Err(Error::UnknownSet {
+        name: data.to_owned(),
+        cache: cache.folder().to_owned(),
+        hint: hint(data, cache),
+    })
+}
+
+fn hint(name: &str, cache: &Cache) -> String {
+    let published = || PUBLISHED.iter().map(|set| set.name);
+    if published().any(|known| known == name) {
+        return format!("; `lpgnn data fetch {name}` gets it");
+    }
+    let cached = cache.list().unwrap_or_default();
+    let here = Builtin::ALL.map(Builtin::as_str).into_iter();
+    let here = here.chain(cached.iter().map(|set| set.name.as_str()));
+    match nearest(name, here.chain(published())) {
+        Some(meant) => format!("; did you mean {meant}?"),
+        None if is_name(name) => {
+            format!("; if it is in the TU collection, `lpgnn data fetch {name}` gets it")
+        }
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_comes_before_a_name_and_a_builtin_set_before_a_cached_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path());
+        let options = ReadOptions::default();
+        let set = folder.path().join("karate");
+        std::fs::create_dir(&set).unwrap();
+        std::fs::write(set.join("mine_A.txt"), "1, 2\n").unwrap();
+        std::fs::write(set.join("mine_graph_indicator.txt"), "1\n1\n").unwrap();
+        let name = |data: &str| resolve(data, &options, &cache).unwrap().name().to_owned();
+        assert_eq!(name("karate"), "karate");
+        assert_eq!(name(set.to_str().unwrap()), "mine");
+        std::fs::rename(&set, folder.path().join("other")).unwrap();
+        assert_eq!(name("other"), "mine");
+    }
+
+    #[test]
+    fn what_is_not_found_gets_advice() {
+        let cache = Cache::at("no-such-cache");
+        let said =
+            |data: &str| resolve(data, &ReadOptions::default(), &cache).unwrap_err().to_string();
+        let tried = "is no file or folder, not built in and not in no-such-cache";
+        assert_eq!(said("NCI1"), format!("NCI1 {tried}; `lpgnn data fetch NCI1` gets it"));
+        assert_eq!(said("karat"), format!("karat {tried}; did you mean karate?"));
+        assert_eq!(
+            said("TRIANGLES"),
+            format!(
+                "TRIANGLES {tried}; if it is in the TU collection, `lpgnn data fetch TRIANGLES` gets it"
+            )
+        );
+        assert_eq!(said("my data/x"), format!("my data/x {tried}"));
+    }
+}

@@ -1,0 +1,330 @@
+use super::dataset::{Dataset, TargetColumn};
+use super::encoding::degrees;
+use super::features::Features;
+use super::split::Level;
+use crate::graph::SparseRows;
+
+/// What can be counted in a [`Dataset`]: what it holds, and what is odd about it.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Statistics {
+    /// How it is called.
+    pub name: String,
+    /// Number of graphs.
+    pub graphs: usize,
+    /// Number of nodes, over all graphs.
+    pub nodes: usize,
+    /// Number of arcs, over all graphs, each once.
+    pub arcs: usize,
+    /// Whether every arc comes with the arc back.
+    pub undirected: bool,
+    /// Nodes of a graph.
+    pub nodes_per_graph: Spread,
+    /// Arcs of a graph.
+    pub arcs_per_graph: Spread,
+    /// Neighbours of a node: parents and children, each once.
+    pub degree: Spread,
+    /// What is said of nodes.
+    pub node_features: FeatureCounts,
+    /// What is said of arcs.
+    pub arc_features: FeatureCounts,
+    /// What is to be predicted of nodes.
+    pub node_targets: Option<TargetCounts>,
+    /// What is to be predicted of graphs.
+    pub graph_targets: Option<TargetCounts>,
+    /// The sizes of the split that came with the data.
+    pub split: Option<SplitCounts>,
+    /// What real files contain although one would not expect it.
+    pub oddities: Oddities,
+}
+
+/// The least, the mean and the most of some counts; all 0 without any.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Spread {
+    /// The least.
+    pub min: usize,
+    /// The mean.
+    pub mean: f64,
+    /// The most.
+    pub max: usize,
+}
+
+/// How much is said of every node or arc.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct FeatureCounts {
+    /// Columns of categories.
+    pub categories: Vec<CategoryCounts>,
+    /// Number of real values.
+    pub values: usize,
+    /// Length of a sparse row.
+    pub sparse: usize,
+}
+
+/// A column of categories.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct CategoryCounts {
+    /// Name of the column.
+    pub name: String,
+    /// How many different values it has.
+    pub values: usize,
+}
+
+/// What is to be predicted, and how often it is known.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum TargetCounts {
+    /// A class.
+    Classes {
+        /// The classes in order, with the number of their members.
+        classes: Vec<ClassCount>,
+        /// How many have no class.
+        unknown: usize,
+    },
+    /// Real values.
+    Values {
+        /// Names of the columns.
+        names: Vec<String>,
+        /// How many have no values.
+        unknown: usize,
+    },
+}
+
+/// A class and its size.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct ClassCount {
+    /// Its name.
+    pub class: String,
+    /// How many nodes or graphs have it.
+    pub count: usize,
+}
+
+/// The sizes of a [`Split`](super::Split).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct SplitCounts {
+    /// What is divided.
+    pub level: Level,
+    /// Size of the training set.
+    pub train: usize,
+    /// Size of the validation set.
+    pub valid: usize,
+    /// Size of the test set.
+    pub test: usize,
+}
+
+/// What real files contain although one would not expect it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Oddities {
+    /// Arcs that were given again; each counts once.
+    pub duplicate_arcs: usize,
+    /// Duplicates with other features than the arc that was kept.
+    pub conflicting_duplicates: usize,
+    /// Arcs from a node to itself.
+    pub self_loops: usize,
+    /// Nodes of no arc.
+    pub isolated_nodes: usize,
+    /// Graphs without nodes.
+    pub empty_graphs: usize,
+    /// Graphs with nodes and without arcs.
+    pub graphs_without_arcs: usize,
+    /// Graphs of more than one component, those without arcs included.
+    pub disconnected_graphs: usize,
+}
+
+impl Statistics {
+    /// Counts what `dataset` holds.
+    pub fn of(dataset: &Dataset) -> Self {
+        let arcs = dataset.arcs();
+        let nodes_of = || dataset.node_starts().windows(2).map(|w| w[0]..w[1]);
+        let degrees = degrees(dataset);
+        let arcs_of: Vec<usize> = nodes_of()
+            .map(|nodes| {
+                let before = |node: usize| arcs.partition_point(|&(u, _)| (u as usize) < node);
+                before(nodes.end) - before(nodes.start)
+            })
+            .collect();
+        let mut components = Components::new(dataset.nodes());
+        for &(u, v) in arcs {
+            components.join(u as usize, v as usize);
+        }
+        let pieces = |nodes: std::ops::Range<usize>| {
+            nodes.filter(|&node| components.is_root(node)).take(2).count()
+        };
+        let oddities = Oddities {
+            duplicate_arcs: dataset.duplicates(),
+            conflicting_duplicates: dataset.conflicts(),
+            self_loops: arcs.iter().filter(|(u, v)| u == v).count(),
+            isolated_nodes: degrees.iter().filter(|&&degree| degree == 0).count(),
+            empty_graphs: nodes_of().filter(std::ops::Range::is_empty).count(),
+            graphs_without_arcs: nodes_of()
+                .zip(&arcs_of)
+                .filter(|(nodes, arcs)| !nodes.is_empty() && **arcs == 0)
+                .count(),
+            disconnected_graphs: nodes_of().filter(|nodes| pieces(nodes.clone()) > 1).count(),
+        };
+        Self {
+            name: dataset.name().to_owned(),
+            graphs: dataset.graphs(),
+            nodes: dataset.nodes(),
+            arcs: arcs.len(),
+            undirected: arcs.iter().all(|&(u, v)| u == v || arcs.binary_search(&(v, u)).is_ok()),
+            nodes_per_graph: Spread::of(nodes_of().map(|nodes| nodes.len())),
+            arcs_per_graph: Spread::of(arcs_of.iter().copied()),
+            degree: Spread::of(degrees.iter().map(|&degree| degree as usize)),
+            node_features: FeatureCounts::of(dataset.node_features()),
+            arc_features: FeatureCounts::of(dataset.arc_features()),
+            node_targets: dataset.node_targets().map(TargetCounts::of),
+            graph_targets: dataset.graph_targets().map(TargetCounts::of),
+            split: dataset.split().map(|split| SplitCounts {
+                level: split.level,
+                train: split.train.len(),
+                valid: split.valid.len(),
+                test: split.test.len(),
+            }),
+            oddities,
+        }
+    }
+}
+
+impl Spread {
+    fn of(counts: impl Iterator<Item = usize>) -> Self {
+        let (mut min, mut max, mut sum, mut number) = (usize::MAX, 0, 0, 0_usize);
+        for count in counts {
+            (min, max) = (min.min(count), max.max(count));
+            sum += count;
+            number += 1;
+        }
+        if number == 0 {
+            return Self::default();
+        }
+        Self { min, mean: sum as f64 / number as f64, max }
+    }
+}
+
+impl FeatureCounts {
+    fn of(features: &Features) -> Self {
+        let categories = features
+            .categories()
+            .iter()
+            .map(|column| CategoryCounts {
+                name: column.name().to_owned(),
+                values: column.values().len(),
+            })
+            .collect();
+        Self {
+            categories,
+            values: features.values().cols(),
+            sparse: features.sparse().map_or(0, SparseRows::width),
+        }
+    }
+
+    /// Whether nothing is said.
+    pub fn is_empty(&self) -> bool {
+        self.categories.is_empty() && self.values == 0 && self.sparse == 0
+    }
+}
+
+impl TargetCounts {
+    fn of(targets: &TargetColumn) -> Self {
+        let unknown = (0..targets.rows()).filter(|&row| !targets.is_known(row)).count();
+        match targets {
+            TargetColumn::Classes(column) => Self::Classes {
+                classes: column
+                    .values()
+                    .iter()
+                    .zip(column.counts())
+                    .map(|(class, count)| ClassCount { class: class.clone(), count })
+                    .collect(),
+                unknown,
+            },
+            TargetColumn::Values { names, .. } => Self::Values { names: names.clone(), unknown },
+        }
+    }
+}
+
+/// Which nodes hang together: a forest whose roots stand for the components.
+struct Components {
+    parents: Vec<usize>,
+}
+
+impl Components {
+    fn new(nodes: usize) -> Self {
+        Self { parents: (0..nodes).collect() }
+    }
+
+    fn root(&mut self, mut node: usize) -> usize {
+        while self.parents[node] != node {
+            self.parents[node] = self.parents[self.parents[node]];
+            node = self.parents[node];
+        }
+        node
+    }
+
+    fn join(&mut self, u: usize, v: usize) {
+        let (u, v) = (self.root(u), self.root(v));
+        self.parents[u.max(v)] = u.min(v);
+    }
+
+    fn is_root(&self, node: usize) -> bool {
+        self.parents[node] == node
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Categories, DatasetParts};
+
+    /// A triangle with a tail and an isolated node; a node with a loop; nothing; two lone nodes.
+    fn odd() -> Dataset {
+        Dataset::new(DatasetParts {
+            name: "odd".into(),
+            node_starts: vec![0, 5, 6, 6, 8],
+            arcs: vec![(0, 1), (1, 0), (1, 2), (2, 1), (2, 0), (0, 2), (2, 3), (0, 1), (5, 5)],
+            node_features: Features::none(8)
+                .with_categories(Categories::from_integers("atom", &[0, 0, 1, 2, 7, 0, 0, 0]))
+                .unwrap(),
+            arc_features: Features::none(9)
+                .with_categories(Categories::from_integers("bond", &[1, 1, 1, 1, 1, 1, 1, 2, 1]))
+                .unwrap(),
+            node_targets: None,
+            graph_targets: Some(TargetColumn::Classes(Categories::from_text(
+                "class",
+                &["b", "a", "b", ""],
+            ))),
+            split: None,
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn everything_is_counted_once() {
+        let found = Statistics::of(&odd());
+        assert_eq!((found.graphs, found.nodes, found.arcs), (4, 8, 8));
+        assert!(!found.undirected, "2 → 3 has no arc back");
+        assert_eq!(found.nodes_per_graph, Spread { min: 0, mean: 2.0, max: 5 });
+        assert_eq!(found.arcs_per_graph, Spread { min: 0, mean: 2.0, max: 7 });
+        // Degrees 2, 2, 3, 1, 0; 1 for the loop; 0, 0.
+        assert_eq!(found.degree, Spread { min: 0, mean: 9.0 / 8.0, max: 3 });
+        assert_eq!(
+            found.oddities,
+            Oddities {
+                duplicate_arcs: 1,
+                conflicting_duplicates: 1,
+                self_loops: 1,
+                isolated_nodes: 3,
+                empty_graphs: 1,
+                graphs_without_arcs: 1,
+                disconnected_graphs: 2,
+            }
+        );
+    }
+
+    #[test]
+    fn statistics_are_json() {
+        let json = serde_json::to_value(Statistics::of(&odd())).unwrap();
+        assert_eq!(json["node_features"]["categories"][0]["values"], 4);
+        assert_eq!(json["graph_targets"]["kind"], "classes");
+        assert_eq!(json["graph_targets"]["classes"][1]["count"], 2);
+        assert_eq!(json["graph_targets"]["unknown"], 1);
+        assert_eq!(json["oddities"]["self_loops"], 1);
+    }
+}

@@ -1,0 +1,205 @@
+//! Writers of the formats that others read.
+
+mod tables;
+mod tu;
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use super::Dataset;
+use crate::Error;
+use crate::graph::SparseRows;
+
+/// Writes `dataset` into a new folder, and tells what the format could not hold.
+///
+/// The folder gets its name when everything is written: there is never half a data set.
+///
+/// # Errors
+///
+/// [`Error::Mismatch`] when the folder exists and may not be replaced, or when the format cannot
+/// hold the data at all; [`Error::Io`] when the operating system refuses.
+pub fn write(
+    dataset: &Dataset,
+    folder: &Path,
+    options: &WriteOptions,
+) -> Result<Vec<String>, Error> {
+    let existing = existing(folder)?;
+    match (existing, options.overwrite) {
+        (Existing::Nothing | Existing::Empty, _) => {}
+        (Existing::Full, Overwrite::Refuse) => {
+            return Err(Error::Mismatch(format!("{} exists already", folder.display())));
+        }
+        (Existing::Full, Overwrite::Replace) => check_ours(folder)?,
+    }
+    let parent = match folder.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    fs::create_dir_all(parent).map_err(io_error("create", parent))?;
+    let work = tempfile::Builder::new()
+        .prefix(".lpgnn-")
+        .tempdir_in(parent)
+        .map_err(io_error("write", folder))?;
+    let new = work.path().join("new");
+    fs::create_dir(&new).map_err(io_error("create", folder))?;
+    let losses = match options.format {
+        WriteFormat::Tu => tu::write(dataset, &new)?,
+        WriteFormat::Tables => tables::write(dataset, &new)?,
+    };
+    if existing != Existing::Nothing {
+        // The old one goes with the working folder, once the new one has its place.
+        fs::rename(folder, work.path().join("old")).map_err(io_error("replace", folder))?;
+    }
+    fs::rename(&new, folder).map_err(io_error("write", folder))?;
+    Ok(losses)
+}
+
+/// How [`write`] goes about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// The format.
+    pub format: WriteFormat,
+    /// What to do when the folder exists and is not empty.
+    pub overwrite: Overwrite,
+}
+
+/// What to do with a folder that exists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overwrite {
+    /// Leave it alone.
+    #[default]
+    Refuse,
+    /// Replace it, unless it has anything that is not part of a data set.
+    Replace,
+}
+
+/// The formats that can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WriteFormat {
+    /// The text files of the TU collection.
+    Tu,
+    /// `nodes.csv`, `arcs.csv` and `graphs.csv`.
+    Tables,
+}
+
+impl WriteFormat {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Tu, Self::Tables];
+
+    /// Its name: `tu` or `tables`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tu => "tu",
+            Self::Tables => "tables",
+        }
+    }
+}
+
+impl fmt::Display for WriteFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for WriteFormat {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Self::ALL.into_iter().find(|format| format.as_str() == text).ok_or_else(|| Error::Option {
+            option: "format",
+            value: text.to_owned(),
+            expected: format!("what can be written is {}", Self::ALL.map(Self::as_str).join(", ")),
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Existing {
+    Nothing,
+    Empty,
+    Full,
+}
+
+fn existing(folder: &Path) -> Result<Existing, Error> {
+    match fs::read_dir(folder) {
+        Ok(mut entries) => {
+            Ok(if entries.next().is_none() { Existing::Empty } else { Existing::Full })
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Existing::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            Err(Error::Mismatch(format!("{} is a file, not a folder", folder.display())))
+        }
+        Err(error) => Err(io_error("list", folder)(error)),
+    }
+}
+
+/// # Errors
+///
+/// [`Error::Mismatch`] when a folder has a file that a writer would not have made: replacing it
+/// could be the end of somebody's work.
+fn check_ours(folder: &Path) -> Result<(), Error> {
+    let io = |source| Error::Io { action: "list", path: folder.to_owned(), source };
+    for entry in fs::read_dir(folder).map_err(io)? {
+        let entry = entry.map_err(io)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type().map_err(io)?.is_dir() {
+            if tu::PARTS.contains(&name.as_str()) {
+                check_ours(&entry.path())?;
+                continue;
+            }
+        } else if tu::is_file(&name) || tables::is_file(&name) {
+            continue;
+        }
+        return Err(Error::Mismatch(format!(
+            "{} is not replaced, because it has {name}, which is no part of a data set",
+            folder.display()
+        )));
+    }
+    Ok(())
+}
+
+/// More zeros than this nobody wants on a disk.
+const MOST_ENTRIES: usize = 4_000_000_000;
+
+/// # Errors
+///
+/// [`Error::Mismatch`] when sparse rows would be too large with all their zeros.
+fn check_written_out(sparse: &SparseRows<f32>) -> Result<(), Error> {
+    let (rows, width) = (sparse.rows(), sparse.width());
+    match rows.checked_mul(width) {
+        Some(entries) if entries <= MOST_ENTRIES => Ok(()),
+        _ => Err(Error::Mismatch(format!(
+            "{rows} sparse rows of {width} would be too large with all their zeros"
+        ))),
+    }
+}
+
+/// A file that is written line by line.
+struct Output {
+    path: PathBuf,
+    file: BufWriter<File>,
+}
+
+impl Output {
+    fn create(path: PathBuf) -> Result<Self, Error> {
+        let file = File::create(&path).map_err(io_error("write", &path))?;
+        Ok(Self { path, file: BufWriter::new(file) })
+    }
+
+    fn line(&mut self, line: fmt::Arguments<'_>) -> Result<(), Error> {
+        writeln!(self.file, "{line}").map_err(io_error("write", &self.path))
+    }
+
+    fn finish(mut self) -> Result<(), Error> {
+        self.file.flush().map_err(io_error("write", &self.path))
+    }
+}
+
+fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
+    let path = path.to_owned();
+    move |source| Error::Io { action, path, source }
+}

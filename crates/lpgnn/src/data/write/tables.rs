@@ -1,0 +1,253 @@
+//! Tables: `nodes.csv`, `arcs.csv` and `graphs.csv`, as the reader of tables describes them.
+//!
+//! They hold everything but the name of the set and of its targets, the order within a split, and
+//! values of a category that no row has. Nodes are counted from 0 in each graph. Sparse rows are
+//! written out, zeros and all, to `nodes.npy` and `arcs.npy`.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use super::{check_written_out, io_error};
+use crate::Error;
+use crate::data::{Dataset, Features, Level, Split, TargetColumn};
+use crate::graph::SparseRows;
+
+/// Names that say what a column is for, so no feature can have them.
+const RESERVED: [&str; 6] = ["graph", "id", "from", "to", "target", "split"];
+
+/// Whether a folder of tables may have a file of this name.
+pub(super) fn is_file(name: &str) -> bool {
+    let plain = name.strip_suffix(".gz").unwrap_or(name);
+    ["nodes.csv", "arcs.csv", "ties.csv", "graphs.csv", "nodes.npy", "arcs.npy", "ties.npy"]
+        .contains(&plain)
+}
+
+pub(super) fn write(dataset: &Dataset, folder: &Path) -> Result<Vec<String>, Error> {
+    for (what, targets) in [("node", dataset.node_targets()), ("graph", dataset.graph_targets())] {
+        if let Some(TargetColumn::Values { names, .. }) = targets
+            && names.len() != 1
+        {
+            return Err(Error::Mismatch(format!(
+                "every {what} of {} has {} target values, but a table holds one",
+                dataset.name(),
+                names.len()
+            )));
+        }
+    }
+    let mut losses = vec![];
+    write_graphs(dataset, folder)?;
+    write_nodes(dataset, folder, &mut losses)?;
+    write_arcs(dataset, folder, &mut losses)?;
+    Ok(losses)
+}
+
+fn write_graphs(dataset: &Dataset, folder: &Path) -> Result<(), Error> {
+    let targets = dataset.graph_targets();
+    let parts = parts(dataset, Level::Graph);
+    let mut header = vec!["graph".to_owned()];
+    header.extend(targets.map(target_header));
+    header.extend(parts.as_ref().map(|_| "split".to_owned()));
+    let mut table = Table::create(folder, "graphs", header)?;
+    for graph in 0..dataset.graphs() {
+        table.cell(&graph.to_string())?;
+        if let Some(targets) = targets {
+            table.target(targets, graph)?;
+        }
+        if let Some(parts) = &parts {
+            table.cell(parts[graph])?;
+        }
+        table.end_row()?;
+    }
+    table.finish()
+}
+
+fn write_nodes(dataset: &Dataset, folder: &Path, losses: &mut Vec<String>) -> Result<(), Error> {
+    let (features, targets) = (dataset.node_features(), dataset.node_targets());
+    let parts = parts(dataset, Level::Node);
+    let mut header = vec!["graph".to_owned()];
+    header.extend(feature_headers("node", features, losses));
+    header.extend(targets.map(target_header));
+    header.extend(parts.as_ref().map(|_| "split".to_owned()));
+    let mut table = Table::create(folder, "nodes", header)?;
+    for graph in 0..dataset.graphs() {
+        let name = graph.to_string();
+        for node in dataset.node_starts()[graph]..dataset.node_starts()[graph + 1] {
+            table.cell(&name)?;
+            table.features(features, node)?;
+            if let Some(targets) = targets {
+                table.target(targets, node)?;
+            }
+            if let Some(parts) = &parts {
+                table.cell(parts[node])?;
+            }
+            table.end_row()?;
+        }
+    }
+    table.finish()?;
+    write_sparse("node", features, &folder.join("nodes.npy"), losses)
+}
+
+fn write_arcs(dataset: &Dataset, folder: &Path, losses: &mut Vec<String>) -> Result<(), Error> {
+    let features = dataset.arc_features();
+    let mut header = vec!["graph".to_owned(), "from".to_owned(), "to".to_owned()];
+    header.extend(feature_headers("arc", features, losses));
+    let mut table = Table::create(folder, "arcs", header)?;
+    let starts = dataset.node_starts();
+    let mut graph = 0;
+    for (arc, &(u, v)) in dataset.arcs().iter().enumerate() {
+        // Arcs are in order of their sources.
+        while starts[graph + 1] <= u as usize {
+            graph += 1;
+        }
+        table.cell(&graph.to_string())?;
+        for node in [u, v] {
+            table.cell(&(node as usize - starts[graph]).to_string())?;
+        }
+        table.features(features, arc)?;
+        table.end_row()?;
+    }
+    table.finish()?;
+    write_sparse("arc", features, &folder.join("arcs.npy"), losses)
+}
+
+/// For every node or graph the part it belongs to, or nothing; none when others are divided.
+fn parts(dataset: &Dataset, level: Level) -> Option<Vec<&'static str>> {
+    let split = dataset.split().filter(|split| split.level == level)?;
+    let Split { train, valid, test, .. } = split;
+    let count = match level {
+        Level::Node => dataset.nodes(),
+        Level::Graph => dataset.graphs(),
+    };
+    let mut parts = vec![""; count];
+    for (part, members) in [("train", train), ("valid", valid), ("test", test)] {
+        for &member in members {
+            parts[member] = part;
+        }
+    }
+    Some(parts)
+}
+
+fn target_header(targets: &TargetColumn) -> String {
+    match targets {
+        TargetColumn::Classes(_) => "target:class".to_owned(),
+        TargetColumn::Values { .. } => "target:value".to_owned(),
+    }
+}
+
+/// One header per feature, of which no two are the same.
+fn feature_headers(what: &str, features: &Features, losses: &mut Vec<String>) -> Vec<String> {
+    let categories = features.categories().iter().map(|column| (column.name(), "category"));
+    let values = features.value_names().iter().map(|name| (name.as_str(), "value"));
+    let mut names: Vec<String> = vec![];
+    let mut headers = vec![];
+    for (number, (name, kind)) in (1..).zip(categories.chain(values)) {
+        let mut own = name.trim().to_owned();
+        while own.is_empty() || RESERVED.contains(&own.as_str()) || names.contains(&own) {
+            own = format!("{what} {own} {number}");
+        }
+        if own != name {
+            losses.push(format!("the {what} feature “{name}” becomes “{own}”"));
+        }
+        headers.push(format!("{own}:{kind}"));
+        names.push(own);
+    }
+    headers
+}
+
+fn write_sparse(
+    what: &str,
+    features: &Features,
+    path: &Path,
+    losses: &mut Vec<String>,
+) -> Result<(), Error> {
+    let Some(sparse) = features.sparse() else { return Ok(()) };
+    check_written_out(sparse)?;
+    write_array(sparse, path).map_err(io_error("write", path))?;
+    losses.push(format!("sparse {what} features are written out, zeros and all"));
+    Ok(())
+}
+
+/// The format `.npy`, version 1.0: a magic word, a header that is a multiple of 64 bytes, the entries.
+fn write_array(sparse: &SparseRows<f32>, path: &Path) -> io::Result<()> {
+    const BEFORE: usize = 10;
+    let mut file = BufWriter::new(File::create(path)?);
+    let (rows, width) = (sparse.rows(), sparse.width());
+    let mut header =
+        format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}");
+    let total = (BEFORE + header.len() + 1).next_multiple_of(64);
+    header.extend(std::iter::repeat_n(' ', total - BEFORE - header.len() - 1));
+    header.push('\n');
+    let length = u16::try_from(header.len()).map_err(io::Error::other)?;
+    file.write_all(b"\x93NUMPY\x01\x00")?;
+    file.write_all(&length.to_le_bytes())?;
+    file.write_all(header.as_bytes())?;
+    let mut line = vec![0.0_f32; width];
+    for row in 0..rows {
+        line.fill(0.0);
+        let (columns, values) = sparse.row(row);
+        for (&column, &value) in columns.iter().zip(values) {
+            line[column as usize] = value;
+        }
+        for entry in &line {
+            file.write_all(&entry.to_le_bytes())?;
+        }
+    }
+    file.flush()
+}
+
+/// A CSV file that is written cell by cell.
+struct Table {
+    path: PathBuf,
+    writer: csv::Writer<File>,
+}
+
+impl Table {
+    fn create(folder: &Path, stem: &str, header: Vec<String>) -> Result<Self, Error> {
+        let path = folder.join(format!("{stem}.csv"));
+        let file = File::create(&path).map_err(io_error("write", &path))?;
+        let mut table = Self { writer: csv::Writer::from_writer(file), path };
+        for name in header {
+            table.cell(&name)?;
+        }
+        table.end_row()?;
+        Ok(table)
+    }
+
+    fn cell(&mut self, text: &str) -> Result<(), Error> {
+        self.writer.write_field(text).map_err(|error| csv_error(&self.path, error))
+    }
+
+    fn features(&mut self, features: &Features, row: usize) -> Result<(), Error> {
+        for column in features.categories() {
+            self.cell(column.value(row).unwrap_or_default())?;
+        }
+        for value in features.values().row(row) {
+            self.cell(&value.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// The target of a row, or an empty cell.
+    fn target(&mut self, targets: &TargetColumn, row: usize) -> Result<(), Error> {
+        match targets {
+            TargetColumn::Classes(classes) => self.cell(classes.value(row).unwrap_or_default()),
+            TargetColumn::Values { values, .. } if targets.is_known(row) => {
+                self.cell(&values.row(row)[0].to_string())
+            }
+            TargetColumn::Values { .. } => self.cell(""),
+        }
+    }
+
+    fn end_row(&mut self) -> Result<(), Error> {
+        self.writer.write_record(None::<&[u8]>).map_err(|error| csv_error(&self.path, error))
+    }
+
+    fn finish(mut self) -> Result<(), Error> {
+        self.writer.flush().map_err(io_error("write", &self.path))
+    }
+}
+
+fn csv_error(path: &Path, error: csv::Error) -> Error {
+    io_error("write", path)(error.into())
+}

@@ -3,7 +3,6 @@
 mod loss;
 
 pub use loss::Supervision;
-pub(crate) use loss::largest;
 
 use std::ops::Range;
 

@@ -108,6 +108,9 @@ impl<'a> Progress<'a> {
             (FetchEvent::Received { .. } | FetchEvent::Checking, _) => {}
             (FetchEvent::Asking { url }, bar) => {
                 self.line(bar.as_ref(), &format!("asking {url}"));
+                if let Some(bar) = bar {
+                    bar.set_position(0);
+                }
             }
             (FetchEvent::Retrying { problem, pause }, bar) => {
                 let line = format!("{problem}; trying again in {} s", pause.as_secs_f64());

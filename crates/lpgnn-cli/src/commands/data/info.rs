@@ -93,6 +93,9 @@ fn text(info: &Info) -> Result<String, std::fmt::Error> {
     Ok(table.0)
 }
 
+/// More classes than this are not told one by one; JSON has them all.
+const MOST_CLASSES: usize = 25;
+
 /// Rows of a name, a number and what there is to say about it.
 struct Table(String);
 
@@ -119,10 +122,13 @@ impl Table {
             None => return Ok(()),
             Some(TargetCounts::Classes { classes, unknown }) => {
                 self.row(format_args!("{level} classes"), classes.len(), "")?;
-                for class in classes {
+                for class in classes.iter().take(MOST_CLASSES) {
                     let share = 100.0 * class.count as f64 / members.max(1) as f64;
                     let name = format_args!("{:.1} %  {}", share, class.class);
                     self.row("", class.count, name)?;
+                }
+                if classes.len() > MOST_CLASSES {
+                    self.row("", "…", format_args!("{} more", classes.len() - MOST_CLASSES))?;
                 }
                 unknown
             }

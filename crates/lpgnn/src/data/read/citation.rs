@@ -37,8 +37,9 @@ fn labels(path: &Path) -> Result<Categories, Error> {
     let mut lines = Lines::open(path)?;
     let mut labels = IntegerColumn::new();
     let mut nodes = 0;
-    while let Some(line) = lines.next_row()? {
-        match line.integers("a class")? {
+    let mut row = [0];
+    while lines.next_integers(&mut row, "a class")? {
+        match row {
             [class] if class < 0 => labels.push_unknown(),
             [class] => labels.push(class)?,
         }
@@ -53,12 +54,12 @@ fn labels(path: &Path) -> Result<Categories, Error> {
 fn arcs(path: &Path, nodes: &Rows) -> Result<Vec<(u32, u32)>, Error> {
     let mut lines = Lines::open(path)?;
     let mut arcs = vec![];
-    while let Some(line) = lines.next_row()? {
-        let ends: [i64; 2] = line.integers("a pair of nodes")?;
+    let mut ends = [0_i64; 2];
+    while lines.next_integers(&mut ends, "a pair of nodes")? {
         for end in ends {
             if usize::try_from(end).map_or(true, |end| end >= nodes.count) {
                 let problem = format!("names node {end}, but {}, counted from 0", nodes.because);
-                return Err(line.error(problem));
+                return Err(lines.error(problem));
             }
         }
         let [u, v] = ends.map(|end| u32::try_from(end).unwrap_or(u32::MAX));
@@ -124,16 +125,17 @@ fn split(folder: &Path, nodes: &Rows) -> Result<Option<Split>, Error> {
     let mut read = |name: &str| {
         let mut lines = Lines::open(&folder.join(name))?;
         let mut members = vec![];
-        while let Some(line) = lines.next_row()? {
-            let [node] = line.integers("a node")?;
+        let mut row = [0];
+        while lines.next_integers(&mut row, "a node")? {
+            let [node] = row;
             match usize::try_from(node).ok().filter(|&node| node < nodes.count) {
                 None => {
                     let problem =
                         format!("names node {node}, but {}, counted from 0", nodes.because);
-                    return Err(line.error(problem));
+                    return Err(lines.error(problem));
                 }
                 Some(node) if taken[node] => {
-                    return Err(line.error(format!("names node {node} for the second time")));
+                    return Err(lines.error(format!("names node {node} for the second time")));
                 }
                 Some(node) => {
                     taken[node] = true;

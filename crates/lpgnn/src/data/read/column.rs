@@ -173,26 +173,24 @@ pub(super) fn integer_columns(
     lines: &mut Lines<'_>,
     rows: Option<&Rows>,
 ) -> Result<Vec<IntegerColumn>, Error> {
-    let mut columns: Vec<IntegerColumn> = vec![];
-    let mut row = 0;
-    while let Some(line) = lines.next_row()? {
+    // The first row tells how many columns there are.
+    let mut values = vec![];
+    if let Some(line) = lines.next_row()? {
         let mut fields = line.fields();
-        let mut found = 0;
         while let Some(x) = fields.next_integer()? {
-            if found == columns.len() {
-                if row > 0 {
-                    return Err(line.error(format!("has more than {found} numbers")));
-                }
-                columns.push(IntegerColumn::new());
-            }
-            columns[found].push(x)?;
-            found += 1;
+            values.push(x);
         }
-        if found < columns.len() {
-            return Err(line.error(format!("has {found} numbers, not {}", columns.len())));
-        }
+    }
+    let mut columns: Vec<IntegerColumn> = values.iter().map(|_| IntegerColumn::new()).collect();
+    let (mut row, mut more) = (0, !values.is_empty());
+    let what = format!("a row of {}", values.len());
+    while more {
         Rows::check_more(rows, row, lines)?;
+        for (column, &x) in columns.iter_mut().zip(&values) {
+            column.push(x)?;
+        }
         row += 1;
+        more = lines.next_integers(&mut values, &what)?;
     }
     Rows::check_end(rows, row, lines)?;
     Ok(columns)

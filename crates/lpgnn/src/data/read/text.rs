@@ -198,19 +198,15 @@ impl<'a> Line<'a> {
     /// Exactly as many integers as `row` is long, which messages call `what`.
     pub(super) fn integers(self, row: &mut [i64], what: &str) -> Result<(), Error> {
         let mut fields = self.fields();
-        for i in 0..row.len() {
-            match fields.next_integer()? {
-                Some(integer) => row[i] = integer,
-                None => {
-                    let problem = format!("has {i} numbers where {what} is expected");
-                    return Err(self.error(problem));
-                }
-            }
+        let expected = row.len();
+        for (i, x) in row.iter_mut().enumerate() {
+            *x = fields
+                .next_integer()?
+                .ok_or_else(|| self.error(format!("has {i} numbers where {what} is expected")))?;
         }
         if fields.next()?.is_some() {
-            let count = row.len();
             return Err(
-                self.error(format!("has more than {count} numbers where {what} is expected"))
+                self.error(format!("has more than {expected} numbers where {what} is expected"))
             );
         }
         Ok(())

@@ -53,17 +53,17 @@ fn what_does_not_fit_is_told_with_file_and_line() {
         (
             "features.txt",
             Some("1\n\n\n"),
-            "features.txt, line 1: has “1”, not index:value with an index from 0",
+            "features.txt, line 1: has “1”, not index:value with an index from 0 below 16777216",
         ),
         (
             "features.txt",
             Some("-1:1\n\n\n"),
-            "features.txt, line 1: has “-1:1”, not index:value with an index from 0",
+            "features.txt, line 1: has “-1:1”, not index:value with an index from 0 below 16777216",
         ),
         (
             "features.txt",
             Some("99999999999:1\n\n\n"),
-            "features.txt, line 1: has “99999999999:1”, not index:value with an index from 0",
+            "features.txt, line 1: has “99999999999:1”, not index:value with an index from 0 below 16777216",
         ),
         (
             "features.txt",

@@ -25,6 +25,22 @@ fn what_is_not_recognised_is_told() {
 }
 
 #[test]
+fn a_folder_is_no_file_and_a_file_no_folder() {
+    let folder = folder(&[("x", "1\n")]);
+    let file = folder.path().join("x");
+    for (format, path, problem) in [
+        (Format::Gin, folder.path(), "is a directory, but a file is expected"),
+        (Format::Tables, &file, "is a file, but a folder is expected of the format tables"),
+        (Format::Citation, &file, "is a file, but a folder is expected of the format citation"),
+        (Format::Tu, &file, "cannot be read as a zip file: "),
+        (Format::Matlab, &file, "does not start with “MATLAB 5.0”"),
+    ] {
+        let error = read(path, &ReadOptions { format: Some(format) }).unwrap_err().to_string();
+        assert!(error.contains(problem), "{error}");
+    }
+}
+
+#[test]
 fn a_format_is_called_by_its_name() {
     for format in Format::ALL {
         assert_eq!(format.as_str().parse::<Format>().unwrap(), format);

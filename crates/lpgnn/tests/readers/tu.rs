@@ -211,8 +211,11 @@ fn zip(entries: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 fn zip_of(prefix: &str) -> Vec<u8> {
-    let entries: Vec<(String, &[u8])> =
+    let mut entries: Vec<(String, &[u8])> =
         FILES.iter().map(|(name, text)| (format!("{prefix}{name}"), text.as_bytes())).collect();
+    // What published archives hold besides.
+    entries.push((format!("{prefix}README.txt"), b"About T"));
+    entries.push((format!("__MACOSX/{prefix}._T_A.txt"), b"\0\x05\x16\x07"));
     zip(&entries.iter().map(|(name, text)| (name.as_str(), *text)).collect::<Vec<_>>())
 }
 

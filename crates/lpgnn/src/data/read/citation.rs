@@ -105,13 +105,17 @@ fn sparse_rows(path: &Path, nodes: &Rows) -> Result<SparseRows<f32>, Error> {
     SparseRows::new(width, starts, columns, values)
 }
 
+/// How many features there may be. A model has weights for every one, so an index that is wrong must
+/// not cost gigabytes.
+const WIDTH: u32 = 1 << 24;
+
 /// `index:value`
 fn entry(field: &[u8]) -> Result<(u32, f32), String> {
-    let wrong = || format!("has {}, not index:value with an index from 0", quote(field));
+    let wrong =
+        || format!("has {}, not index:value with an index from 0 below {WIDTH}", quote(field));
     let colon = memchr::memchr(b':', field).ok_or_else(wrong)?;
     let index = text::integer(&field[..colon]).and_then(|index| u32::try_from(index).ok());
-    // One below the largest, so that the width fits in 32 bits too.
-    let index = index.filter(|&index| index < u32::MAX).ok_or_else(wrong)?;
+    let index = index.filter(|&index| index < WIDTH).ok_or_else(wrong)?;
     let value = text::real(&field[colon + 1..]).map_err(|problem| format!("has {problem}"))?;
     Ok((index, value))
 }

@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn shares_that_are_rounded_do() {
-        let dataset = graphs(&[0; 100_000]);
+        let dataset = graphs(&vec![0; 100_000]);
         let ratio = Ratio { train: 0.0, valid: 0.333_333, test: 0.666_666_5 };
         let split = Split::by_ratio(&dataset, Level::Graph, ratio, 0).unwrap();
         assert_eq!((split.train.len(), split.valid.len()), (0, 33_333));

@@ -13,24 +13,25 @@ use crate::{Error, Matrix, Place};
 /// Neighbours are counted from 0 within the graph, and `v … u …` is the arc `v → u`.
 pub(super) fn read(path: &Path) -> Result<Dataset, Error> {
     let mut lines = Lines::open(path)?;
-    let announced = match lines.next_row()? {
-        None => return Err(Place::file(path).error("is empty, but a number of graphs is expected")),
-        Some(line) => {
-            let [graphs] = line.integers("the number of graphs")?;
-            u64::try_from(graphs).map_err(|_| line.error(format!("announces {graphs} graphs")))?
-        }
-    };
+    let mut count = [0];
+    if !lines.next_integers(&mut count, "the number of graphs")? {
+        return Err(Place::file(path).error("is empty, but a number of graphs is expected"));
+    }
+    let [announced] = count;
+    let announced = u64::try_from(announced)
+        .map_err(|_| lines.error(format!("announces {announced} graphs")))?;
     let mut node_starts = vec![0];
     let mut graph_labels = IntegerColumn::new();
     let mut nodes = Nodes::new();
     for graph in 0..announced {
-        let Some(line) = lines.next_row()? else {
+        let mut header = [0; 2];
+        if !lines.next_integers(&mut header, "a graph's number of nodes and label")? {
             return Err(Place::file(path)
                 .error(format!("ends after {graph} graphs, but its first line says {announced}")));
-        };
-        let [size, label] = line.integers("a graph's number of nodes and label")?;
+        }
+        let [size, label] = header;
         let size = usize::try_from(size)
-            .map_err(|_| line.error(format!("says that a graph has {size} nodes")))?;
+            .map_err(|_| lines.error(format!("says that a graph has {size} nodes")))?;
         graph_labels.push(label)?;
         nodes.read_graph(&mut lines, graph, size)?;
         node_starts.push(nodes.count);

@@ -33,6 +33,14 @@ fn every_file_of_a_folder_is_read() {
 }
 
 #[test]
+fn of_an_arc_that_is_listed_twice_the_first_counts() {
+    let labels = ("T_edge_labels.txt", Some("1\n2\n9\n3\n4\n"));
+    let found = good(folder(&changed(FILES, &[labels])).path());
+    assert_eq!((found.duplicates(), found.conflicts()), (1, 1));
+    assert_eq!(found.arc_features().categories()[0].value(0), Some("2"));
+}
+
+#[test]
 fn two_files_are_enough() {
     let found = good(folder(&[("X_A.txt", ""), ("X_graph_indicator.txt", "1\n2\n")]).path());
     assert_eq!((found.graphs(), found.arcs().len()), (2, 0));
@@ -100,7 +108,7 @@ fn what_does_not_fit_is_told_with_file_and_line() {
         (
             "T_A.txt",
             Some("1,2\n1\n"),
-            "T_A.txt, line 2: has 1 numbers where a pair of nodes is expected",
+            "T_A.txt, line 2: has 1 number where a pair of nodes is expected",
         ),
         (
             "T_A.txt",
@@ -154,7 +162,7 @@ fn what_does_not_fit_is_told_with_file_and_line() {
         (
             "T_node_labels.txt",
             Some("1\n2, 3\n"),
-            "T_node_labels.txt, line 2: has more than 1 numbers where a row of 1 is expected",
+            "T_node_labels.txt, line 2: has more than 1 number where a row of 1 is expected",
         ),
         (
             "T_node_attributes.txt",
@@ -169,12 +177,12 @@ fn what_does_not_fit_is_told_with_file_and_line() {
         (
             "T_node_attributes.txt",
             Some("1,2\n3\n"),
-            "T_node_attributes.txt, line 2: has 1 numbers, not 2",
+            "T_node_attributes.txt, line 2: has 1 number, not 2",
         ),
         (
             "T_edge_labels.txt",
             Some("1\n"),
-            "T_edge_labels.txt: ends after 1 rows, but T_A.txt has 5 arcs",
+            "T_edge_labels.txt: ends after 1 row, but T_A.txt has 5 arcs",
         ),
     ];
     for &(file, content, message) in cases {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::column::{IntegerColumn, Rows};
 use super::name_of;
-use super::text::{self, Lines, quote};
+use super::text::{self, Lines, counted, quote};
 use crate::data::{Categories, Dataset, DatasetParts, Features, Level, Split, TargetColumn};
 use crate::graph::SparseRows;
 use crate::{Error, Place};
@@ -18,7 +18,7 @@ pub(super) fn read(folder: &Path) -> Result<Dataset, Error> {
     if count >= u32::MAX as usize {
         return Err(Error::TooLarge);
     }
-    let nodes = Rows { count, because: format!("labels.txt has {count} nodes") };
+    let nodes = Rows::new(count, "node", "labels.txt");
     let arcs = arcs(&folder.join("edges.txt"), &nodes)?;
     Dataset::new(DatasetParts {
         name: name_of(folder),
@@ -98,7 +98,7 @@ fn sparse_rows(path: &Path, nodes: &Rows) -> Result<SparseRows<f32>, Error> {
     }
     if starts.len() <= nodes.count {
         let found = starts.len() - 1;
-        let problem = format!("ends after {found} rows, but {}", nodes.because);
+        let problem = format!("ends after {}, but {}", counted(found, "row"), nodes.because);
         return Err(Place::file(path).error(problem));
     }
     let width = columns.iter().max().map_or(0, |&column| column as usize + 1);

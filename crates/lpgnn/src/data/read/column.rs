@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use super::text::Lines;
+use super::text::{Lines, counted};
 use crate::data::Categories;
 use crate::graph::UNLABELLED;
 use crate::{Error, Matrix, Place};
@@ -138,7 +138,6 @@ fn recode(
 }
 
 /// How many rows a file must have, and why.
-#[derive(Clone)]
 pub(super) struct Rows {
     /// How many.
     pub(super) count: usize,
@@ -147,6 +146,11 @@ pub(super) struct Rows {
 }
 
 impl Rows {
+    /// As many as `file` has of what `noun` says.
+    pub(super) fn new(count: usize, noun: &str, file: &str) -> Self {
+        Self { count, because: format!("{file} has {}", counted(count, noun)) }
+    }
+
     /// # Errors
     ///
     /// [`Error::Input`] when row `row` of `lines`, counted from 0, is one too many.
@@ -164,8 +168,11 @@ impl Rows {
     /// [`Error::Input`] when `lines` ended after too few rows.
     fn check_end(rows: Option<&Self>, found: usize, lines: &Lines<'_>) -> Result<(), Error> {
         match rows {
-            Some(rows) if found < rows.count => Err(Place::file(lines.path())
-                .error(format!("ends after {found} rows, but {}", rows.because))),
+            Some(rows) if found < rows.count => Err(Place::file(lines.path()).error(format!(
+                "ends after {}, but {}",
+                counted(found, "row"),
+                rows.because
+            ))),
             _ => Ok(()),
         }
     }
@@ -226,7 +233,7 @@ pub(super) fn real_matrix(
         if row == 0 {
             width = found;
         } else if found != width {
-            return Err(line.error(format!("has {found} numbers, not {width}")));
+            return Err(line.error(format!("has {}, not {width}", counted(found, "number"))));
         }
         Rows::check_more(rows, row, lines)?;
         row += 1;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 
 use super::column::{COLUMNS, WordColumn, numbered};
-use super::text::{self, quote, real};
+use super::text::{self, counted, quote, real};
 use super::unpack::{self, read_error};
 use super::{TEST, TRAIN, VALID, name_of, npy};
 use crate::data::{Dataset, DatasetParts, Features, Level, Split, TargetColumn};
@@ -181,8 +181,7 @@ impl Table {
         }
         if array.rows() != rows {
             let file = self.path.file_name().unwrap_or_default().display();
-            let found = array.rows();
-            let problem = format!("has {found} rows, but {file} has {rows}");
+            let problem = format!("has {}, but {file} has {rows}", counted(array.rows(), "row"));
             return Err(Place::file(&path).error(problem));
         }
         Ok(array)

@@ -200,14 +200,15 @@ impl<'a> Line<'a> {
         let mut fields = self.fields();
         let expected = row.len();
         for (i, x) in row.iter_mut().enumerate() {
-            *x = fields
-                .next_integer()?
-                .ok_or_else(|| self.error(format!("has {i} numbers where {what} is expected")))?;
+            *x = fields.next_integer()?.ok_or_else(|| {
+                self.error(format!("has {} where {what} is expected", counted(i, "number")))
+            })?;
         }
         if fields.next()?.is_some() {
-            return Err(
-                self.error(format!("has more than {expected} numbers where {what} is expected"))
-            );
+            return Err(self.error(format!(
+                "has more than {} where {what} is expected",
+                counted(expected, "number")
+            )));
         }
         Ok(())
     }
@@ -352,6 +353,11 @@ pub(super) fn quote(piece: &[u8]) -> String {
         quoted.push('…');
     }
     format!("“{quoted}”")
+}
+
+/// `1 node`, `2 nodes`
+pub(super) fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

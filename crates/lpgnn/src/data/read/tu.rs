@@ -169,12 +169,9 @@ fn read_set(source: &mut Source) -> Result<Dataset, Error> {
     let node_starts = node_starts(source, graphs.as_ref())?;
     let nodes = node_starts.last().copied().unwrap_or(0);
     let indicator = format!("{}_graph_indicator.txt", source.name());
-    let per_node = Rows { count: nodes, because: format!("{indicator} has {nodes} nodes") };
+    let per_node = Rows::new(nodes, "node", &indicator);
     let arcs = arcs(source, &per_node)?;
-    let per_arc = Rows {
-        count: arcs.len(),
-        because: format!("{}_A.txt has {} arcs", source.name(), arcs.len()),
-    };
+    let per_arc = Rows::new(arcs.len(), "arc", &format!("{}_A.txt", source.name()));
 
     let node_features = features(source, ["_node_labels.txt", "_node_attributes.txt"], &per_node)?;
     let arc_features = features(source, ["_edge_labels.txt", "_edge_attributes.txt"], &per_arc)?;
@@ -214,7 +211,7 @@ fn graph_targets(source: &mut Source) -> Result<(Option<TargetColumn>, Option<Ro
     if let Some(mut lines) = source.open("_graph_labels.txt")? {
         targets = classes(&mut lines, None, "graph label")?;
         let count = targets.as_ref().map_or(0, TargetColumn::rows);
-        rows = Some(Rows { count, because: format!("{name}_graph_labels.txt has {count} graphs") });
+        rows = Some(Rows::new(count, "graph", &format!("{name}_graph_labels.txt")));
     }
     if let Some(mut lines) = source.open("_graph_attributes.txt")? {
         let values = real_matrix(&mut lines, rows.as_ref())?;
@@ -222,8 +219,7 @@ fn graph_targets(source: &mut Source) -> Result<(Option<TargetColumn>, Option<Ro
         if targets.is_none() {
             let names = numbered("graph attribute", values.cols());
             targets = Some(TargetColumn::Values { names, values });
-            let because = format!("{name}_graph_attributes.txt has {count} graphs");
-            rows = Some(Rows { count, because });
+            rows = Some(Rows::new(count, "graph", &format!("{name}_graph_attributes.txt")));
         }
     }
     Ok((targets, rows))

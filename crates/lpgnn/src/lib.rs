@@ -89,9 +89,13 @@
 //!
 //! # The way of the data
 //!
-//! The modules below stand in the order in which data flow through them. Functions are nothing but
-//! their shape: weights come from outside as one flat slice. All random numbers come from seeds, and
-//! the same configuration with the same seed gives the same bits for any number of threads.
+//! [`data`] → [`graph`] → [`network`], [`activation`] → [`transition`] → [`output`] →
+//! [`constraint`] → [`lagrangian`] → [`saddle`] → [`train`] → [`inference`]; and [`check`] for
+//! functions of one's own.
+//!
+//! Functions are nothing but their shape: weights come from outside as one flat slice. All random
+//! numbers come from seeds, and the same configuration with the same seed gives the same bits for
+//! any number of threads.
 
 /// Files and generated tasks become a [`Dataset`](data::Dataset), and an
 /// [`Encoding`](data::Encoding) makes numbers of it.
@@ -101,33 +105,41 @@ pub mod data;
 pub mod graph;
 
 /// The networks that `f_a` and `f_r` are made of.
+///
 pub mod network;
 
 /// What a unit of a network applies to its sum.
 pub mod activation;
 
 /// `f_a`: the state of a node from the node and its neighbours.
+///
 pub mod transition;
 
 /// `f_r` and its loss: what is read off the states, and how far it is from the targets.
+///
 pub mod output;
 
 /// `G`: what a residual `x − f_a` counts.
 pub mod constraint;
 
 /// `𝓛`: the loss and the constraint, with every derivative.
+///
 pub mod lagrangian;
 
 /// Who moves when: solvers of the saddle point.
+///
 pub mod saddle;
 
 /// From a configuration to trained weights.
+///
 pub mod train;
 
 /// From trained weights to states and outputs of any graph.
+///
 pub mod inference;
 
 /// What functions and solvers of one's own should pass before they are used.
+///
 pub mod check;
 
 mod error;

@@ -1,5 +1,5 @@
 //! The whole path, from graphs to a report of why training ended.
-
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,

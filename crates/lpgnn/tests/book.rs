@@ -30,7 +30,7 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
 fn names_of_module(module: &str) -> HashSet<String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let places = [source.join(format!("{module}.rs")), source.join(module)];
-    let texts = places.iter().flat_map(|place| files(place)).map(|file| fs::read_to_string(file));
+    let texts = places.iter().flat_map(|place| files(place)).map(fs::read_to_string);
     texts.flat_map(|text| names(&text.unwrap()).map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 

@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         // Whoever read our output has seen enough, as `head` has.
         Err(error) if is_broken_pipe(&error) => DONE,
         Err(error) => {
-            talk.error(&error);
+            talk::tell_error(&error);
             match error.downcast_ref() {
                 Some(lpgnn::Error::Option { .. }) => MISUSED,
                 _ => FAILED,

@@ -1,6 +1,8 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
+use anyhow::Context;
+
 /// What the program says to whoever sits in front of it, on stderr.
 pub(crate) struct Talk {
     quiet: bool,
@@ -22,27 +24,26 @@ impl Talk {
             let _ = writeln!(io::stderr(), "{line}");
         }
     }
+}
 
-    /// The sentence of an error, and those of its causes below it.
-    pub(crate) fn error(&self, error: &anyhow::Error) {
-        let mut text = format!("error: {error}\n");
-        for cause in error.chain().skip(1) {
-            text.push_str(&format!("  cause: {cause}\n"));
-        }
-        let _ = io::stderr().write_all(text.as_bytes());
-    }
+/// The sentence of an error, and those of its causes below it, on stderr.
+pub(crate) fn tell_error(error: &anyhow::Error) {
+    let causes = error.chain().skip(1).map(|cause| format!("  cause: {cause}\n"));
+    let text: String = std::iter::once(format!("error: {error}\n")).chain(causes).collect();
+    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 /// Writes data to stdout.
 ///
 /// # Errors
 ///
-/// That of the operating system, bare, so that a broken pipe can be told from other failures.
+/// That of the operating system.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()?;
-    Ok(())
+    stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+        .context("cannot write to stdout")
 }
 
 /// Writes a value to stdout, as JSON.

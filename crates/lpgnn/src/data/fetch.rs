@@ -122,11 +122,16 @@ pub fn fetch(
     let mut nameless = download_patiently(&url, folder, options, observer, failed)?;
 
     observer(FetchEvent::Checking);
-    let mut file = tempfile::Builder::new()
-        .prefix(&format!(".{name}-"))
-        .suffix(".part.zip")
-        .tempfile_in(folder)
-        .map_err(io_error("write", folder))?;
+    let mut builder = tempfile::Builder::new();
+    let prefix = format!(".{name}-");
+    builder.prefix(&prefix).suffix(".part.zip");
+    #[cfg(unix)]
+    {
+        // A temporary file is its owner's alone, a cache may be shared; the umask still counts.
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let mut file = builder.tempfile_in(folder).map_err(io_error("write", folder))?;
     nameless
         .rewind()
         .and_then(|()| io::copy(&mut nameless, &mut file))

@@ -90,13 +90,12 @@ pub struct PublishedSet {
 }
 
 /// The sets of the TU collection that are used most. Others can be fetched by their names too.
-pub const PUBLISHED: [PublishedSet; 26] = [
+pub const PUBLISHED: [PublishedSet; 25] = [
     published("AIDS", 2000, 2, 15.69),
     published("BZR", 405, 2, 35.75),
     published("COLLAB", 5000, 3, 74.49),
     published("COX2", 467, 2, 41.22),
     published("DD", 1178, 2, 284.32),
-    published("DHFR", 467, 2, 42.43),
     published("ENZYMES", 600, 6, 32.63),
     published("FRANKENSTEIN", 4337, 2, 16.90),
     published("IMDB-BINARY", 1000, 2, 19.77),

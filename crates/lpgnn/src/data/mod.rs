@@ -22,7 +22,7 @@ pub use features::{Categories, Features};
 pub use fetch::{FetchEvent, FetchOptions, Fetched, TU_COLLECTION, fetch};
 pub use known::{Builtin, PUBLISHED, PublishedSet};
 pub use read::{Format, ReadOptions, read};
-pub use resolve::resolve;
+pub use resolve::{Source, resolve};
 pub use split::{Level, Ratio, Split};
 pub use statistics::{
     CategoryCounts, ClassCount, FeatureCounts, Oddities, SplitCounts, Spread, Statistics,

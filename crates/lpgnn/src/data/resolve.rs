@@ -1,4 +1,4 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Dataset;
 use super::cache::{Cache, is_name};
@@ -6,30 +6,57 @@ use super::known::{Builtin, PUBLISHED, nearest};
 use super::read::{ReadOptions, read};
 use crate::Error;
 
-/// The data set that somebody means by `data`.
-///
-/// A file or folder if there is one; else a [`Builtin`] set, with its defaults and seed 0; else
-/// one that is in the `cache`.
+/// The data set that somebody means by `data`; see [`Source::find`].
 ///
 /// # Errors
 ///
-/// Those of [`read`]; [`Error::UnknownSet`] when it is none of these, with what to do about it.
+/// Those of [`Source::find`] and [`read`].
 pub fn resolve(data: &str, options: &ReadOptions, cache: &Cache) -> Result<Dataset, Error> {
-    let path = Path::new(data);
-    if path.exists() {
-        return read(path, options);
+    Source::find(data, cache)?.load(options)
+}
+
+/// Where a data set comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A file or folder, in the cache or elsewhere.
+    Path(PathBuf),
+    /// The program.
+    Builtin(Builtin),
+}
+
+impl Source {
+    /// Where the set is that somebody means by `data`: a file or folder if there is one; else a
+    /// [`Builtin`] set; else one in the `cache`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownSet`] when it is none of these, with what to do about it.
+    pub fn find(data: &str, cache: &Cache) -> Result<Self, Error> {
+        let path = Path::new(data);
+        if path.exists() {
+            return Ok(Self::Path(path.to_owned()));
+        }
+        if let Ok(builtin) = data.parse() {
+            return Ok(Self::Builtin(builtin));
+        }
+        cache.find(data).map(Self::Path).ok_or_else(|| Error::UnknownSet {
+            name: data.to_owned(),
+            cache: cache.folder().to_owned(),
+            hint: hint(data, cache),
+        })
     }
-    if let Ok(builtin) = data.parse::<Builtin>() {
-        return builtin.generate(0);
+
+    /// The set itself; a built-in one with its defaults and seed 0.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`read`].
+    pub fn load(&self, options: &ReadOptions) -> Result<Dataset, Error> {
+        match self {
+            Self::Path(path) => read(path, options),
+            Self::Builtin(builtin) => builtin.generate(0),
+        }
     }
-    if let Some(path) = cache.find(data) {
-        return read(&path, options);
-    }
-    Err(Error::UnknownSet {
-        name: data.to_owned(),
-        cache: cache.folder().to_owned(),
-        hint: hint(data, cache),
-    })
 }
 
 fn hint(name: &str, cache: &Cache) -> String {

@@ -6,7 +6,7 @@ use clap::Args;
 use indicatif::{DecimalBytes, ProgressBar, ProgressStyle};
 use lpgnn::data::{Cache, FetchEvent, FetchOptions, TU_COLLECTION, fetch};
 
-use crate::talk::{Talk, print, print_json};
+use crate::talk::{Talk, print, print_json, tell_error};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -15,11 +15,11 @@ pub(crate) struct Arguments {
     names: Vec<String>,
 
     /// The address of another folder with NAME.zip in it.
-    #[arg(long, value_name = "URL", env = "LPGNN_MIRROR", default_value = TU_COLLECTION)]
+    #[arg(long, value_name = "URL", env = "LPGNN_MIRROR", hide_env_values = true, default_value = TU_COLLECTION)]
     mirror: String,
 
     /// How many seconds the server may be silent.
-    #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0, allow_negative_numbers = true)]
     timeout: f64,
 
     /// How often the server is asked in all.
@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
     // One failure is the error; of several, the last is, and the others are told before it.
     let Some(last) = failures.pop() else { return Ok(()) };
     for failure in failures {
-        talk.error(&failure.into());
+        tell_error(&failure.into());
     }
     Err(last.into())
 }
@@ -106,15 +106,20 @@ impl<'a> Progress<'a> {
                 bar.set_position(bytes);
             }
             (FetchEvent::Received { .. } | FetchEvent::Checking, _) => {}
-            (FetchEvent::Asking { url }, bar) => self.line(bar.as_ref(), format!("asking {url}")),
+            (FetchEvent::Asking { url }, bar) => {
+                self.line(bar.as_ref(), &format!("asking {url}"));
+                if let Some(bar) = bar {
+                    bar.set_position(0);
+                }
+            }
             (FetchEvent::Retrying { problem, pause }, bar) => {
                 let line = format!("{problem}; trying again in {} s", pause.as_secs_f64());
-                self.line(bar.as_ref(), line);
+                self.line(bar.as_ref(), &line);
             }
         }
     }
 
-    fn line(&self, bar: Option<&ProgressBar>, line: String) {
+    fn line(&self, bar: Option<&ProgressBar>, line: &str) {
         let line = format!("{}: {line}", self.name);
         match bar {
             Some(bar) => bar.println(line),

@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use anyhow::bail;
 use clap::{Args, Subcommand};
 use lpgnn::data::generate::{
     ChainsConfig, CliqueConfig, Pattern, PatternChoice, SubgraphConfig, karate_club,
@@ -42,19 +43,19 @@ pub(crate) struct SubgraphArguments {
     output: OutputArguments,
 
     /// Where randomness starts: the same seed, the same bits.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
     /// Graphs in each of the training, validation and test sets.
-    #[arg(long, default_value_t = SubgraphConfig::default().graphs)]
+    #[arg(long, value_name = "N", default_value_t = SubgraphConfig::default().graphs)]
     graphs: usize,
 
     /// Nodes of a graph.
-    #[arg(long, default_value_t = SubgraphConfig::default().nodes)]
+    #[arg(long, value_name = "N", default_value_t = SubgraphConfig::default().nodes)]
     nodes: usize,
 
     /// Nodes of the pattern, which is drawn from the seed.
-    #[arg(long, default_value_t = 3, conflicts_with = "pattern")]
+    #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "pattern")]
     pattern_nodes: usize,
 
     /// The pattern itself, labels and edges: "1,8 8,4 6,1; 0-1 1-2".
@@ -62,19 +63,19 @@ pub(crate) struct SubgraphArguments {
     pattern: Option<Pattern>,
 
     /// The probability of an edge, where the pattern does not decide.
-    #[arg(long, default_value_t = SubgraphConfig::default().density)]
+    #[arg(long, value_name = "X", default_value_t = SubgraphConfig::default().density, allow_negative_numbers = true)]
     density: f64,
 
     /// How many integers label a node.
-    #[arg(long, default_value_t = SubgraphConfig::default().label_size)]
+    #[arg(long, value_name = "N", default_value_t = SubgraphConfig::default().label_size)]
     label_size: usize,
 
     /// The largest such integer; the smallest is 0.
-    #[arg(long, default_value_t = SubgraphConfig::default().largest_label)]
+    #[arg(long, value_name = "N", default_value_t = SubgraphConfig::default().largest_label)]
     largest_label: u32,
 
     /// Deviation of the noise on every label.
-    #[arg(long, default_value_t = SubgraphConfig::default().noise, allow_negative_numbers = true)]
+    #[arg(long, value_name = "X", default_value_t = SubgraphConfig::default().noise, allow_negative_numbers = true)]
     noise: f64,
 }
 
@@ -84,35 +85,35 @@ pub(crate) struct CliqueArguments {
     output: OutputArguments,
 
     /// Where randomness starts: the same seed, the same bits.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
     /// Graphs in each of the training, validation and test sets.
-    #[arg(long, default_value_t = CliqueConfig::default().graphs)]
+    #[arg(long, value_name = "N", default_value_t = CliqueConfig::default().graphs)]
     graphs: usize,
 
     /// Nodes of a graph.
-    #[arg(long, default_value_t = CliqueConfig::default().nodes)]
+    #[arg(long, value_name = "N", default_value_t = CliqueConfig::default().nodes)]
     nodes: usize,
 
     /// Nodes of the clique.
-    #[arg(long, default_value_t = CliqueConfig::default().clique)]
+    #[arg(long, value_name = "N", default_value_t = CliqueConfig::default().clique)]
     clique: usize,
 
     /// The probability of an edge, outside the clique.
-    #[arg(long, default_value_t = CliqueConfig::default().density)]
+    #[arg(long, value_name = "X", default_value_t = CliqueConfig::default().density, allow_negative_numbers = true)]
     density: f64,
 
     /// How many integers label a node.
-    #[arg(long, default_value_t = CliqueConfig::default().label_size)]
+    #[arg(long, value_name = "N", default_value_t = CliqueConfig::default().label_size)]
     label_size: usize,
 
     /// The largest such integer; the smallest is 0.
-    #[arg(long, default_value_t = CliqueConfig::default().largest_label)]
+    #[arg(long, value_name = "N", default_value_t = CliqueConfig::default().largest_label)]
     largest_label: u32,
 
     /// Deviation of the noise on every label.
-    #[arg(long, default_value_t = CliqueConfig::default().noise, allow_negative_numbers = true)]
+    #[arg(long, value_name = "X", default_value_t = CliqueConfig::default().noise, allow_negative_numbers = true)]
     noise: f64,
 }
 
@@ -122,19 +123,19 @@ pub(crate) struct ChainsArguments {
     output: OutputArguments,
 
     /// Where randomness starts: the same seed, the same split.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
     /// Number of classes.
-    #[arg(long, default_value_t = ChainsConfig::default().classes)]
+    #[arg(long, value_name = "N", default_value_t = ChainsConfig::default().classes)]
     classes: usize,
 
     /// Chains of each class.
-    #[arg(long, default_value_t = ChainsConfig::default().chains)]
+    #[arg(long, value_name = "N", default_value_t = ChainsConfig::default().chains)]
     chains: usize,
 
     /// Nodes of a chain.
-    #[arg(long, default_value_t = ChainsConfig::default().length)]
+    #[arg(long, value_name = "N", default_value_t = ChainsConfig::default().length)]
     length: usize,
 
     /// Share of the nodes for training.
@@ -201,15 +202,19 @@ impl CliqueArguments {
 
 impl ChainsArguments {
     fn generate(self) -> Generated {
+        let known = self.train + self.valid;
+        if known > 1.0 {
+            bail!(lpgnn::Error::Option {
+                option: "train + valid",
+                value: known.to_string(),
+                expected: "the shares sum to 1 at most".into(),
+            });
+        }
         let config = ChainsConfig {
             classes: self.classes,
             chains: self.chains,
             length: self.length,
-            split: Ratio {
-                train: self.train,
-                valid: self.valid,
-                test: 1.0 - self.train - self.valid,
-            },
+            split: Ratio { train: self.train, valid: self.valid, test: 1.0 - known },
         };
         Ok((config.generate(self.seed)?, self.output))
     }

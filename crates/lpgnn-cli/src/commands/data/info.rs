@@ -2,8 +2,8 @@ use std::fmt::{Display, Write};
 
 use clap::Args;
 use lpgnn::data::{
-    Cache, Encoding, FeatureCounts, Format, LabelOptions, ReadOptions, Spread, Statistics,
-    TargetCounts, resolve,
+    Cache, Encoding, FeatureCounts, Format, LabelOptions, ReadOptions, Source, Spread, Statistics,
+    TargetCounts,
 };
 
 use super::read_format;
@@ -27,6 +27,7 @@ pub(crate) struct Arguments {
 /// What is counted in the data, and the labels that are made from them unless told otherwise.
 #[derive(serde::Serialize)]
 struct Info {
+    format: &'static str,
     #[serde(flatten)]
     statistics: Statistics,
     node_label: Label,
@@ -41,10 +42,17 @@ struct Label {
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let options = ReadOptions { format: arguments.format };
-    let dataset = resolve(&arguments.data, &options, &Cache::of_user()?)?;
+    let source = Source::find(&arguments.data, &Cache::of_user()?)?;
+    let format = match (&source, arguments.format) {
+        (Source::Builtin(_), _) => "built in",
+        (Source::Path(_), Some(format)) => format.as_str(),
+        (Source::Path(path), None) => Format::recognise(path)?.as_str(),
+    };
+    let dataset = source.load(&options)?;
     let encoding = Encoding::new(&dataset, &LabelOptions::default())?;
     let statistics = Statistics::of(&dataset);
     let info = Info {
+        format,
         node_label: Label { size: encoding.node_width(), source: encoding.describe_nodes() },
         arc_label: Label {
             size: encoding.arc_width(),
@@ -57,7 +65,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 fn text(info: &Info) -> Result<String, std::fmt::Error> {
     let found = &info.statistics;
-    let mut table = Table(format!("{}\n\n", found.name));
+    let mut table = Table(format!("{} ({})\n\n", found.name, info.format));
     table.row("graphs", found.graphs, "")?;
     table.row("nodes", found.nodes, per_graph(found.graphs, found.nodes_per_graph))?;
     let arcs = per_graph(found.graphs, found.arcs_per_graph);
@@ -85,6 +93,9 @@ fn text(info: &Info) -> Result<String, std::fmt::Error> {
     Ok(table.0)
 }
 
+/// More classes than this are not told one by one; JSON has them all.
+const MOST_CLASSES: usize = 25;
+
 /// Rows of a name, a number and what there is to say about it.
 struct Table(String);
 
@@ -111,10 +122,13 @@ impl Table {
             None => return Ok(()),
             Some(TargetCounts::Classes { classes, unknown }) => {
                 self.row(format_args!("{level} classes"), classes.len(), "")?;
-                for class in classes {
+                for class in classes.iter().take(MOST_CLASSES) {
                     let share = 100.0 * class.count as f64 / members.max(1) as f64;
                     let name = format_args!("{:.1} %  {}", share, class.class);
                     self.row("", class.count, name)?;
+                }
+                if classes.len() > MOST_CLASSES {
+                    self.row("", "…", format_args!("{} more", classes.len() - MOST_CLASSES))?;
                 }
                 unknown
             }

@@ -57,7 +57,7 @@ pub fn write(
     Ok(losses)
 }
 
-/// How [`write`] goes about it.
+/// How [`write()`] goes about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteOptions {
     /// The format.

@@ -33,6 +33,12 @@ pub mod train;
 /// States and outputs of graphs that were not trained on.
 pub mod inference;
 
+/// Metrics, and the protocols by which numbers are made.
+pub mod evaluate;
+
+/// Runs: one configuration for everything, and the files that a run leaves behind.
+pub mod run;
+
 /// Checks that a new function can be put through: the ones this crate uses itself.
 pub mod check;
 

@@ -90,8 +90,8 @@
 //! # The way of the data
 //!
 //! [`data`] → [`graph`] → [`network`], [`activation`] → [`transition`] → [`output`] →
-//! [`constraint`] → [`lagrangian`] → [`saddle`] → [`train`] → [`inference`]; and [`check`] for
-//! functions of one's own.
+//! [`constraint`] → [`lagrangian`] → [`saddle`] → [`train`] → [`inference`] → [`evaluate`] →
+//! [`run`]; and [`check`] for functions of one's own.
 //!
 //! Functions are nothing but their shape: weights come from outside as one flat slice. All random
 //! numbers come from seeds, and the same configuration with the same seed gives the same bits for
@@ -137,6 +137,14 @@ pub mod train;
 /// From trained weights to states and outputs of any graph.
 ///
 pub mod inference;
+
+/// Metrics, and the protocols by which numbers are made.
+///
+pub mod evaluate;
+
+/// From one file to a model on disk, with everything needed to use it again.
+///
+pub mod run;
 
 /// What functions and solvers of one's own should pass before they are used.
 ///

@@ -80,7 +80,7 @@ impl Default for Ratio {
 }
 
 impl Ratio {
-    fn check(self) -> Result<[f64; 3], Error> {
+    pub(crate) fn check(self) -> Result<[f64; 3], Error> {
         let shares = [self.train, self.valid, self.test];
         for (option, share) in ["train", "valid", "test"].into_iter().zip(shares) {
             if !(0.0..=1.0).contains(&share) {

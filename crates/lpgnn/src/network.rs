@@ -119,7 +119,7 @@ impl Layout {
     /// `∂𝓛/∂θ` increased by the sum of partial gradients, always in the same order.
     pub(crate) fn fold<'a, S: Scalar>(
         &self,
-        partials: impl Iterator<Item = &'a [S]> + Clone,
+        partials: &(impl Iterator<Item = &'a [S]> + Clone),
         d_weights: &mut [S],
     ) {
         for &Block { rows, columns, at, padded_at, .. } in &self.blocks {

@@ -3,6 +3,7 @@
 
 #![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use lpgnn::data::{Categories, Dataset, Level, ReadOptions, TargetColumn, read};
@@ -67,6 +68,23 @@ fn tu_sets_have_their_features() {
     if let Some(path) = shared("tu/NCI1") {
         assert_eq!(load(&path).node_features().categories()[0].values().len(), 37);
     }
+}
+
+#[test]
+fn a_zip_file_of_a_tu_set_is_the_set() {
+    let Some(path) = shared("tu/PROTEINS") else { return };
+    let mut writer = zip::ZipWriter::new(std::io::Cursor::new(vec![]));
+    let options = zip::write::SimpleFileOptions::default();
+    writer.add_directory("PROTEINS", options).unwrap();
+    for file in std::fs::read_dir(&path).unwrap() {
+        let file = file.unwrap();
+        let name = format!("PROTEINS/{}", file.file_name().to_str().unwrap());
+        writer.start_file(name, options).unwrap();
+        writer.write_all(&std::fs::read(file.path()).unwrap()).unwrap();
+    }
+    let zip = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(zip.path(), writer.finish().unwrap().into_inner()).unwrap();
+    assert_eq!(load(zip.path()), load(&path));
 }
 
 /// The degrees of every graph, in order.

@@ -1,5 +1,7 @@
 //! Solvers find saddle points with known answers, agree with each other, and give the same bits on
 //! any number of threads.
+#![allow(clippy::cast_possible_truncation, reason = "numbers here are tiny, or to be rounded")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod common;
 

@@ -40,7 +40,7 @@ impl ModelArguments {
         let (_, dataset) = load(&self.data, self.format)?;
         if targets && model.task.targets(&dataset).is_none() {
             bail!(
-                "the model predicts {}, but those of {} have no targets to compare with",
+                "the model is about {0}, but the {0} of {1} have no targets to compare with",
                 model.task.as_str(),
                 dataset.name()
             );
@@ -68,6 +68,9 @@ fn read_model(path: &Path) -> anyhow::Result<SavedModel> {
     let file = path.join(MODEL);
     if !file.exists() && path.join(CONFIG).exists() {
         bail!("{0} has no model yet; `lpgnn train --resume {0}` finishes it", path.display());
+    }
+    if !file.exists() {
+        bail!("{} is no run and no model: it has neither {CONFIG} nor {MODEL}", path.display());
     }
     Ok(SavedModel::read(&file)?)
 }

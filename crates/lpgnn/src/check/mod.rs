@@ -19,6 +19,10 @@ const STEP: f64 = 1e-5;
 ///
 /// Below `1e-6` for a correct implementation, away from kinks: at a kink a difference is no
 /// derivative.
+///
+/// # Panics
+///
+/// When the gradient has another shape than the point.
 pub fn gradients(objective: &dyn Objective<f64>, at: &Variables<f64>) -> f64 {
     let mut exact = at.zeros_like();
     objective.evaluate(at, Want::ALL, &mut exact);
@@ -146,7 +150,7 @@ pub fn transition(
         moved.row_mut(u).iter_mut().for_each(|x| *x += 1.0);
         let other = value(&weights, &labels, &moved);
         let far = (0..batch.nodes())
-            .filter(|&v| v != u && !batch.neighbours().of(v).contains(&(u as u32)));
+            .filter(|&v| v != u && !batch.neighbours().of(v).iter().any(|&w| w as usize == u));
         for v in far {
             if image.row(v).iter().zip(other.row(v)).any(|(a, b)| a.to_bits() != b.to_bits()) {
                 return Err(Error::Mismatch(format!(

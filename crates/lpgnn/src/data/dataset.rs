@@ -124,8 +124,7 @@ impl Dataset {
             parts.arcs.dedup();
             parts.arc_features = Features::none(parts.arcs.len());
         } else if !parts.arcs.is_sorted_by(|a, b| a < b) {
-            let mut order: Vec<usize> = (0..given).collect();
-            order.sort_by_key(|&arc| parts.arcs[arc]);
+            let mut order = arc_order(nodes, &parts.arcs);
             let features = &parts.arc_features;
             order.dedup_by(|next, kept| {
                 let same = parts.arcs[*next] == parts.arcs[*kept];
@@ -287,13 +286,7 @@ fn sort_arcs(nodes: usize, arcs: &mut [(u32, u32)]) {
     if arcs.is_sorted() {
         return;
     }
-    let mut starts = vec![0_usize; nodes + 1];
-    for &(source, _) in arcs.iter() {
-        starts[source as usize + 1] += 1;
-    }
-    for node in 0..nodes {
-        starts[node + 1] += starts[node];
-    }
+    let starts = source_starts(nodes, arcs);
     let mut next = starts.clone();
     let mut targets = vec![0_u32; arcs.len()];
     for &(source, target) in arcs.iter() {
@@ -307,6 +300,33 @@ fn sort_arcs(nodes: usize, arcs: &mut [(u32, u32)]) {
             arcs[arc] = (source, targets[arc]);
         }
     }
+}
+
+/// The places of the arcs in order of source and target, of equal ones the first first.
+fn arc_order(nodes: usize, arcs: &[(u32, u32)]) -> Vec<usize> {
+    let starts = source_starts(nodes, arcs);
+    let mut next = starts.clone();
+    let mut order = vec![0; arcs.len()];
+    for (arc, &(source, _)) in arcs.iter().enumerate() {
+        order[next[source as usize]] = arc;
+        next[source as usize] += 1;
+    }
+    for range in starts.windows(2).map(|w| w[0]..w[1]) {
+        order[range].sort_unstable_by_key(|&arc| (arcs[arc].1, arc));
+    }
+    order
+}
+
+/// Where the arcs of every source start when they lie in order, and the end.
+fn source_starts(nodes: usize, arcs: &[(u32, u32)]) -> Vec<usize> {
+    let mut starts = vec![0; nodes + 1];
+    for &(source, _) in arcs {
+        starts[source as usize + 1] += 1;
+    }
+    for node in 0..nodes {
+        starts[node + 1] += starts[node];
+    }
+    starts
 }
 
 /// # Errors

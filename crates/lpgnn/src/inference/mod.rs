@@ -97,7 +97,7 @@ fn image<S: Scalar>(
     scratch: &Scratch<S>,
 ) -> Matrix<S> {
     let transition = model.transitions().nth(layer).expect("the layer exists");
-    let labels = model.labels(layer, batch, states);
+    let labels = Model::labels(layer, batch, states);
     let input = Input { batch, labels, states: &states[layer] };
     let mut image = Matrix::zeros(batch.nodes(), transition.state());
     transition.forward(&weights[model.transition_weights(layer)], input, &mut image, scratch);
@@ -152,7 +152,7 @@ pub fn spectral_radius<S: Scalar>(
     let mut largest = 0.0_f64;
     for (layer, transition) in model.transitions().enumerate() {
         let input =
-            Input { batch, labels: model.labels(layer, batch, states), states: &states[layer] };
+            Input { batch, labels: Model::labels(layer, batch, states), states: &states[layer] };
         let weights = &weights[model.transition_weights(layer)];
         largest = largest.max(layer_radius(transition, weights, input, iterations, scratch));
     }

@@ -44,6 +44,10 @@ impl RelaxOptions {
 
 /// The paper's procedure for graphs that were not trained on: the constraint term is optimised in
 /// states and multipliers of their own, from `start`, with the weights as they are.
+///
+/// # Panics
+///
+/// When the model cannot read the batch; see [`Model::check`].
 pub fn relax<S: Scalar>(
     model: &Model<S>,
     start: Variables<S>,

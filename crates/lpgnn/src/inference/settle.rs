@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::anderson::Anderson;
@@ -172,25 +174,35 @@ fn advance<S: Scalar>(
     let width = x.cols();
     let ranges: Vec<_> = (0..batch.graphs()).map(|graph| batch.nodes_of(graph)).collect();
     let rows = split_rows(x.as_mut_slice(), width, &ranges);
-    let graphs = rows.into_iter().zip(past).zip(ranges.iter().zip(settled));
-    let work = |((x, past), (range, &settled)): (
-        (&mut [S], &mut Anderson<S>),
-        (&std::ops::Range<usize>, &bool),
-    )| {
-        if !settled {
-            past.advance(x, &f.as_slice()[range.start * width..range.end * width], beta);
-        }
+    let mut graphs: Vec<_> = rows
+        .into_iter()
+        .zip(past)
+        .zip(ranges)
+        .zip(settled)
+        .filter(|(_, settled)| !**settled)
+        .map(|(((x, past), nodes), _)| GraphRows { x, past, nodes })
+        .collect();
+    let work = |graph: &mut GraphRows<'_, S>| {
+        let image = &f.as_slice()[graph.nodes.start * width..graph.nodes.end * width];
+        graph.past.advance(graph.x, image, beta);
     };
     if batch.groups().ranges().len() == 1 {
-        graphs.for_each(work);
+        graphs.iter_mut().for_each(work);
     } else {
-        graphs.collect::<Vec<_>>().into_par_iter().for_each(work);
+        graphs.par_iter_mut().for_each(work);
     }
+}
+
+/// A graph that has not settled.
+struct GraphRows<'a, S> {
+    x: &'a mut [S],
+    past: &'a mut Anderson<S>,
+    nodes: Range<usize>,
 }
 
 /// States that overflowed are no place to start from.
 fn finite_or_zero<S: Scalar>(mut states: Vec<Matrix<S>>) -> Vec<Matrix<S>> {
-    for x in states.iter_mut().flat_map(|matrix| matrix.as_mut_slice()) {
+    for x in states.iter_mut().flat_map(Matrix::as_mut_slice) {
         if !x.is_finite() {
             *x = S::ZERO;
         }

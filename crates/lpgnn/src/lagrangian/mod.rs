@@ -150,7 +150,7 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
     fn input<'s>(&'s self, layer: usize, at: &'s Variables<S>) -> Input<'s, S> {
         Input {
             batch: self.batch,
-            labels: self.model.labels(layer, self.batch, &at.states),
+            labels: Model::labels(layer, self.batch, &at.states),
             states: &at.states[layer],
         }
     }

@@ -192,7 +192,6 @@ impl<S: Scalar> Model<S> {
 
     /// The labels that `layer` reads: those of the graphs, or the states below.
     pub(crate) fn labels<'a>(
-        &self,
         layer: usize,
         batch: &'a GraphBatch<S>,
         states: &'a [Matrix<S>],

@@ -28,6 +28,7 @@ impl Fast for f64 {
 impl Fast for f32 {
     /// A quotient of polynomials in `x`, odd of degree 13 over even of degree 6, which is the
     /// minimax approximation on `[−7.9, 7.9]`; beyond, tanh rounds to ±1.
+    #[allow(clippy::excessive_precision, reason = "the coefficients as they were computed")]
     #[inline(always)]
     fn fast_tanh<A: Arithmetic>(x: f32) -> f32 {
         const BOUND: f32 = 7.905_311;

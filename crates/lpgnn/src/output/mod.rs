@@ -33,8 +33,8 @@ pub enum Readout {
 #[derive(Clone, Debug)]
 pub struct Output {
     readout: Readout,
-    input: usize,
-    output: usize,
+    inputs: usize,
+    outputs: usize,
     network: Network,
     dropout: f64,
     layout: Layout,
@@ -64,7 +64,7 @@ impl Output {
             layout.push(1, outputs, 0);
             inputs = outputs;
         }
-        Self { readout, input, output, network, dropout, layout }
+        Self { readout, inputs: input, outputs: output, network, dropout, layout }
     }
 
     /// Number of weights `θ_r`.
@@ -74,12 +74,12 @@ impl Output {
 
     /// Components that are read.
     pub fn input(&self) -> usize {
-        self.input
+        self.inputs
     }
 
     /// Classes or values that come out.
     pub fn output(&self) -> usize {
-        self.output
+        self.outputs
     }
 
     /// Whose output it is.
@@ -108,7 +108,7 @@ impl Output {
         reads: &Matrix<S>,
         scratch: &Scratch<S>,
     ) -> Matrix<S> {
-        let mut predictions = Matrix::zeros(self.rows(batch), self.output);
+        let mut predictions = Matrix::zeros(self.rows(batch), self.outputs);
         let silent = Supervision::all(crate::graph::Targets::None(predictions.rows()));
         let task = Task { supervision: &silent, factor: S::ZERO, dropout: None };
         self.evaluate(weights, batch, reads, &task, &mut predictions, None, None, scratch);
@@ -141,7 +141,7 @@ impl Output {
                 scratch,
             );
         }
-        let mut pooled = scratch.take(batch.graphs() * self.input);
+        let mut pooled = scratch.take(batch.graphs() * self.inputs);
         self.pool(batch, reads, &mut pooled);
         let mut d_pooled = d_reads.as_ref().map(|_| scratch.take(pooled.len()));
         let d_rows = d_pooled.as_deref_mut();
@@ -154,7 +154,7 @@ impl Output {
     }
 
     fn stack<S: Scalar>(&self, weights: &[S]) -> Stack<S> {
-        let layers = self.network.layers(self.output).into_iter().enumerate();
+        let layers = self.network.layers(self.outputs).into_iter().enumerate();
         let layer = |(k, (_, activation))| Layer::new(&self.layout, 2 * k, activation, weights);
         Stack { layers: layers.map(layer).collect() }
     }
@@ -175,8 +175,8 @@ impl Output {
         let ranges: Vec<Range<usize>> =
             (0..rows.max(1)).step_by(size).map(|start| start..(start + size).min(rows)).collect();
         let partial = if d_weights.is_some() { self.layout.padded_len() } else { 0 };
-        let mut y = split_rows(predictions.as_mut_slice(), self.output, &ranges).into_iter();
-        let mut d = d_reads.map(|d_reads| split_rows(d_reads, self.input, &ranges).into_iter());
+        let mut y = split_rows(predictions.as_mut_slice(), self.outputs, &ranges).into_iter();
+        let mut d = d_reads.map(|d_reads| split_rows(d_reads, self.inputs, &ranges).into_iter());
         let mut groups: Vec<RowGroup<'_, S>> = ranges
             .iter()
             .map(|range| RowGroup {
@@ -194,7 +194,7 @@ impl Output {
             }
         });
         if let Some(d_weights) = d_weights {
-            self.layout.fold(groups.iter().map(|group| &group.partial[..]), d_weights);
+            self.layout.fold(&groups.iter().map(|group| &group.partial[..]), d_weights);
         }
         groups.iter().map(|group| group.loss).sum()
     }
@@ -208,20 +208,20 @@ impl Output {
         group: &mut RowGroup<'_, S>,
         scratch: &Scratch<S>,
     ) {
-        let (rows, stride) = (block.len(), padded(self.output));
-        let z = &reads[block.start * self.input..block.end * self.input];
+        let (rows, stride) = (block.len(), padded(self.outputs));
+        let z = &reads[block.start * self.inputs..block.end * self.inputs];
         let drop = task.dropout.filter(|_| self.dropout > 0.0).map(|seed| Dropout {
             rate: self.dropout,
             seed,
             first: block.start,
         });
-        let outputs = stack.forward(rows, z, self.input, drop, scratch);
+        let outputs = stack.forward(rows, z, self.inputs, drop, scratch);
         let y = &outputs[outputs.len() - 1].value;
         let offset = block.start - group.rows.start;
-        if self.output > 0 {
-            let to = group.predictions[offset * self.output..].chunks_exact_mut(self.output);
+        if self.outputs > 0 {
+            let to = group.predictions[offset * self.outputs..].chunks_exact_mut(self.outputs);
             for (to, from) in to.zip(y.chunks_exact(stride)) {
-                to.copy_from_slice(&from[..self.output]);
+                to.copy_from_slice(&from[..self.outputs]);
             }
         }
         if group.partial.is_empty() && group.d_reads.is_none() {
@@ -229,23 +229,23 @@ impl Output {
         }
         let mut d = scratch.take(rows * stride);
         group.loss +=
-            task.supervision.loss(block.start, self.output, stride, y, task.factor, &mut d);
+            task.supervision.loss(block.start, self.outputs, stride, y, task.factor, &mut d);
         let partial = (!group.partial.is_empty()).then_some(&mut group.partial[..]);
         let d_z = group
             .d_reads
             .as_deref_mut()
-            .map(|d| (&mut d[offset * self.input..][..rows * self.input], Store::Set));
+            .map(|d| (&mut d[offset * self.inputs..][..rows * self.inputs], Store::Set));
         differentiate(self.network.output_activation, y, &mut d);
-        let (layout, input) = (&self.layout, self.input);
+        let (layout, input) = (&self.layout, self.inputs);
         stack.backward(layout, rows, z, input, &outputs, d, drop, partial, d_z, scratch);
     }
 
     /// The sum or mean over the nodes of every graph.
     fn pool<S: Scalar>(&self, batch: &GraphBatch<S>, reads: &Matrix<S>, pooled: &mut [S]) {
-        if self.input == 0 {
+        if self.inputs == 0 {
             return;
         }
-        for (graph, pooled) in pooled.chunks_exact_mut(self.input).enumerate() {
+        for (graph, pooled) in pooled.chunks_exact_mut(self.inputs).enumerate() {
             pooled.fill(S::ZERO);
             for v in batch.nodes_of(graph) {
                 for (pooled, &x) in pooled.iter_mut().zip(reads.row(v)) {
@@ -258,10 +258,10 @@ impl Output {
     }
 
     fn unpool<S: Scalar>(&self, batch: &GraphBatch<S>, d_pooled: &[S], d_reads: &mut Matrix<S>) {
-        if self.input == 0 {
+        if self.inputs == 0 {
             return;
         }
-        for (graph, d_pooled) in d_pooled.chunks_exact(self.input).enumerate() {
+        for (graph, d_pooled) in d_pooled.chunks_exact(self.inputs).enumerate() {
             let count = self.count(batch, graph);
             for v in batch.nodes_of(graph) {
                 for (d, &d_pooled) in d_reads.row_mut(v).iter_mut().zip(d_pooled) {

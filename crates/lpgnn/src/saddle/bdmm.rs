@@ -162,7 +162,13 @@ impl Bdmm {
                 .map(Matrix::as_mut_slice);
             match self.dual_rule {
                 DualRule::Adam => {
-                    PrimalRule::Adam.ascend(rate, memory.node_steps, multipliers, gradient, moments)
+                    PrimalRule::Adam.ascend(
+                        rate,
+                        memory.node_steps,
+                        multipliers,
+                        gradient,
+                        moments,
+                    );
                 }
                 DualRule::Plain => axpy(S::of(rate), gradient, multipliers),
                 DualRule::NuPi { nu, kappa } => {

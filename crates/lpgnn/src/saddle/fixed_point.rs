@@ -244,7 +244,7 @@ impl<S: Scalar> SaddleSolver<S> for Unrolled {
 }
 
 fn largest<S: Scalar>(matrices: &[Matrix<S>]) -> f64 {
-    let all = matrices.iter().flat_map(|matrix| matrix.as_slice());
+    let all = matrices.iter().flat_map(Matrix::as_slice);
     // The comparison is false for NaN, which must not be lost.
     all.fold(S::ZERO, |max, x| if x.abs() <= max { max } else { x.abs() }).f64()
 }

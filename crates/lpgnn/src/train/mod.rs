@@ -189,8 +189,8 @@ impl<'a, S: Scalar> Trainer<'a, S> {
                 self.state.variables.weights = before;
                 return Ok(self.finish(StopReason::Diverged { epoch, variable }, last_scores));
             }
-            let due =
-                self.state.epoch % config.score_every == 0 || self.state.epoch == config.epochs;
+            let due = self.state.epoch.is_multiple_of(config.score_every)
+                || self.state.epoch == config.epochs;
             if due {
                 let scores = self.score(report.trained_accuracy);
                 self.keep_best(&scores);
@@ -241,7 +241,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             _ => self.update_all(&mut sums)?,
         }
         self.state.epoch += 1;
-        let multipliers = self.state.variables.multipliers.iter().flat_map(|m| m.as_slice());
+        let multipliers = self.state.variables.multipliers.iter().flat_map(crate::Matrix::as_slice);
         let largest = multipliers.fold(S::ZERO, |max, x| x.abs().max(max)).f64();
         let gradient = &self.state.memory.gradient;
         let lengths = |matrices: &[crate::Matrix<S>]| {
@@ -262,9 +262,8 @@ impl<'a, S: Scalar> Trainer<'a, S> {
     }
 
     /// Which units are left out at the next update: a function of seed and update alone.
-    fn dropout(&self) -> Option<u64> {
-        let step = self.state.memory.weight_steps;
-        Some(self.plan.config().seed.rotate_left(32) ^ step)
+    fn dropout(&self) -> u64 {
+        self.plan.config().seed.rotate_left(32) ^ self.state.memory.weight_steps
     }
 
     fn update_all(&mut self, sums: &mut EpochSums) -> Result<(), Error> {
@@ -275,7 +274,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             self.plan.config().weighing,
             &self.scratch,
         )?
-        .with_dropout(self.dropout());
+        .with_dropout(Some(self.dropout()));
         let TrainerState { variables, memory, .. } = &mut self.state;
         let evaluation = self.solver.step(&lagrangian, variables, memory);
         sums.add(&evaluation, components(variables));
@@ -302,7 +301,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         };
         let weighing = self.plan.config().weighing;
         let lagrangian = Lagrangian::new(self.model, &part, &supervision, weighing, &self.scratch)?
-            .with_dropout(dropout);
+            .with_dropout(Some(dropout));
         let evaluation = self.solver.step(&lagrangian, &mut variables, &mut memory);
         sums.add(&evaluation, components(&variables));
 

@@ -182,7 +182,7 @@ impl<S: Scalar> Transition<S> for NodeNetwork {
             }
         });
         if let Some(d_weights) = gradients.weights {
-            self.layout.fold(groups.iter().map(|group| &group.partial[..]), d_weights);
+            self.layout.fold(&groups.iter().map(|group| &group.partial[..]), d_weights);
         }
         let tally = groups.iter().fold(Tally::default(), |all, group| all.and(group.tally));
         drop(groups);

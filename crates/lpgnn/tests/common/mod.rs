@@ -1,4 +1,5 @@
 //! Random graphs and models for the tests of laws.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(dead_code, unreachable_pub, reason = "every test uses its own part")]
 #![allow(
     clippy::cast_possible_truncation,

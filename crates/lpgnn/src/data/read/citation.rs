@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::column::{IntegerColumn, Rows};
 use super::name_of;
-use super::text::{self, Lines, quote};
+use super::text::{self, Lines, counted, quote};
 use crate::data::{Categories, Dataset, DatasetParts, Features, Level, Split, TargetColumn};
 use crate::graph::SparseRows;
 use crate::{Error, Place};
@@ -18,7 +18,7 @@ pub(super) fn read(folder: &Path) -> Result<Dataset, Error> {
     if count >= u32::MAX as usize {
         return Err(Error::TooLarge);
     }
-    let nodes = Rows { count, because: format!("labels.txt has {count} nodes") };
+    let nodes = Rows::new(count, "node", "labels.txt");
     let arcs = arcs(&folder.join("edges.txt"), &nodes)?;
     Dataset::new(DatasetParts {
         name: name_of(folder),
@@ -37,8 +37,9 @@ fn labels(path: &Path) -> Result<Categories, Error> {
     let mut lines = Lines::open(path)?;
     let mut labels = IntegerColumn::new();
     let mut nodes = 0;
-    while let Some(line) = lines.next_row()? {
-        match line.integers("a class")? {
+    let mut row = [0];
+    while lines.next_integers(&mut row, "a class")? {
+        match row {
             [class] if class < 0 => labels.push_unknown(),
             [class] => labels.push(class)?,
         }
@@ -53,12 +54,12 @@ fn labels(path: &Path) -> Result<Categories, Error> {
 fn arcs(path: &Path, nodes: &Rows) -> Result<Vec<(u32, u32)>, Error> {
     let mut lines = Lines::open(path)?;
     let mut arcs = vec![];
-    while let Some(line) = lines.next_row()? {
-        let ends: [i64; 2] = line.integers("a pair of nodes")?;
+    let mut ends = [0_i64; 2];
+    while lines.next_integers(&mut ends, "a pair of nodes")? {
         for end in ends {
             if usize::try_from(end).map_or(true, |end| end >= nodes.count) {
                 let problem = format!("names node {end}, but {}, counted from 0", nodes.because);
-                return Err(line.error(problem));
+                return Err(lines.error(problem));
             }
         }
         let [u, v] = ends.map(|end| u32::try_from(end).unwrap_or(u32::MAX));
@@ -97,20 +98,24 @@ fn sparse_rows(path: &Path, nodes: &Rows) -> Result<SparseRows<f32>, Error> {
     }
     if starts.len() <= nodes.count {
         let found = starts.len() - 1;
-        let problem = format!("ends after {found} rows, but {}", nodes.because);
+        let problem = format!("ends after {}, but {}", counted(found, "row"), nodes.because);
         return Err(Place::file(path).error(problem));
     }
     let width = columns.iter().max().map_or(0, |&column| column as usize + 1);
     SparseRows::new(width, starts, columns, values)
 }
 
+/// How many features there may be. A model has weights for every one, so an index that is wrong must
+/// not cost gigabytes.
+const WIDTH: u32 = 1 << 24;
+
 /// `index:value`
 fn entry(field: &[u8]) -> Result<(u32, f32), String> {
-    let wrong = || format!("has {}, not index:value with an index from 0", quote(field));
+    let wrong =
+        || format!("has {}, not index:value with an index from 0 below {WIDTH}", quote(field));
     let colon = memchr::memchr(b':', field).ok_or_else(wrong)?;
     let index = text::integer(&field[..colon]).and_then(|index| u32::try_from(index).ok());
-    // One below the largest, so that the width fits in 32 bits too.
-    let index = index.filter(|&index| index < u32::MAX).ok_or_else(wrong)?;
+    let index = index.filter(|&index| index < WIDTH).ok_or_else(wrong)?;
     let value = text::real(&field[colon + 1..]).map_err(|problem| format!("has {problem}"))?;
     Ok((index, value))
 }
@@ -124,16 +129,17 @@ fn split(folder: &Path, nodes: &Rows) -> Result<Option<Split>, Error> {
     let mut read = |name: &str| {
         let mut lines = Lines::open(&folder.join(name))?;
         let mut members = vec![];
-        while let Some(line) = lines.next_row()? {
-            let [node] = line.integers("a node")?;
+        let mut row = [0];
+        while lines.next_integers(&mut row, "a node")? {
+            let [node] = row;
             match usize::try_from(node).ok().filter(|&node| node < nodes.count) {
                 None => {
                     let problem =
                         format!("names node {node}, but {}, counted from 0", nodes.because);
-                    return Err(line.error(problem));
+                    return Err(lines.error(problem));
                 }
                 Some(node) if taken[node] => {
-                    return Err(line.error(format!("names node {node} for the second time")));
+                    return Err(lines.error(format!("names node {node} for the second time")));
                 }
                 Some(node) => {
                     taken[node] = true;

@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use super::text::Lines;
+use super::text::{Lines, counted};
 use crate::data::Categories;
 use crate::graph::UNLABELLED;
 use crate::{Error, Matrix, Place};
@@ -10,16 +10,20 @@ pub(super) struct IntegerColumn {
     codes: Vec<u32>,
     /// The different values, in the order in which they came.
     values: Vec<i64>,
-    /// The codes of `−NEAR..NEAR`, for speed; those of other values are in `far`.
+    known: HashMap<i64, u32>,
+    /// The codes of `−NEAR..NEAR` once more, for speed, when there are so many rows that it pays.
     near: Vec<u32>,
-    far: HashMap<i64, u32>,
 }
 
 const NEAR: i64 = 512;
+const NEAR_ROWS: usize = 1024;
+
+/// How many columns a table may have: each costs some hundred bytes before it has a row.
+pub(super) const COLUMNS: usize = 1 << 16;
 
 impl IntegerColumn {
     pub(super) fn new() -> Self {
-        Self { codes: vec![], values: vec![], near: vec![], far: HashMap::new() }
+        Self { codes: vec![], values: vec![], known: HashMap::new(), near: vec![] }
     }
 
     /// # Errors
@@ -42,21 +46,24 @@ impl IntegerColumn {
     }
 
     fn code(&mut self, x: i64) -> Result<u32, Error> {
-        if let Some(&code) = self.far.get(&x) {
-            return Ok(code);
-        }
-        let code = u32::try_from(self.values.len()).map_err(|_| Error::TooLarge)?;
-        if code == UNLABELLED {
-            return Err(Error::TooLarge);
-        }
-        self.values.push(x);
-        if (-NEAR..NEAR).contains(&x) {
-            // Made at first use: a column of large numbers, or one of very many columns, has none.
-            self.near.resize(2 * usize::try_from(NEAR).map_err(|_| Error::TooLarge)?, UNLABELLED);
-            let place = usize::try_from(x + NEAR).map_err(|_| Error::TooLarge)?;
-            self.near[place] = code;
+        let code = if let Some(&code) = self.known.get(&x) {
+            code
         } else {
-            self.far.insert(x, code);
+            let code = u32::try_from(self.values.len()).map_err(|_| Error::TooLarge)?;
+            if code == UNLABELLED {
+                return Err(Error::TooLarge);
+            }
+            self.values.push(x);
+            self.known.insert(x, code);
+            code
+        };
+        // Not before: a file may have very many columns of one row each.
+        if self.codes.len() >= NEAR_ROWS
+            && let Ok(place) = usize::try_from(x.saturating_add(NEAR))
+            && place < NEAR_ROWS
+        {
+            self.near.resize(NEAR_ROWS, UNLABELLED);
+            self.near[place] = code;
         }
         Ok(code)
     }
@@ -131,7 +138,6 @@ fn recode(
 }
 
 /// How many rows a file must have, and why.
-#[derive(Clone)]
 pub(super) struct Rows {
     /// How many.
     pub(super) count: usize,
@@ -140,6 +146,11 @@ pub(super) struct Rows {
 }
 
 impl Rows {
+    /// As many as `file` has of what `noun` says.
+    pub(super) fn new(count: usize, noun: &str, file: &str) -> Self {
+        Self { count, because: format!("{file} has {}", counted(count, noun)) }
+    }
+
     /// # Errors
     ///
     /// [`Error::Input`] when row `row` of `lines`, counted from 0, is one too many.
@@ -157,8 +168,11 @@ impl Rows {
     /// [`Error::Input`] when `lines` ended after too few rows.
     fn check_end(rows: Option<&Self>, found: usize, lines: &Lines<'_>) -> Result<(), Error> {
         match rows {
-            Some(rows) if found < rows.count => Err(Place::file(lines.path())
-                .error(format!("ends after {found} rows, but {}", rows.because))),
+            Some(rows) if found < rows.count => Err(Place::file(lines.path()).error(format!(
+                "ends after {}, but {}",
+                counted(found, "row"),
+                rows.because
+            ))),
             _ => Ok(()),
         }
     }
@@ -173,26 +187,27 @@ pub(super) fn integer_columns(
     lines: &mut Lines<'_>,
     rows: Option<&Rows>,
 ) -> Result<Vec<IntegerColumn>, Error> {
-    let mut columns: Vec<IntegerColumn> = vec![];
-    let mut row = 0;
-    while let Some(line) = lines.next_row()? {
+    // The first row tells how many columns there are.
+    let mut values = vec![];
+    if let Some(line) = lines.next_row()? {
         let mut fields = line.fields();
-        let mut found = 0;
         while let Some(x) = fields.next_integer()? {
-            if found == columns.len() {
-                if row > 0 {
-                    return Err(line.error(format!("has more than {found} numbers")));
-                }
-                columns.push(IntegerColumn::new());
-            }
-            columns[found].push(x)?;
-            found += 1;
+            values.push(x);
         }
-        if found < columns.len() {
-            return Err(line.error(format!("has {found} numbers, not {}", columns.len())));
+        if values.len() > COLUMNS {
+            return Err(line.error(format!("has more than {COLUMNS} columns of labels")));
         }
+    }
+    let mut columns: Vec<IntegerColumn> = values.iter().map(|_| IntegerColumn::new()).collect();
+    let (mut row, mut more) = (0, !values.is_empty());
+    let what = format!("a row of {}", values.len());
+    while more {
         Rows::check_more(rows, row, lines)?;
+        for (column, &x) in columns.iter_mut().zip(&values) {
+            column.push(x)?;
+        }
         row += 1;
+        more = lines.next_integers(&mut values, &what)?;
     }
     Rows::check_end(rows, row, lines)?;
     Ok(columns)
@@ -218,7 +233,7 @@ pub(super) fn real_matrix(
         if row == 0 {
             width = found;
         } else if found != width {
-            return Err(line.error(format!("has {found} numbers, not {width}")));
+            return Err(line.error(format!("has {}, not {width}", counted(found, "number"))));
         }
         Rows::check_more(rows, row, lines)?;
         row += 1;

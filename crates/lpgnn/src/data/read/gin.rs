@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::column::{IntegerColumn, numbered};
 use super::name_of;
-use super::text::Lines;
+use super::text::{Lines, counted};
 use crate::data::{Dataset, DatasetParts, Features, TargetColumn};
 use crate::{Error, Matrix, Place};
 
@@ -13,30 +13,32 @@ use crate::{Error, Matrix, Place};
 /// Neighbours are counted from 0 within the graph, and `v … u …` is the arc `v → u`.
 pub(super) fn read(path: &Path) -> Result<Dataset, Error> {
     let mut lines = Lines::open(path)?;
-    let announced = match lines.next_row()? {
-        None => return Err(Place::file(path).error("is empty, but a number of graphs is expected")),
-        Some(line) => {
-            let [graphs] = line.integers("the number of graphs")?;
-            u64::try_from(graphs).map_err(|_| line.error(format!("announces {graphs} graphs")))?
-        }
-    };
+    let mut count = [0];
+    if !lines.next_integers(&mut count, "the number of graphs")? {
+        return Err(Place::file(path).error("is empty, but a number of graphs is expected"));
+    }
+    let [announced] = count;
+    let announced = u64::try_from(announced)
+        .map_err(|_| lines.error(format!("announces {announced} graphs")))?;
     let mut node_starts = vec![0];
     let mut graph_labels = IntegerColumn::new();
     let mut nodes = Nodes::new();
     for graph in 0..announced {
-        let Some(line) = lines.next_row()? else {
-            return Err(Place::file(path)
-                .error(format!("ends after {graph} graphs, but its first line says {announced}")));
-        };
-        let [size, label] = line.integers("a graph's number of nodes and label")?;
+        let mut header = [0; 2];
+        if !lines.next_integers(&mut header, "a graph's number of nodes and label")? {
+            return Err(Place::file(path).error(format!(
+                "ends after graph {graph} of the {announced} that line 1 announces"
+            )));
+        }
+        let [size, label] = header;
         let size = usize::try_from(size)
-            .map_err(|_| line.error(format!("says that a graph has {size} nodes")))?;
+            .map_err(|_| lines.error(format!("says that a graph has {size} nodes")))?;
         graph_labels.push(label)?;
         nodes.read_graph(&mut lines, graph, size)?;
         node_starts.push(nodes.count);
     }
     if let Some(line) = lines.next_row()? {
-        let problem = format!("follows the last of the {announced} graphs that line 1 announces");
+        let problem = format!("follows graph {announced}, the last that line 1 announces");
         return Err(line.error(problem));
     }
     if nodes.count == 0 {
@@ -80,7 +82,7 @@ impl Nodes {
             let path = lines.path().to_owned();
             let Some(line) = lines.next_row()? else {
                 return Err(Place::file(&path).error(format!(
-                    "ends after {node} of the {size} nodes of graph {}",
+                    "ends after node {node} of the {size} of graph {}",
                     graph + 1
                 )));
             };
@@ -92,8 +94,9 @@ impl Nodes {
             let source = u32::try_from(start + node).map_err(|_| Error::TooLarge)?;
             for listed in 0..degree {
                 let Some(neighbour) = fields.next_integer()? else {
-                    return Err(line
-                        .error(format!("lists {listed} neighbours where it announces {degree}")));
+                    return Err(
+                        line.error(format!("announces {degree} neighbours and lists {listed}"))
+                    );
                 };
                 match usize::try_from(neighbour) {
                     Ok(place) if place < size => {
@@ -102,8 +105,8 @@ impl Nodes {
                     }
                     _ => {
                         return Err(line.error(format!(
-                            "names neighbour {neighbour}, but the graph has {size} nodes, counted \
-                             from 0"
+                            "names neighbour {neighbour}, but the graph has {}, counted from 0",
+                            counted(size, "node")
                         )));
                     }
                 }
@@ -119,7 +122,8 @@ impl Nodes {
             let width = *self.width.get_or_insert(found);
             if found != width {
                 return Err(line.error(format!(
-                    "has {found} numbers behind the neighbours, where the first node has {width}"
+                    "has {} behind the neighbours, where the first node has {width}",
+                    counted(found, "number")
                 )));
             }
             self.count += 1;

@@ -45,6 +45,10 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Dataset, Error> {
         Some(format) => format,
         None => Format::recognise(path)?,
     };
+    if matches!(format, Format::Citation | Format::Tables) && path.is_file() {
+        let problem = format!("is a file, but a folder is expected of the format {format}");
+        return Err(Place::file(path).error(problem));
+    }
     match format {
         Format::Tu => tu::read(path),
         Format::Gin => gin::read(path),

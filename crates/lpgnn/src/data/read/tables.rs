@@ -1,14 +1,14 @@
 //! Tables: `nodes.csv` and `arcs.csv` or `ties.csv`, and `graphs.csv`, each plain or gzipped, with
 //! features in columns or in `nodes.npy` and `arcs.npy` beside them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 
-use super::column::{WordColumn, numbered};
-use super::text::{self, quote, real};
+use super::column::{COLUMNS, WordColumn, numbered};
+use super::text::{self, counted, quote, real};
 use super::unpack::{self, read_error};
 use super::{TEST, TRAIN, VALID, name_of, npy};
 use crate::data::{Dataset, DatasetParts, Features, Level, Split, TargetColumn};
@@ -112,6 +112,11 @@ impl Table {
                 })?;
             headers.push(header.to_owned());
         }
+        if headers.len() > COLUMNS {
+            return Err(Place::line(&path, 1).error(format!(
+                "has more than {COLUMNS} columns: many real values belong in {stem}.npy"
+            )));
+        }
         let folder = folder.to_owned();
         Ok(Some(Self { folder, stem, path, reader, headers }))
     }
@@ -127,18 +132,19 @@ impl Table {
     fn roles(&self, known: &[Role]) -> Result<Vec<Column>, Error> {
         let here = |problem: String| Place::line(&self.path, 1).error(problem);
         let mut columns: Vec<Column> = vec![];
+        let mut names = HashSet::new();
         for header in &self.headers {
             let column = Column::parse(header);
             // A reserved name is never a feature: a target among the features would give itself away.
             if !known.contains(&column.role) {
-                let names: Vec<&str> = known.iter().map(|role| role.name()).collect();
+                let known: Vec<&str> = known.iter().map(|role| role.name()).collect();
                 return Err(here(format!(
                     "has the column {}, but only {} may occur",
                     quote(header.as_bytes()),
-                    names.join(", ")
+                    known.join(", ")
                 )));
             }
-            if columns.iter().any(|other| other.name == column.name) {
+            if !names.insert(column.name.clone()) {
                 return Err(here(format!("has two columns {}", quote(column.name.as_bytes()))));
             }
             columns.push(column);
@@ -175,8 +181,7 @@ impl Table {
         }
         if array.rows() != rows {
             let file = self.path.file_name().unwrap_or_default().display();
-            let found = array.rows();
-            let problem = format!("has {found} rows, but {file} has {rows}");
+            let problem = format!("has {}, but {file} has {rows}", counted(array.rows(), "row"));
             return Err(Place::file(&path).error(problem));
         }
         Ok(array)

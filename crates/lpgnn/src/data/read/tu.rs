@@ -169,12 +169,9 @@ fn read_set(source: &mut Source) -> Result<Dataset, Error> {
     let node_starts = node_starts(source, graphs.as_ref())?;
     let nodes = node_starts.last().copied().unwrap_or(0);
     let indicator = format!("{}_graph_indicator.txt", source.name());
-    let per_node = Rows { count: nodes, because: format!("{indicator} has {nodes} nodes") };
+    let per_node = Rows::new(nodes, "node", &indicator);
     let arcs = arcs(source, &per_node)?;
-    let per_arc = Rows {
-        count: arcs.len(),
-        because: format!("{}_A.txt has {} arcs", source.name(), arcs.len()),
-    };
+    let per_arc = Rows::new(arcs.len(), "arc", &format!("{}_A.txt", source.name()));
 
     let node_features = features(source, ["_node_labels.txt", "_node_attributes.txt"], &per_node)?;
     let arc_features = features(source, ["_edge_labels.txt", "_edge_attributes.txt"], &per_arc)?;
@@ -214,7 +211,7 @@ fn graph_targets(source: &mut Source) -> Result<(Option<TargetColumn>, Option<Ro
     if let Some(mut lines) = source.open("_graph_labels.txt")? {
         targets = classes(&mut lines, None, "graph label")?;
         let count = targets.as_ref().map_or(0, TargetColumn::rows);
-        rows = Some(Rows { count, because: format!("{name}_graph_labels.txt has {count} graphs") });
+        rows = Some(Rows::new(count, "graph", &format!("{name}_graph_labels.txt")));
     }
     if let Some(mut lines) = source.open("_graph_attributes.txt")? {
         let values = real_matrix(&mut lines, rows.as_ref())?;
@@ -222,8 +219,7 @@ fn graph_targets(source: &mut Source) -> Result<(Option<TargetColumn>, Option<Ro
         if targets.is_none() {
             let names = numbered("graph attribute", values.cols());
             targets = Some(TargetColumn::Values { names, values });
-            let because = format!("{name}_graph_attributes.txt has {count} graphs");
-            rows = Some(Rows { count, because });
+            rows = Some(Rows::new(count, "graph", &format!("{name}_graph_attributes.txt")));
         }
     }
     Ok((targets, rows))
@@ -253,23 +249,24 @@ fn node_starts(source: &mut Source, graphs: Option<&Rows>) -> Result<Vec<usize>,
     // The first node of every graph up to the current one, which is `starts.len()`, from 1.
     let mut starts: Vec<usize> = vec![];
     let mut nodes = 0_usize;
-    while let Some(line) = lines.next_row()? {
-        let [graph] = line.integers("the number of a graph")?;
+    let mut row = [0];
+    while lines.next_integers(&mut row, "the number of a graph")? {
+        let [graph] = row;
         let Some(graph) = usize::try_from(graph).ok().filter(|&graph| graph > 0) else {
-            return Err(line.error(format!("names graph {graph}, but graphs are counted from 1")));
+            return Err(lines.error(format!("names graph {graph}, but graphs are counted from 1")));
         };
         if graph != starts.len() {
             let current = starts.len();
             if graph < current {
                 let problem = format!("steps back from graph {current} to graph {graph}");
-                return Err(line.error(problem));
+                return Err(lines.error(problem));
             }
             match graphs {
                 Some(rows) if graph > rows.count => {
-                    return Err(line.error(format!("names graph {graph}, but {}", rows.because)));
+                    return Err(lines.error(format!("names graph {graph}, but {}", rows.because)));
                 }
                 None if graph > current + 1 => {
-                    return Err(line.error(format!(
+                    return Err(lines.error(format!(
                         "steps from graph {current} to graph {graph}, but without a file of graph \
                          labels no graph may be empty"
                     )));
@@ -293,17 +290,17 @@ fn node_starts(source: &mut Source, graphs: Option<&Rows>) -> Result<Vec<usize>,
 fn arcs(source: &mut Source, nodes: &Rows) -> Result<Vec<(u32, u32)>, Error> {
     let mut lines = source.require("_A.txt")?;
     let mut arcs = vec![];
-    while let Some(line) = lines.next_row()? {
-        let ends: [i64; 2] = line.integers("a pair of nodes")?;
+    let mut ends = [0; 2];
+    while lines.next_integers(&mut ends, "a pair of nodes")? {
         let mut arc = [0; 2];
         for (node, end) in arc.iter_mut().zip(ends) {
             match u32::try_from(end.saturating_sub(1)) {
                 Ok(place) if (place as usize) < nodes.count => *node = place,
                 _ if end < 1 => {
                     let problem = format!("names node {end}, but nodes are counted from 1");
-                    return Err(line.error(problem));
+                    return Err(lines.error(problem));
                 }
-                _ => return Err(line.error(format!("names node {end}, but {}", nodes.because))),
+                _ => return Err(lines.error(format!("names node {end}, but {}", nodes.because))),
             }
         }
         arcs.push((arc[0], arc[1]));

@@ -46,6 +46,7 @@ pub struct ArcNetwork {
 /// Which arguments `h` has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[allow(clippy::struct_excessive_bools, reason = "each argument is there or not")]
 pub struct ArcInputs {
     /// `x_u`
     pub neighbour_state: bool,

@@ -120,7 +120,7 @@ impl ArcNetwork {
             prepared.phases(upstream, &mut groups);
         }
         if let Some(d_weights) = gradients.weights {
-            self.layout.fold(groups.iter().map(|group| &group.partial[..]), d_weights);
+            self.layout.fold(&groups.iter().map(|group| &group.partial[..]), d_weights);
         }
         groups.iter().fold(Tally::default(), |all, group| all.and(group.tally))
     }
@@ -429,7 +429,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         edges::sum_by_target(neighbours, nodes.clone(), width, &d, d_q);
         match sources {
             Sources::Add(d_p, base) => {
-                edges::add_by_source(neighbours, nodes, *base, width, &d, d_p)
+                edges::add_by_source(neighbours, nodes, *base, width, &d, d_p);
             }
             Sources::Keep(kept, from) => {
                 kept[(pairs.start - *from) * width..(pairs.end - *from) * width]

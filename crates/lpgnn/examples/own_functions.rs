@@ -1,0 +1,179 @@
+//! A transition function, a constraint function and a solver of one's own, each checked and used.
+//!
+//! ```sh
+//! cargo run --release --example own_functions
+//! ```
+
+use lpgnn::constraint::Constraint;
+use lpgnn::graph::{Graph, GraphBatch, LabelsView, Targets};
+use lpgnn::lagrangian::{
+    Evaluation, Lagrangian, Model, Multipliers, Objective, Reads, Variables, Want, Weighing,
+};
+use lpgnn::network::Network;
+use lpgnn::output::{Output, Readout, Supervision};
+use lpgnn::saddle::{Memory, SaddleSolver};
+use lpgnn::transition::{Gradients, Input, Transition};
+use lpgnn::{Error, Matrix, Scratch, check};
+
+/// Diffusion with a source: `f_v = tanh(w₁ mean_{u ∈ ne[v]} x_u + w₂ l_v)`, component by component.
+#[derive(Debug)]
+struct Diffusion {
+    state: usize,
+}
+
+impl Diffusion {
+    fn mean(input: Input<'_, f64>, v: usize, i: usize) -> f64 {
+        let neighbours = input.batch.neighbours().of(v);
+        let sum: f64 = neighbours.iter().map(|&u| input.states.row(u as usize)[i]).sum();
+        sum / neighbours.len().max(1) as f64
+    }
+
+    fn label(input: Input<'_, f64>, v: usize, i: usize) -> f64 {
+        input.labels.entries(v).find(|&(column, _)| column == i).map_or(0.0, |(_, value)| value)
+    }
+}
+
+impl Transition<f64> for Diffusion {
+    fn weights(&self) -> usize {
+        2
+    }
+
+    fn state(&self) -> usize {
+        self.state
+    }
+
+    fn check(&self, _: &GraphBatch<f64>, labels: LabelsView<'_, f64>) -> Result<(), Error> {
+        if labels.width() == self.state {
+            return Ok(());
+        }
+        Err(Error::Mismatch(format!("labels need {} components, as states have", self.state)))
+    }
+
+    fn initialize(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [f64]) {
+        weights.fill_with(|| 0.5 + 0.4 * draw());
+    }
+
+    fn forward(&self, w: &[f64], input: Input<'_, f64>, image: &mut Matrix<f64>, _: &Scratch<f64>) {
+        for v in 0..image.rows() {
+            for i in 0..self.state {
+                let sum = w[0] * Self::mean(input, v, i) + w[1] * Self::label(input, v, i);
+                image.row_mut(v)[i] = sum.tanh();
+            }
+        }
+    }
+
+    fn backward(
+        &self,
+        w: &[f64],
+        input: Input<'_, f64>,
+        d_image: &Matrix<f64>,
+        mut to: Gradients<'_, f64>,
+        _: &Scratch<f64>,
+    ) {
+        for v in 0..d_image.rows() {
+            for i in 0..self.state {
+                let (mean, label) = (Self::mean(input, v, i), Self::label(input, v, i));
+                let f = (w[0] * mean + w[1] * label).tanh();
+                let d = d_image.row(v)[i] * (1.0 - f * f);
+                if let Some(weights) = &mut to.weights {
+                    weights[0] += d * mean;
+                    weights[1] += d * label;
+                }
+                let neighbours = input.batch.neighbours().of(v);
+                for &u in neighbours {
+                    to.states.row_mut(u as usize)[i] += d * w[0] / neighbours.len() as f64;
+                }
+                if let Some(labels) = &mut to.labels {
+                    labels.row_mut(v)[i] += d * w[1];
+                }
+            }
+        }
+    }
+}
+
+/// `G(a) = ln cosh a`: squared near zero, absolute far away, smooth everywhere.
+#[derive(Debug)]
+struct LogCosh;
+
+impl Constraint<f64> for LogCosh {
+    fn value(&self, a: f64) -> f64 {
+        a.cosh().ln()
+    }
+    fn derivative(&self, a: f64) -> f64 {
+        a.tanh()
+    }
+}
+
+/// Descent and ascent with a look ahead: the gradient that moves is that of where one would be.
+#[derive(Debug)]
+struct ExtraGradient {
+    rate: f64,
+}
+
+impl ExtraGradient {
+    fn go(&self, from: &Variables<f64>, gradient: &Variables<f64>) -> Variables<f64> {
+        let mut to = from.clone();
+        for ((name, x), (_, d)) in to.parts_mut().zip(gradient.parts()) {
+            let sign = if name == "multipliers" { 1.0 } else { -1.0 };
+            x.iter_mut().zip(d).for_each(|(x, d)| *x += sign * self.rate * d);
+        }
+        to
+    }
+}
+
+impl SaddleSolver<f64> for ExtraGradient {
+    fn step(
+        &mut self,
+        objective: &dyn Objective<f64>,
+        at: &mut Variables<f64>,
+        memory: &mut Memory<f64>,
+    ) -> Evaluation {
+        let evaluation = objective.evaluate(at, Want::ALL, &mut memory.gradient);
+        let ahead = self.go(at, &memory.gradient);
+        objective.evaluate(&ahead, Want::ALL, &mut memory.gradient);
+        *at = self.go(at, &memory.gradient);
+        evaluation
+    }
+}
+
+#[allow(clippy::print_stdout, reason = "an example shows what it does")]
+fn main() -> Result<(), Error> {
+    // A path whose first node knows the answer; the last one is asked.
+    let nodes = 6_u32;
+    let labels: Vec<Vec<f64>> = (0..nodes).map(|v| vec![if v == 0 { 1.0 } else { 0.0 }]).collect();
+    let arcs = (1..nodes).flat_map(|v| [(v - 1, v), (v, v - 1)]).collect();
+    let class =
+        (0..nodes).map(|v| if v + 1 == nodes { 1 } else { lpgnn::graph::UNLABELLED }).collect();
+    let path = Graph::new(&labels, arcs)?.with_node_targets(Targets::classes(2, class)?)?;
+    let batch = GraphBatch::new(&[path])?;
+
+    // The checks that the library's own functions pass.
+    check::transition(&Diffusion { state: 1 }, &batch, 1)?;
+    check::constraint(&LogCosh)?;
+    check::solver(|| Box::new(ExtraGradient { rate: 0.1 }), 4000, 1e-8)?;
+    println!("all three keep their contracts");
+
+    let output = Output::new(Readout::Node, 1, 2, Network::one_hidden(4), 0.0);
+    let model = Model::new(
+        vec![Box::new(Diffusion { state: 1 })],
+        output,
+        Reads::default(),
+        Box::new(LogCosh),
+        Multipliers::PerNode,
+    )?;
+    let supervision = Supervision::all(batch.node_targets().clone());
+    let scratch = Scratch::new();
+    let weighing = Weighing { damping: 1.0, ..Weighing::default() };
+    let lagrangian = Lagrangian::new(&model, &batch, &supervision, weighing, &scratch)?;
+    let mut at = model.start(batch.nodes(), &mut check::uniform(7));
+    let mut memory = Memory::new(&at);
+    let mut solver = ExtraGradient { rate: 0.1 };
+    let first = solver.step(&lagrangian, &mut at, &mut memory);
+    let mut last = first;
+    for _ in 0..2000 {
+        last = solver.step(&lagrangian, &mut at, &mut memory);
+    }
+    println!("loss {:.4} → {:.4}, residual {:.1e}", first.loss, last.loss, last.residual_max);
+    assert!(last.loss < 0.1 * first.loss && last.residual_max < 0.05, "{last:?}");
+    Ok(())
+}

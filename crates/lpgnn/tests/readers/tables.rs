@@ -1,0 +1,338 @@
+use super::*;
+
+/// The files of a page: the fenced blocks whose language is followed by a name.
+fn files_of(page: &str) -> Vec<(&str, &str)> {
+    page.split("\n```")
+        .filter_map(|block| {
+            let (info, content) = block.split_once('\n')?;
+            let (_, name) = info.split_once(' ')?;
+            Some((name, content)).filter(|(name, _)| name.contains('.') && !name.contains(' '))
+        })
+        .collect()
+}
+
+#[test]
+fn the_example_of_the_documentation_is_read_as_it_says() {
+    let page = include_str!("../../../../docs/src/formats.md");
+    let files = files_of(page);
+    assert_eq!(
+        files.iter().map(|file| file.0).collect::<Vec<_>>(),
+        ["nodes.csv", "ties.csv", "graphs.csv", "gin.txt"]
+    );
+    let folder = folder(&files);
+    assert_eq!(Format::recognise(folder.path()).unwrap(), Format::Tables);
+    let found = good(folder.path());
+    assert_eq!((found.graphs(), found.nodes(), found.arcs().len()), (2, 8, 12));
+    let [element, number] = found.node_features().categories() else { panic!() };
+    assert_eq!(
+        (element.name(), element.values()),
+        ("element", &["C", "H", "O"].map(String::from)[..])
+    );
+    assert_eq!(
+        (number.name(), number.values()),
+        ("number", &["1", "6", "8"].map(String::from)[..])
+    );
+    assert_eq!(found.node_features().value_names(), ["charge"]);
+    assert_eq!(found.arc_features().value_names(), ["length"]);
+    assert_eq!(found.arc_features().values().row(11), [1.09]);
+    let Some(TargetColumn::Values { values, .. }) = found.graph_targets() else { panic!() };
+    assert_eq!(values.as_slice(), [373.1, 111.7]);
+    let split = found.split().unwrap();
+    assert_eq!(
+        (split.level, &split.train[..], &split.test[..]),
+        (Level::Graph, &[0][..], &[1][..])
+    );
+
+    assert_eq!(good(&folder.path().join("gin.txt")).arcs().len(), 4);
+}
+
+const FILES: &[(&str, &str)] = &[
+    (
+        "nodes.csv",
+        "graph,id,x,colour,target,split\nb,1,0.5,red,yes,train\na,1,1,blue,,\nb,2,-2,red,no,test\n",
+    ),
+    ("arcs.csv", "graph,to,from,weight\nb,1,2,0.5\na,1,1,2\n"),
+];
+
+#[test]
+fn rows_of_a_graph_need_not_stand_together() {
+    let found = good(folder(FILES).path());
+    assert_eq!(found.node_starts(), [0, 2, 3]);
+    assert_eq!(found.arcs(), [(1, 0), (2, 2)]);
+    assert_eq!(found.node_features().values().as_slice(), [0.5, -2.0, 1.0]);
+    assert_eq!(found.node_features().categories()[0].codes(), [1, 1, 0]);
+    assert_eq!(found.arc_features().values().as_slice(), [0.5, 2.0]);
+    assert_eq!(
+        classes(found.node_targets()),
+        (vec!["no".into(), "yes".into()], vec![1, 0, UNLABELLED])
+    );
+    let split = found.split().unwrap();
+    assert_eq!((split.level, &split.train[..], &split.test[..]), (Level::Node, &[0][..], &[1][..]));
+}
+
+#[test]
+fn nodes_without_an_id_are_counted_from_zero() {
+    let one = folder(&[("nodes.csv", "x\n1\n2\n3\n"), ("ties.csv", "from,to\n0,2\n1,1\n")]);
+    let found = good(one.path());
+    assert_eq!((found.graphs(), found.nodes()), (1, 3));
+    assert_eq!(found.arcs(), [(0, 2), (1, 1), (2, 0)]);
+}
+
+#[test]
+fn ids_that_are_unique_need_no_graph() {
+    let found = good(
+        folder(&[
+            ("nodes.csv", "id,graph\nu,1\nv,1\nw,2\n"),
+            ("arcs.csv", "from,to\nv,u\nw,w\n"),
+            ("graphs.csv", "graph,target\n2,1\n0,0\n1,1\n"),
+        ])
+        .path(),
+    );
+    assert_eq!(found.node_starts(), [0, 1, 1, 3]);
+    assert_eq!(found.arcs(), [(0, 0), (2, 1)]);
+    assert_eq!(classes(found.graph_targets()).1, [1, 0, 1]);
+}
+
+#[test]
+fn targets_with_a_fraction_are_real_values_and_a_header_decides_otherwise() {
+    let nodes = |header: &str, cells: [&str; 3]| {
+        let text = format!("x,{header}\n1,{}\n1,{}\n1,{}\n", cells[0], cells[1], cells[2]);
+        let folder = folder(&[("nodes.csv", &text), ("arcs.csv", "from,to\n")]);
+        load(folder.path()).map(|found| found.node_targets().cloned().unwrap())
+    };
+    let real = |cells, header| {
+        let Ok(TargetColumn::Values { values, .. }) = nodes(header, cells) else { panic!() };
+        values.into_entries()
+    };
+    let words = |cells, header| classes(Some(&nodes(header, cells).unwrap())).0;
+    assert_eq!(real(["1", "2.5", "-3"], "target"), [1.0, 2.5, -3.0]);
+    assert!(real(["1", "", "-3"], "target:value")[1].is_nan());
+    assert_eq!(words(["10", "", "9"], "target"), ["9", "10"]);
+    assert_eq!(words(["1.5", "a", "2"], "target:class"), ["1.5", "2", "a"]);
+    let message = nodes("target", ["1.5", "2", "n/a"]).unwrap_err().to_string();
+    assert!(
+        message.ends_with("nodes.csv, line 4: has the target “n/a”, but line 2 has “1.5”: call the column target:class or target:value"),
+        "{message}"
+    );
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(vec![], flate2::Compression::best());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn tables_may_be_gzipped() {
+    let expected = good(folder(FILES).path());
+    let packed = tempfile::tempdir().unwrap();
+    for (name, text) in FILES {
+        std::fs::write(packed.path().join(format!("{name}.gz")), gzip(text.as_bytes())).unwrap();
+    }
+    let found = good(packed.path());
+    assert_eq!(found.arcs(), expected.arcs());
+    assert_eq!(found.node_features(), expected.node_features());
+
+    let path = packed.path().join("nodes.csv.gz");
+    std::fs::write(&path, gzip("1\n".repeat(20 << 20).as_bytes())).unwrap();
+    assert_eq!(
+        refusal(packed.path(), packed.path()),
+        "nodes.csv.gz: cannot be unpacked: it would be more than 100 times as large and more \
+         than 32 MiB"
+    );
+    let whole = gzip(FILES[0].1.as_bytes());
+    std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    let message = refusal(packed.path(), packed.path());
+    assert!(message.starts_with("nodes.csv.gz: cannot be unpacked: "), "{message}");
+}
+
+fn npy(descr: &str, fortran: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+    let header =
+        format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}\n");
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend(u16::try_from(header.len()).unwrap().to_le_bytes());
+    bytes.extend(header.as_bytes());
+    bytes.extend(data);
+    bytes
+}
+
+#[test]
+fn arrays_beside_a_table_are_features() {
+    let folder = folder(FILES);
+    let f8 = |x: f64| x.to_le_bytes();
+    let data: Vec<u8> = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0].into_iter().flat_map(f8).collect();
+    let nodes = folder.path().join("nodes.npy");
+    std::fs::write(&nodes, npy("<f8", "False", "(3, 2)", &data)).unwrap();
+    std::fs::write(folder.path().join("arcs.npy"), npy(">i2", "False", "(2,)", &[255, 255, 1, 0]))
+        .unwrap();
+    let found = good(folder.path());
+    assert_eq!(found.node_features().value_names(), ["x", "node feature 1", "node feature 2"]);
+    // Rows of the array follow those of the file, and nodes their graphs.
+    assert_eq!(
+        found.node_features().values().as_slice(),
+        [0.5, 1.0, 2.0, -2.0, 5.0, 6.0, 1.0, 3.0, 4.0]
+    );
+    assert_eq!(found.arc_features().values().as_slice(), [0.5, -1.0, 2.0, 256.0]);
+
+    std::fs::write(&nodes, npy("<f8", "True", "(3, 2)", &data)).unwrap();
+    assert_eq!(good(folder.path()).node_features().values().row(0), [0.5, 1.0, 4.0]);
+
+    for (array, message) in [
+        (npy("<f8", "False", "(2, 3)", &data), "nodes.npy: has 2 rows, but nodes.csv has 3"),
+        (
+            npy("<f8", "False", "(3, 3)", &data),
+            "nodes.npy: announces 3 × 3 entries of 8 bytes, but has 48 bytes of them",
+        ),
+        (
+            npy("<f8", "False", "(3, 1)", &data),
+            "nodes.npy: announces 3 × 1 entries of 8 bytes, but has more bytes of them",
+        ),
+        (
+            npy("<f8", "False", "(99999999999, 99999999)", &data),
+            "nodes.npy: announces 99999999999 × 99999999 entries of 8 bytes, but has 48 bytes of them",
+        ),
+        (
+            npy("|O", "False", "(3, 2)", &data),
+            "nodes.npy, byte 10: has entries of the type “|O”, not numbers",
+        ),
+        (
+            npy("<f4", "False", "(3,)", &[0, 0, 0, 0, 0, 0, 192, 127, 0, 0, 0, 0]),
+            "nodes.npy: has NaN in row 1, column 0, counted from 0, but a finite number is expected",
+        ),
+        (b"hello".to_vec(), "nodes.npy, byte 0: does not start like a file of NumPy"),
+    ] {
+        std::fs::write(&nodes, array).unwrap();
+        assert_eq!(refusal(folder.path(), folder.path()), message);
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_told_with_file_and_line() {
+    let cases: &[(&str, Option<&str>, &str)] = &[
+        ("nodes.csv", Some("id,graph\n"), "nodes.csv: has no nodes"),
+        ("nodes.csv", Some(""), "nodes.csv: has no nodes"),
+        (
+            "nodes.csv",
+            Some("graph,id,x\na,1,2\nb,1,2\nb,2\n"),
+            "nodes.csv, line 4: has 2 fields, but the header has 3",
+        ),
+        (
+            "nodes.csv",
+            Some("graph,id,x\na,1,2\nb,1,z\nb,2,1\n"),
+            "nodes.csv, line 3: column “x” has “z”, not a number as in the first row: if it holds words, call it x:category",
+        ),
+        (
+            "nodes.csv",
+            Some("graph,id,x\na,1,2\nb,1,NaN\nb,2,1\n"),
+            "nodes.csv, line 3: column “x” has “NaN”, but a finite number is expected",
+        ),
+        (
+            "nodes.csv",
+            Some("graph,id,x\na,1,2\nb,1,\nb,2,1\n"),
+            "nodes.csv, line 3: column “x” is empty, but a feature has a value in every row",
+        ),
+        (
+            "nodes.csv",
+            Some("graph,id,x:value\na,1,red\n"),
+            "nodes.csv, line 2: column “x:value” has “red”, not a number as in the first row: if it holds words, call it x:category",
+        ),
+        ("nodes.csv", Some("graph,id,x,x\na,1,2,3\n"), "nodes.csv, line 1: has two columns “x”"),
+        (
+            "nodes.csv",
+            Some("graph,id\na,1\nb,1\nb,1\n"),
+            "nodes.csv, line 4: gives the id “1” to a second node of its graph",
+        ),
+        (
+            "nodes.csv",
+            Some("graph,id\na,1\n,1\n"),
+            "nodes.csv, line 3: column “graph” is empty, but a name is expected",
+        ),
+        (
+            "nodes.csv",
+            Some("graph,id,split\na,1,dev\n"),
+            "nodes.csv, line 2: column “split” has “dev”, not train, valid or test",
+        ),
+        (
+            "nodes.csv",
+            Some("id\n1\n2\n"),
+            "arcs.csv, line 1: has a column graph, but nodes.csv has none",
+        ),
+        (
+            "arcs.csv",
+            None,
+            "arcs.csv: does not exist, and no arcs.csv.gz, ties.csv or ties.csv.gz either",
+        ),
+        (
+            "arcs.csv",
+            Some("graph,source,target\n"),
+            "arcs.csv, line 1: has the column “target”, but only graph, from, to, features may occur",
+        ),
+        (
+            "arcs.csv",
+            Some("graph,from\n"),
+            "arcs.csv, line 1: has no columns from and to, but an arc goes from a node to a node",
+        ),
+        (
+            "arcs.csv",
+            Some("graph,from,to\nb,1,3\n"),
+            "arcs.csv, line 2: column “to” names “3”, which is no node of nodes.csv",
+        ),
+        (
+            "arcs.csv",
+            Some("graph,from,to\na,1,2\n"),
+            "arcs.csv, line 2: column “to” names “2”, a node of another graph",
+        ),
+        (
+            "arcs.csv",
+            Some("graph,from,to\nc,1,2\n"),
+            "arcs.csv, line 2: column “graph” names “c”, which is no graph of nodes.csv",
+        ),
+        (
+            "arcs.csv",
+            Some("from,to\n1,2\n"),
+            "arcs.csv, line 2: column “from” names “1”, a node of several graphs: a column graph is needed",
+        ),
+        ("ties.csv", Some("graph,from,to\n"), "ties.csv: stands beside arcs.csv: only one is read"),
+        (
+            "graphs.csv",
+            Some("graph\na\n"),
+            "nodes.csv, line 2: column “graph” names “b”, which is not in graphs.csv",
+        ),
+        (
+            "graphs.csv",
+            Some("graph\na\nb\na\n"),
+            "graphs.csv, line 4: column “graph” names “a” for the second time",
+        ),
+        (
+            "graphs.csv",
+            Some("graph,size\na,1\n"),
+            "graphs.csv, line 1: has the column “size”, but only graph, target, split may occur",
+        ),
+        ("graphs.csv", Some("target\na\n"), "graphs.csv, line 1: has no column graph"),
+        (
+            "graphs.csv",
+            Some("graph,split\na,train\nb,test\n"),
+            "nodes.csv: has a column split, and so has graphs.csv: only one may be divided",
+        ),
+    ];
+    for &(file, content, message) in cases {
+        let folder = folder(&changed(FILES, &[(file, content)]));
+        assert_eq!(refusal(folder.path(), folder.path()), message);
+    }
+    let between = folder(&[("nodes.csv", "id,graph\nu,1\nw,2\n"), ("arcs.csv", "from,to\nu,w\n")]);
+    assert_eq!(
+        refusal(between.path(), between.path()),
+        "arcs.csv, line 2: joins nodes of two graphs"
+    );
+    let counted = folder(&[("nodes.csv", "graph\n1\n2\n"), ("arcs.csv", "from,to\n0,0\n")]);
+    assert_eq!(
+        refusal(counted.path(), counted.path()),
+        "arcs.csv, line 1: has no column graph, and the nodes have neither an id to tell theirs"
+    );
+    let beyond = folder(&[("nodes.csv", "x\n1\n2\n"), ("arcs.csv", "from,to\n0,2\n")]);
+    assert_eq!(
+        refusal(beyond.path(), beyond.path()),
+        "arcs.csv, line 2: column “to” names “2”: without a column id the 2 nodes of the graph \
+         are counted from 0"
+    );
+}

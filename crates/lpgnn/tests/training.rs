@@ -1,0 +1,324 @@
+//! The whole path, from graphs to a report of why training ended.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "numbers here are tiny"
+)]
+
+mod common;
+
+use std::ops::ControlFlow;
+
+use common::{Form, graph};
+use lpgnn::constraint::ConstraintFunction;
+use lpgnn::data::{Level, Split};
+use lpgnn::graph::{Graph, GraphBatch, Targets};
+use lpgnn::lagrangian::{Lagrangian, Multipliers, Objective, Want, Weighing};
+use lpgnn::output::{Output, Readout, Supervision};
+use lpgnn::saddle::{Bdmm, OneShot, Unrolled, WeightDescent};
+use lpgnn::train::{
+    EpochReport, ModelConfig, PartName, SolverConfig, StopReason, Trained, Trainer, TrainerState,
+    TrainingConfig, TrainingData, TransitionKind,
+};
+use lpgnn::{Matrix, Scratch, check};
+
+/// Graphs with the class of a node decided by whether it has more than two neighbours.
+fn graphs(count: u64) -> GraphBatch<f32> {
+    let graphs: Vec<Graph<f32>> = (0..count)
+        .map(|seed| {
+            let plain = graph::<f32>(seed, 6, 0.2, Form::OneHot);
+            let alone = GraphBatch::new(std::slice::from_ref(&plain)).unwrap();
+            let class = (0..6).map(|v| u32::from(alone.neighbours().degree(v) > 2)).collect();
+            plain.with_node_targets(Targets::classes(2, class).unwrap()).unwrap()
+        })
+        .collect();
+    GraphBatch::new(&graphs).unwrap()
+}
+
+fn thirds(count: usize) -> Split {
+    let part = |k: usize| (0..count).filter(|i| i % 3 == k).collect();
+    Split { level: Level::Graph, train: part(0), valid: part(1), test: part(2) }
+}
+
+fn small() -> ModelConfig {
+    ModelConfig {
+        transition: TransitionKind::GnnSum,
+        state: 4,
+        hidden: vec![6],
+        readout_hidden: vec![6],
+        ..ModelConfig::default()
+    }
+}
+
+fn config(epochs: usize) -> TrainingConfig {
+    TrainingConfig { epochs, ..TrainingConfig::default() }
+}
+
+fn train(
+    model: &ModelConfig,
+    config: TrainingConfig,
+    data: &TrainingData<f32>,
+) -> (Trained<f32>, Vec<EpochReport>) {
+    let batch = data.training_graphs();
+    let (label, arc) = (batch.node_labels().width(), batch.arc_labels().width());
+    let model = model.build(label, arc, data.outputs(), data.per_graph()).unwrap();
+    let mut reports = vec![];
+    let mut observer = |report: &EpochReport, _: &TrainerState<f32>| {
+        reports.push(report.clone());
+        ControlFlow::Continue(())
+    };
+    let trainer = Trainer::new(config.check().unwrap(), &model, data).unwrap();
+    (trainer.run(&mut observer).unwrap(), reports)
+}
+
+#[test]
+fn a_structural_rule_is_learnt_and_holds_on_new_graphs() {
+    let batch = graphs(60);
+    let data = TrainingData::new(&batch, &thirds(60), false).unwrap();
+    for solver in
+        [SolverConfig::OneShot(OneShot::default()), SolverConfig::Unrolled(Unrolled::default())]
+    {
+        let (trained, reports) =
+            train(&small(), TrainingConfig { solver, score_every: 10, ..config(200) }, &data);
+        let scores = trained.scores.unwrap();
+        let test = scores.of(PartName::Test).unwrap().accuracy.unwrap();
+        assert!(test > 0.9, "{}: {test}", solver.name());
+        assert!(scores.cheating_gap.unwrap().abs() < 0.05, "{scores:?}");
+        assert_eq!(scores.unsettled, 0);
+        assert!(reports[199].loss < 0.5 * reports[0].loss);
+    }
+}
+
+#[test]
+fn bdmm_meets_its_constraints() {
+    let batch = graphs(30);
+    let data = TrainingData::new(&batch, &thirds(30), false).unwrap();
+    let model = ModelConfig {
+        constraint: ConstraintFunction::Squared,
+        multipliers: Multipliers::PerNode,
+        ..small()
+    };
+    let solver = SolverConfig::Bdmm(Bdmm { state_half_life: Some(100.0), ..Bdmm::default() });
+    let weighing = Weighing { loss_weight: 1e-3, damping: 0.1, ..Weighing::default() };
+    let (_, reports) =
+        train(&model, TrainingConfig { solver, weighing, score_every: 50, ..config(400) }, &data);
+    let last = &reports[reports.len() - 1];
+    assert!(last.residual_mean < 0.01, "{last:?}");
+    assert!(last.largest_multiplier > 0.0);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_weights_and_another_does_not() {
+    let batch = graphs(12);
+    let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
+    let model = ModelConfig { dropout: 0.3, ..small() };
+    let run = |seed| {
+        let config = TrainingConfig { seed, batch_size: Some(3), ..config(6) };
+        train(&model, config, &data).0.weights
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2));
+}
+
+#[test]
+fn a_resumed_run_ends_with_the_same_bits() {
+    let batch = graphs(12);
+    let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
+    let (label, arc) = (batch.node_labels().width(), batch.arc_labels().width());
+    for (solver, constraint) in [
+        (SolverConfig::OneShot(OneShot::default()), ConstraintFunction::Linear),
+        (SolverConfig::Bdmm(Bdmm::default()), ConstraintFunction::Squared),
+    ] {
+        for batch_size in [None, Some(2)] {
+            let config = TrainingConfig { solver, batch_size, ..config(8) };
+            let model = ModelConfig { constraint, dropout: 0.2, ..small() };
+            let model = model.build::<f32>(label, arc, data.outputs(), false).unwrap();
+            let mut kept: Option<TrainerState<f32>> = None;
+            let mut keep = |report: &EpochReport, state: &TrainerState<f32>| {
+                if report.epoch == 5 {
+                    kept = Some(state.clone());
+                }
+                ControlFlow::Continue(())
+            };
+            let plan = config.check().unwrap();
+            let whole = Trainer::new(plan.clone(), &model, &data).unwrap().run(&mut keep).unwrap();
+            let mut quiet = |_: &EpochReport, _: &TrainerState<f32>| ControlFlow::Continue(());
+            let resumed = Trainer::new(plan, &model, &data).unwrap().resume(kept.unwrap());
+            let resumed = resumed.run(&mut quiet).unwrap();
+            assert_eq!(whole.weights, resumed.weights);
+            assert_eq!(whole.epoch, resumed.epoch);
+        }
+    }
+}
+
+/// With batches of some graphs, an epoch moves every graph's states exactly once.
+#[test]
+fn states_of_every_graph_move_once_per_epoch() {
+    let batch = graphs(9);
+    let split = Split { level: Level::Graph, train: (0..9).collect(), valid: vec![], test: vec![] };
+    let data = TrainingData::new(&batch, &split, false).unwrap();
+    let (label, arc) = (batch.node_labels().width(), batch.arc_labels().width());
+    let model = ModelConfig { constraint: ConstraintFunction::Squared, ..small() };
+    let model = model.build::<f32>(label, arc, 2, false).unwrap();
+    // Weights that hardly move, so that a graph's path does not depend on when it is visited.
+    let solver = SolverConfig::Bdmm(Bdmm {
+        weights: WeightDescent { rate: 1e-30, ..WeightDescent::default() },
+        ..Bdmm::default()
+    });
+    let states = |batch_size| {
+        let config =
+            TrainingConfig { solver, batch_size, lipschitz: None, score_every: 99, ..config(7) };
+        let mut last = None;
+        let mut keep = |_: &EpochReport, state: &TrainerState<f32>| {
+            last = Some(state.variables.clone());
+            ControlFlow::Continue(())
+        };
+        Trainer::new(config.check().unwrap(), &model, &data).unwrap().run(&mut keep).unwrap();
+        last.unwrap()
+    };
+    let (all, some) = (states(None), states(Some(2)));
+    assert!(all.states[0].as_slice().iter().any(|x| x.abs() > 0.01));
+    assert_eq!(all.states, some.states);
+    assert_eq!(all.multipliers, some.multipliers);
+}
+
+#[test]
+fn an_observer_can_end_training_and_the_best_weights_are_kept() {
+    let batch = graphs(12);
+    let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
+    let (label, arc) = (batch.node_labels().width(), batch.arc_labels().width());
+    let model = small().build::<f32>(label, arc, 2, false).unwrap();
+    let mut best: Option<(usize, Vec<f32>)> = None;
+    let mut observer = |report: &EpochReport, state: &TrainerState<f32>| {
+        best = state.best.as_ref().map(|best| (best.epoch, best.weights.clone()));
+        if report.epoch == 20 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let trainer = Trainer::new(config(100).check().unwrap(), &model, &data).unwrap();
+    let trained = trainer.run(&mut observer).unwrap();
+    assert_eq!(trained.reason, StopReason::Stopped);
+    assert_eq!(best, Some((trained.epoch, trained.weights)));
+}
+
+#[test]
+fn training_ends_when_validation_no_longer_improves() {
+    let batch = graphs(12);
+    let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
+    let (trained, reports) =
+        train(&small(), TrainingConfig { patience: Some(5), ..config(5000) }, &data);
+    assert_eq!(trained.reason, StopReason::NoImprovement);
+    assert_eq!(reports.len(), trained.epoch + 5);
+}
+
+#[test]
+fn a_run_that_diverges_says_when_and_keeps_the_last_good_weights() {
+    let batch = graphs(12);
+    let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
+    let model = ModelConfig { activation: lpgnn::activation::Activation::Identity, ..small() };
+    // A linear transition far from a contraction, without a bound: states explode.
+    let weights = WeightDescent { rate: 5.0, ..WeightDescent::default() };
+    let solver = SolverConfig::OneShot(OneShot { weights, ..OneShot::default() });
+    let config = TrainingConfig { solver, lipschitz: None, score_every: 1000, ..config(999) };
+    let (trained, reports) = train(&model, config, &data);
+    let StopReason::Diverged { epoch, .. } = trained.reason else {
+        panic!("ended by {:?}", trained.reason)
+    };
+    assert_eq!(epoch, reports.len() + 1);
+    assert!(trained.weights.iter().all(|w| w.is_finite()));
+}
+
+#[test]
+fn targets_hidden_by_a_split_of_nodes_do_not_matter() {
+    // Two copies of the data that differ only in targets outside the training part.
+    let batch = graphs(4);
+    let split = Split { level: Level::Node, train: vec![0, 3, 7, 12], valid: vec![], test: vec![] };
+    let Targets::Classes { class, .. } = batch.node_targets() else { panic!("classes expected") };
+    let mut other = class.clone();
+    for (v, class) in other.iter_mut().enumerate() {
+        if !split.train.contains(&v) {
+            *class = 1 - *class;
+        }
+    }
+    let parts = |class: Vec<u32>| {
+        let graphs: Vec<Graph<f32>> = (0..4)
+            .map(|seed| {
+                let class = class[seed as usize * 6..][..6].to_vec();
+                let targets = Targets::classes(2, class).unwrap();
+                graph::<f32>(seed, 6, 0.2, Form::OneHot).with_node_targets(targets).unwrap()
+            })
+            .collect();
+        TrainingData::new(&GraphBatch::new(&graphs).unwrap(), &split, false).unwrap()
+    };
+    let (a, b) = (parts(class.clone()), parts(other));
+    assert_eq!(train(&small(), config(5), &a).0.weights, train(&small(), config(5), &b).0.weights);
+}
+
+#[test]
+fn real_values_are_fitted() {
+    let graphs: Vec<Graph<f32>> = (0..40)
+        .map(|seed| {
+            let nodes = 2 + seed as usize % 7;
+            let value = Matrix::from_rows(&[vec![nodes as f32 / 4.0]]).unwrap();
+            let plain = graph::<f32>(seed, nodes, 0.4, Form::OneHot);
+            plain.with_target(Targets::Values(value)).unwrap()
+        })
+        .collect();
+    let data = TrainingData::new(&GraphBatch::new(&graphs).unwrap(), &thirds(40), true).unwrap();
+    let model = ModelConfig { transition: TransitionKind::GnnMean, ..small() };
+    let (trained, _) = train(&model, config(300), &data);
+    let score = *trained.scores.unwrap().of(PartName::Test).unwrap();
+    // The mean as a prediction has half a variance of 0.125 as its loss.
+    assert!(score.loss < 0.04 && score.accuracy.is_none(), "{score:?}");
+}
+
+#[test]
+fn dropout_has_the_gradient_of_what_is_left() {
+    let graphs = common::batch::<f64>(2, Form::Dense);
+    let recipe = common::Recipe::default();
+    let transitions = vec![common::transition(1, 3, common::LABEL, common::ARC_LABEL, &recipe.h)];
+    let network = lpgnn::network::Network { hidden: vec![8, 6], ..recipe.h };
+    let output = Output::new(Readout::Node, 3, common::CLASSES, network, 0.5);
+    let constraint = Box::new(ConstraintFunction::Squared);
+    let model = lpgnn::lagrangian::Model::new(
+        transitions,
+        output,
+        recipe.reads,
+        constraint,
+        Multipliers::PerNode,
+    )
+    .unwrap();
+    let supervision = Supervision::all(graphs.node_targets().clone());
+    let scratch = Scratch::new();
+    let at = common::point(&model, graphs.nodes(), 1);
+    let value = |seed| {
+        let weighing = Weighing::default();
+        let lagrangian =
+            Lagrangian::new(&model, &graphs, &supervision, weighing, &scratch).unwrap();
+        let lagrangian = lagrangian.with_dropout(seed);
+        if seed.is_some() {
+            assert!(check::gradients(&lagrangian, &at) < 1e-6);
+        }
+        lagrangian.evaluate(&at, Want::ALL, &mut at.zeros_like()).loss
+    };
+    let (none, first, second) = (value(None), value(Some(1)), value(Some(2)));
+    assert!((none - first).abs() > 1e-6 && (first - second).abs() > 1e-6);
+    assert!((value(Some(1)) - first).abs() < 1e-15);
+}
+
+#[test]
+fn plans_that_do_not_fit_are_refused_with_the_reason() {
+    let batch = graphs(6);
+    let data = TrainingData::new(&batch, &thirds(6), false).unwrap();
+    let model = ModelConfig { constraint: ConstraintFunction::Squared, ..small() };
+    let model = model
+        .build::<f32>(batch.node_labels().width(), batch.arc_labels().width(), 2, false)
+        .unwrap();
+    let error = Trainer::new(config(1).check().unwrap(), &model, &data).unwrap_err();
+    assert!(
+        error.to_string().contains("one-shot iterates f_a itself: it needs G = lin"),
+        "{error}"
+    );
+    let error =
+        TrainingData::new(&batch, &Split { level: Level::Node, ..thirds(6) }, true).unwrap_err();
+    assert_eq!(error.to_string(), "graphs have targets, but the split divides nodes");
+}

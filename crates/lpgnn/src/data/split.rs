@@ -176,6 +176,34 @@ impl Split {
         Ok((0..folds).map(fold).collect())
     }
 
+    /// The same with one in `every` members of the training set put aside for validation, class by
+    /// class, drawn from a seed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when there are no targets at this level.
+    pub fn with_validation(
+        &self,
+        dataset: &Dataset,
+        every: usize,
+        seed: u64,
+    ) -> Result<Self, Error> {
+        let mut training = vec![false; self.level.count(dataset)];
+        for &member in &self.train {
+            if let Some(training) = training.get_mut(member) {
+                *training = true;
+            }
+        }
+        let order = class_by_class(dataset, self.level, seed)?;
+        let (mut train, mut valid) = (vec![], vec![]);
+        for (place, member) in order.into_iter().filter(|&member| training[member]).enumerate() {
+            if place % every.max(2) == 0 { valid.push(member) } else { train.push(member) }
+        }
+        train.sort_unstable();
+        valid.sort_unstable();
+        Ok(Self { level: self.level, train, valid, test: self.test.clone() })
+    }
+
     /// The splits of a folder of index files: `train_idx-1.txt` and `test_idx-1.txt`, then 2 and
     /// so on, each with one number per line, from 0. `members` is how many nodes or graphs there
     /// are. Parts stay in the order of the files.

@@ -1,9 +1,11 @@
 //! How well outputs fit targets, and how a number was made.
 
+mod baseline;
 mod classes;
 mod protocol;
 mod values;
 
+pub use baseline::{Baseline, BaselineScore};
 pub use classes::{Confusion, auc, probabilities};
 pub use protocol::{MeanAndDeviation, Protocol, best_mean_epoch};
 pub use values::ValueErrors;

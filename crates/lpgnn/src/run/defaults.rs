@@ -9,6 +9,8 @@ use crate::train::{ModelConfig, SolverConfig, TrainingConfig, TransitionKind};
 const LARGE_DEGREE: usize = 15;
 /// Nodes above which graphs are trained on in batches.
 const MANY_NODES: usize = 20_000;
+/// How many of them then.
+const BATCH: usize = 128;
 
 impl RunConfig {
     /// What does well on data of this kind and size, with the solver of this name.
@@ -17,12 +19,27 @@ impl RunConfig {
     /// it is found out.
     pub fn for_data(source: &str, dataset: &Dataset, choice: TaskChoice, solver: &str) -> Self {
         let task = Task::of(choice, dataset).unwrap_or(Task::Nodes);
-        let weights = WeightDescent { rate: 0.005, ..WeightDescent::default() };
+        let batches = dataset.nodes() > MANY_NODES && dataset.graphs() > 100;
+        let epochs = match task {
+            Task::Nodes => 600,
+            Task::Graphs if batches => 100,
+            Task::Graphs => 400,
+        };
+        // Large steps find the way, small ones let states and weights come to rest.
+        let updates = epochs * if batches { dataset.graphs().div_ceil(BATCH) } else { 1 };
+        let half_life = Some(updates as f64 / 3.0);
+        let weights = WeightDescent { rate: 0.005, half_life, ..WeightDescent::default() };
         let solver = match solver {
             "bdmm" => SolverConfig::Bdmm(Bdmm::default()),
             "implicit" => SolverConfig::Implicit(Implicit { weights, ..Implicit::default() }),
             "unrolled" => SolverConfig::Unrolled(Unrolled { weights, ..Unrolled::default() }),
-            _ => SolverConfig::OneShot(OneShot { weights, ..OneShot::default() }),
+            // With one step the states lag behind the weights and both may swing around the saddle;
+            // in batches they are stale by all the weight steps of an epoch.
+            _ => SolverConfig::OneShot(OneShot {
+                weights,
+                inner_steps: if batches { 3 } else { 2 },
+                ..OneShot::default()
+            }),
         };
         let mut config = Self::default();
         source.clone_into(&mut config.data.source);
@@ -35,23 +52,13 @@ impl RunConfig {
             reads: Reads { from: ReadFrom::Image, layers: ReadLayers::Last },
             ..ModelConfig::default()
         };
-        let batches = dataset.nodes() > MANY_NODES && dataset.graphs() > 100;
-        let epochs = match task {
-            Task::Nodes => 600,
-            Task::Graphs if batches => 100,
-            Task::Graphs => 400,
-        };
         config.training = TrainingConfig {
             epochs,
             solver,
-            batch_size: batches.then_some(128),
+            batch_size: batches.then_some(BATCH),
             score_every: if batches { 2 } else { 10 },
             ..TrainingConfig::default()
         };
-        if batches && let SolverConfig::OneShot(one_shot) = &mut config.training.solver {
-            // States are stale by all the weight steps of an epoch.
-            one_shot.inner_steps = 3;
-        }
         if matches!(config.training.solver, SolverConfig::Bdmm(_)) {
             // A loss that weighs little cannot write the classes into the states.
             config.training.weighing.loss_weight = 1e-5;

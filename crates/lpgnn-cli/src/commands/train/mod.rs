@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use lpgnn::data::{Dataset, TargetColumn};
+use lpgnn::data::{Dataset, Split, TargetColumn};
 use lpgnn::run::{Checkpoint, RunConfig, SavedModel, Setup};
 use lpgnn::train::{Trained, Trainer, TrainerState};
 
@@ -233,16 +233,14 @@ fn describe(dataset: &Dataset, config: &RunConfig, setup: &Setup) -> String {
         lpgnn::data::Level::Node => "nodes",
         lpgnn::data::Level::Graph => "graphs",
     };
+    let Split { train, valid, test, .. } = &setup.split;
     format!(
-        "{}: {} of {} {members} train, {} valid, {} test; {} with {} weights, solver {}",
+        "{}: {} to predict; {members} train {}, valid {}, test {}; {} with {} weights, solver {}",
         dataset.name(),
-        match setup.task {
-            lpgnn::run::Task::Nodes => "classes or values of nodes",
-            lpgnn::run::Task::Graphs => "classes or values of graphs",
-        },
-        setup.split.train.len(),
-        setup.split.valid.len(),
-        setup.split.test.len(),
+        setup.task.as_str(),
+        train.len(),
+        valid.len(),
+        test.len(),
         serde_json::to_value(config.model.transition)
             .ok()
             .and_then(|kind| kind.as_str().map(str::to_owned))

@@ -58,10 +58,14 @@ fn comparable(command: &str, said: &str) -> String {
     if !computes {
         return said.to_owned();
     }
-    let number = |word: &str| word.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit());
+    let number =
+        |word: &str| word.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit());
     let words = |line: &str| {
         let words = line.split_whitespace();
         words.map(|word| if number(word) { "#" } else { word }).collect::<Vec<_>>().join(" ")
     };
-    said.lines().map(words).collect::<Vec<_>>().join("\n")
+    // Whether the last epoch happens to meet the constraints is such a number too.
+    let advice = |line: &&str| !line.trim_start().starts_with("try ");
+    let lines: Vec<String> = said.lines().filter(advice).map(words).collect();
+    lines.join("\n").replace("NOT met", "met")
 }

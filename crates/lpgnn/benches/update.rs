@@ -211,15 +211,12 @@ fn many(
     arcs.sort_unstable();
     arcs.dedup();
     let nodes = node_starts[graphs];
-    let node_labels = match labels {
-        Some(width) => {
-            let columns = (0..nodes).map(|_| below(width) as u32).collect();
-            Labels::OneHot(OneHot::new(width, columns).unwrap())
-        }
-        None => {
-            let entries = (0..nodes).map(|_| below(1000) as f32 / 100.0).collect();
-            Labels::Dense(Matrix::from_entries(nodes, 1, entries).unwrap())
-        }
+    let node_labels = if let Some(width) = labels {
+        let columns = (0..nodes).map(|_| below(width) as u32).collect();
+        Labels::OneHot(OneHot::new(width, columns).unwrap())
+    } else {
+        let entries = (0..nodes).map(|_| below(1000) as f32 / 100.0).collect();
+        Labels::Dense(Matrix::from_entries(nodes, 1, entries).unwrap())
     };
     let per_graph = labels.is_some();
     let rows = if per_graph { graphs } else { nodes };

@@ -102,7 +102,14 @@ pub(crate) mod avx2 {
         reason = "SAFETY of every block: these types are only named by the loops that `dispatch` runs \
                   after it has found AVX2 and FMA; references to arrays are valid to load and store"
     )]
-    use std::arch::x86_64::*;
+    use std::arch::x86_64::{
+        __m256, __m256d, _CMP_GT_OQ, _mm256_add_pd, _mm256_add_ps, _mm256_blendv_pd,
+        _mm256_blendv_ps, _mm256_cmp_pd, _mm256_cmp_ps, _mm256_div_pd, _mm256_div_ps,
+        _mm256_fmadd_pd, _mm256_fmadd_ps, _mm256_loadu_pd, _mm256_loadu_ps, _mm256_max_pd,
+        _mm256_max_ps, _mm256_min_pd, _mm256_min_ps, _mm256_mul_pd, _mm256_mul_ps, _mm256_set1_pd,
+        _mm256_set1_ps, _mm256_setzero_pd, _mm256_setzero_ps, _mm256_sqrt_pd, _mm256_sqrt_ps,
+        _mm256_storeu_pd, _mm256_storeu_ps, _mm256_sub_pd, _mm256_sub_ps,
+    };
 
     use super::{LANES, Lanes};
 

@@ -283,33 +283,6 @@ mod tests {
             .collect()
     }
 
-    #[test]
-    #[ignore = "a measurement"]
-    fn speed() {
-        for (m, k, n) in
-            [(512, 50, 50), (256, 20, 10), (256, 10, 20), (256, 32, 32), (512, 150, 150)]
-        {
-            let a = vec![0.5_f32; m * padded(k)];
-            let b = Packed::new(&vec![0.25_f32; k * n], k, n);
-            let mut c = vec![0.0_f32; m * padded(n)];
-            let mut d = vec![0.0_f32; k * padded(n)];
-            let reps = 200_000_000 / (m * k * n);
-            let t = std::time::Instant::now();
-            for _ in 0..reps {
-                product(m, &a, padded(k), &b, &mut c, padded(n), Store::Set);
-            }
-            let gf = |t: std::time::Instant| {
-                2.0 * (m * k * n * reps) as f64 / t.elapsed().as_secs_f64() / 1e9
-            };
-            let first = gf(t);
-            let t = std::time::Instant::now();
-            for _ in 0..reps {
-                transposed_product(m, &a, padded(k), k, &c, n, &mut d);
-            }
-            println!("{m}x{k}x{n}: product {first:.1} transposed {:.1} GFLOP/s", gf(t));
-        }
-    }
-
     proptest! {
         #[test]
         fn products_are_what_the_definition_says(

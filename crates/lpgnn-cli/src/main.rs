@@ -1,10 +1,14 @@
 //! The program `lpgnn`: data is written to stdout, talk to stderr.
 
+mod bars;
 mod commands;
 mod interrupt;
+mod parallel;
+mod result_folder;
 mod run_folder;
 mod summary;
 mod talk;
+mod trial;
 
 use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
@@ -18,7 +22,7 @@ use talk::Talk;
 
 /// Graph neural networks whose states are found by constrained optimisation.
 #[derive(Debug, Parser)]
-#[command(version, propagate_version = true, max_term_width = 100)]
+#[command(version = VERSION, propagate_version = true, max_term_width = 100)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -31,6 +35,10 @@ struct Arguments {
     #[arg(long, global = true, value_name = "N", env = "LPGNN_THREADS", hide_env_values = true)]
     threads: Option<NonZeroUsize>,
 }
+
+/// With the commit and the optional parts of the library.
+const VERSION: &str =
+    concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("LPGNN_COMMIT"), "; features: fetch)");
 
 /// The exit codes, which clap uses too.
 const DONE: u8 = 0;

@@ -1,10 +1,13 @@
 mod config;
+mod crossval;
 mod data;
 mod evaluate;
 mod model;
 mod predict;
 mod runs;
+mod search;
 mod settings;
+mod shell;
 mod states;
 mod train;
 
@@ -26,9 +29,17 @@ pub(crate) enum Command {
     Evaluate(evaluate::Arguments),
     /// List and compare runs.
     Runs(runs::Arguments),
+    /// Train and test on folds of the data.
+    Crossval(crossval::Arguments),
+    /// Search for settings that do well on the validation part.
+    Search(search::Arguments),
     /// List, inspect, generate, convert and fetch data sets.
     #[command(subcommand)]
     Data(data::DataCommand),
+    /// Write completions for a shell.
+    Completions(shell::CompletionArguments),
+    /// Write the manual page.
+    Man(shell::ManArguments),
 }
 
 impl Command {
@@ -40,7 +51,11 @@ impl Command {
             Self::States(arguments) => states::run(&arguments, talk),
             Self::Evaluate(arguments) => evaluate::run(&arguments, talk),
             Self::Runs(arguments) => runs::run(&arguments, talk),
+            Self::Crossval(arguments) => crossval::run(&arguments, talk),
+            Self::Search(arguments) => search::run(&arguments, talk),
             Self::Data(command) => command.run(talk),
+            Self::Completions(arguments) => shell::completions(&arguments),
+            Self::Man(arguments) => shell::man(&arguments, talk),
         }
     }
 }

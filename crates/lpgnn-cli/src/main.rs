@@ -1,11 +1,20 @@
 //! The program `lpgnn`: data is written to stdout, talk to stderr.
 
+mod bars;
 mod commands;
+mod interrupt;
+mod parallel;
+mod result_folder;
+mod run_folder;
+mod summary;
 mod talk;
+mod trial;
 
 use std::io::{self, ErrorKind};
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::Parser;
 
 use commands::Command;
@@ -13,7 +22,7 @@ use talk::Talk;
 
 /// Graph neural networks whose states are found by constrained optimisation.
 #[derive(Debug, Parser)]
-#[command(version, propagate_version = true, max_term_width = 100)]
+#[command(version = VERSION, propagate_version = true, max_term_width = 100)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -21,7 +30,15 @@ struct Arguments {
     /// Say nothing but errors on stderr.
     #[arg(long, short, global = true)]
     quiet: bool,
+
+    /// Threads to use; as many as there are processors unless told.
+    #[arg(long, global = true, value_name = "N", env = "LPGNN_THREADS", hide_env_values = true)]
+    threads: Option<NonZeroUsize>,
 }
+
+/// With the commit and the optional parts of the library.
+const VERSION: &str =
+    concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("LPGNN_COMMIT"), "; features: fetch)");
 
 /// The exit codes, which clap uses too.
 const DONE: u8 = 0;
@@ -29,21 +46,29 @@ const FAILED: u8 = 1;
 const MISUSED: u8 = 2;
 
 fn main() -> ExitCode {
-    let Arguments { command, quiet } = Arguments::parse();
+    let Arguments { command, quiet, threads } = Arguments::parse();
     let talk = Talk::new(quiet);
-    let code = match command.run(&talk) {
+    let code = match use_threads(threads).and_then(|()| command.run(&talk)) {
         Ok(()) => DONE,
         // Whoever read our output has seen enough, as `head` has.
         Err(error) if is_broken_pipe(&error) => DONE,
         Err(error) => {
             talk::tell_error(&error);
             match error.downcast_ref() {
-                Some(lpgnn::Error::Option { .. }) => MISUSED,
+                Some(lpgnn::Error::Option { .. } | lpgnn::Error::Config { .. }) => MISUSED,
                 _ => FAILED,
             }
         }
     };
     ExitCode::from(code)
+}
+
+fn use_threads(threads: Option<NonZeroUsize>) -> anyhow::Result<()> {
+    let threads = threads.map_or(0, NonZeroUsize::get);
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build_global()
+        .context("cannot start threads")
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -112,6 +112,14 @@ pub enum Error {
         /// What would do.
         expected: String,
     },
+    /// A setting does not exist, or its value cannot be read.
+    #[error("{origin}: {problem}")]
+    Config {
+        /// Where the setting was made: a file or an option.
+        origin: String,
+        /// What is wrong with it, and what was expected.
+        problem: String,
+    },
     /// A file holds something else than it should.
     #[error("{place}: {problem}")]
     Input {

@@ -147,6 +147,32 @@ impl Encoding {
     /// [`Error::UnknownCategory`] when a node or arc has a category that this encoding has not,
     /// [`Error::Mismatch`] when `dataset` has other columns or classes.
     pub fn batch<S: Scalar>(&self, dataset: &Dataset) -> Result<GraphBatch<S>, Error> {
+        let node_targets =
+            targets(self.node_classes.as_deref(), dataset.node_targets(), dataset.nodes())?;
+        let graph_targets =
+            targets(self.graph_classes.as_deref(), dataset.graph_targets(), dataset.graphs())?;
+        self.batch_with(dataset, node_targets, graph_targets)
+    }
+
+    /// The same without targets, whatever they are.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownCategory`], [`Error::Mismatch`] when `dataset` has other columns.
+    pub fn batch_without_targets<S: Scalar>(
+        &self,
+        dataset: &Dataset,
+    ) -> Result<GraphBatch<S>, Error> {
+        let (nodes, graphs) = (dataset.nodes(), dataset.graphs());
+        self.batch_with(dataset, Targets::None(nodes), Targets::None(graphs))
+    }
+
+    fn batch_with<S: Scalar>(
+        &self,
+        dataset: &Dataset,
+        node_targets: Targets<S>,
+        graph_targets: Targets<S>,
+    ) -> Result<GraphBatch<S>, Error> {
         let degrees = if self.nodes.iter().any(|part| matches!(part, Part::Degree { .. })) {
             degrees(dataset)
         } else {
@@ -157,17 +183,38 @@ impl Encoding {
             arcs: dataset.arcs().to_vec(),
             node_labels: labels(&self.nodes, "node", dataset.node_features(), &degrees)?,
             arc_labels: labels(&self.arcs, "arc", dataset.arc_features(), &[])?,
-            node_targets: targets(
-                self.node_classes.as_deref(),
-                dataset.node_targets(),
-                dataset.nodes(),
-            )?,
-            graph_targets: targets(
-                self.graph_classes.as_deref(),
-                dataset.graph_targets(),
-                dataset.graphs(),
-            )?,
+            node_targets,
+            graph_targets,
         })
+    }
+
+    /// That an encoding that came from a file can be worked with: no group of columns wider than
+    /// `largest`, and one mean and one scale per value.
+    pub(crate) fn check(&self, largest: usize) -> Result<(), Error> {
+        let mut total = 0_usize;
+        for part in self.nodes.iter().chain(&self.arcs) {
+            let width = match part {
+                Part::Degree { largest } => largest.saturating_add(1),
+                part => part.width(),
+            };
+            total = total.saturating_add(width);
+            if let Part::Values { names, mean, scale } = part
+                && (names.len() != mean.len() || names.len() != scale.len())
+            {
+                return Err(Error::Mismatch("the encoding has values without a scale".into()));
+            }
+        }
+        if self.nodes.is_empty() {
+            return Err(Error::Mismatch("the encoding has no node labels".into()));
+        }
+        if self.arcs.iter().any(|part| matches!(part, Part::Degree { .. })) {
+            return Err(Error::Mismatch("the encoding gives arcs a degree".into()));
+        }
+        if total <= largest {
+            Ok(())
+        } else {
+            Err(Error::Mismatch(format!("the encoding has {total} columns, {largest} at most")))
+        }
     }
 }
 

@@ -80,7 +80,7 @@ impl Default for Ratio {
 }
 
 impl Ratio {
-    fn check(self) -> Result<[f64; 3], Error> {
+    pub(crate) fn check(self) -> Result<[f64; 3], Error> {
         let shares = [self.train, self.valid, self.test];
         for (option, share) in ["train", "valid", "test"].into_iter().zip(shares) {
             if !(0.0..=1.0).contains(&share) {
@@ -174,6 +174,34 @@ impl Split {
             Self { level, train: part(false), valid: vec![], test: part(true) }
         };
         Ok((0..folds).map(fold).collect())
+    }
+
+    /// The same with one in `every` members of the training set put aside for validation, class by
+    /// class, drawn from a seed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when there are no targets at this level.
+    pub fn with_validation(
+        &self,
+        dataset: &Dataset,
+        every: usize,
+        seed: u64,
+    ) -> Result<Self, Error> {
+        let mut training = vec![false; self.level.count(dataset)];
+        for &member in &self.train {
+            if let Some(training) = training.get_mut(member) {
+                *training = true;
+            }
+        }
+        let order = class_by_class(dataset, self.level, seed)?;
+        let (mut train, mut valid) = (vec![], vec![]);
+        for (place, member) in order.into_iter().filter(|&member| training[member]).enumerate() {
+            if place % every.max(2) == 0 { valid.push(member) } else { train.push(member) }
+        }
+        train.sort_unstable();
+        valid.sort_unstable();
+        Ok(Self { level: self.level, train, valid, test: self.test.clone() })
     }
 
     /// The splits of a folder of index files: `train_idx-1.txt` and `test_idx-1.txt`, then 2 and

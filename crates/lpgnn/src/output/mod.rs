@@ -3,6 +3,7 @@
 mod loss;
 
 pub use loss::Supervision;
+pub(crate) use loss::largest;
 
 use std::ops::Range;
 

@@ -216,16 +216,20 @@ impl<'a, S: Scalar> Trainer<'a, S> {
                 reason,
             },
             None => Trained {
+                scores: Some(last.unwrap_or_else(|| self.score(None))),
                 weights: self.state.variables.weights,
                 epoch: self.state.epoch,
-                scores: last,
                 reason,
             },
         }
     }
 
     /// One pass over the training data.
+    ///
+    /// The search for matrix norms starts afresh, so that a checkpoint between epochs has nothing
+    /// of it to keep.
     fn epoch(&mut self) -> Result<EpochReport, Error> {
+        self.state.norms = vec![NormMemory::default(); self.model.layers()];
         let graphs = self.data.training_graphs();
         let mut sums = EpochSums::default();
         match self.plan.config().batch_size {

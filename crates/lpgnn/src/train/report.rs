@@ -32,6 +32,7 @@ pub struct Scores {
     /// How many graphs did not settle, over all parts.
     pub unsettled: usize,
     /// An estimate of the spectral radius of `∂f_a/∂x` on the training graphs.
+    #[serde(deserialize_with = "number_or_null")]
     pub spectral_radius: f64,
     /// Training accuracy from trained states minus that from settled ones: near zero in a model
     /// that is to be used on new graphs.
@@ -42,9 +43,16 @@ pub struct Scores {
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Score {
     /// The mean loss.
+    #[serde(deserialize_with = "number_or_null")]
     pub loss: f64,
     /// The share of right classes; none for real values.
     pub accuracy: Option<f64>,
+}
+
+/// JSON has null for what is no finite number.
+fn number_or_null<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let number: Option<f64> = serde::Deserialize::deserialize(deserializer)?;
+    Ok(number.unwrap_or(f64::NAN))
 }
 
 impl Score {

@@ -40,7 +40,7 @@ impl DataCommand {
     }
 }
 
-fn read_format() -> impl TypedValueParser<Value = Format> {
+pub(super) fn read_format() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(Format::ALL.map(Format::as_str))
         .try_map(|name| Format::from_str(&name))
 }

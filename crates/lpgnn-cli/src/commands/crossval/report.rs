@@ -1,0 +1,143 @@
+use std::fmt::Write;
+
+use anyhow::Context;
+use lpgnn::evaluate::{BaselineScore, MeanAndDeviation, Protocol, best_mean_epoch};
+
+use crate::trial::Trial;
+
+/// What became of a fold.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(super) struct Fold {
+    fold: usize,
+    /// Which of the configurations was chosen.
+    candidate: usize,
+    trial: Trial,
+    baseline_epochs: Vec<usize>,
+    baseline_test: Vec<f64>,
+    /// The baseline at its best epoch on the inner split, where there is one.
+    baseline_value: Option<f64>,
+    majority: Option<f64>,
+}
+
+impl Fold {
+    pub(super) fn new(
+        fold: usize,
+        candidate: usize,
+        trial: Trial,
+        baseline: &[BaselineScore],
+        majority: Option<f64>,
+    ) -> Self {
+        let mut chosen: Option<&BaselineScore> = None;
+        for score in baseline {
+            if score.valid > chosen.and_then(|chosen| chosen.valid) {
+                chosen = Some(score);
+            }
+        }
+        Self {
+            fold,
+            candidate,
+            trial,
+            baseline_epochs: baseline.iter().map(|score| score.epoch).collect(),
+            baseline_test: baseline.iter().map(|score| score.test).collect(),
+            baseline_value: chosen.map(|chosen| chosen.test),
+            majority,
+        }
+    }
+
+    pub(super) fn line(&self) -> String {
+        let test = self.trial.test_value.map_or_else(|| "-".into(), tell);
+        let diverged = if self.trial.diverged { "; it diverged" } else { "" };
+        format!("fold {:>2}: test {test} after epoch {}{diverged}", self.fold, self.trial.epoch)
+    }
+}
+
+/// What became of all folds.
+#[derive(Debug, serde::Serialize)]
+pub(super) struct Report {
+    data: String,
+    protocol: Protocol,
+    folds: usize,
+    seed: u64,
+    /// The epoch of all folds, where there is one.
+    epoch: Option<usize>,
+    test: MeanAndDeviation,
+    values: Vec<f64>,
+    baseline: MeanAndDeviation,
+    majority: Option<MeanAndDeviation>,
+    /// Folds that diverged, and graphs that did not settle over all folds.
+    diverged: usize,
+    unsettled: usize,
+}
+
+impl Report {
+    pub(super) fn new(
+        data: &str,
+        protocol: Protocol,
+        seed: u64,
+        folds: &[Fold],
+    ) -> anyhow::Result<Self> {
+        let nothing = "no fold was scored";
+        let (epoch, values, baseline) = match protocol {
+            Protocol::BestMeanEpoch => {
+                let curves: Vec<Vec<f64>> = folds.iter().map(|f| f.trial.test.clone()).collect();
+                let (place, values) = best_mean_epoch(&curves).context(nothing)?;
+                let longest = folds.iter().max_by_key(|fold| fold.trial.epochs.len());
+                let epoch = longest.and_then(|fold| fold.trial.epochs.get(place).copied());
+                let curves: Vec<Vec<f64>> =
+                    folds.iter().map(|fold| fold.baseline_test.clone()).collect();
+                (epoch, values, best_mean_epoch(&curves).context(nothing)?.1)
+            }
+            Protocol::Nested => {
+                let values = folds.iter().filter_map(|fold| fold.trial.test_value).collect();
+                let baseline = folds.iter().filter_map(|fold| fold.baseline_value).collect();
+                (None, values, baseline)
+            }
+        };
+        let majority: Vec<f64> = folds.iter().filter_map(|fold| fold.majority).collect();
+        Ok(Self {
+            data: data.to_owned(),
+            protocol,
+            folds: folds.len(),
+            seed,
+            epoch,
+            test: MeanAndDeviation::of(&values).context(nothing)?,
+            values,
+            baseline: MeanAndDeviation::of(&baseline).context(nothing)?,
+            majority: MeanAndDeviation::of(&majority),
+            diverged: folds.iter().filter(|fold| fold.trial.diverged).count(),
+            unsettled: folds.iter().map(|fold| fold.trial.unsettled).sum(),
+        })
+    }
+
+    pub(super) fn text(&self) -> Result<String, std::fmt::Error> {
+        let mut text = String::new();
+        let Self { data, protocol, folds, seed, .. } = self;
+        writeln!(text, "{data}, {folds} folds, protocol {protocol}, seed {seed}")?;
+        let epoch =
+            self.epoch.map_or(String::new(), |epoch| format!("  epoch {epoch} of the mean curve"));
+        writeln!(text, "  LP-GNN                {}{epoch}", range(self.test))?;
+        writeln!(text, "  without structure     {}", range(self.baseline))?;
+        if let Some(majority) = self.majority {
+            writeln!(text, "  most frequent class   {}", range(majority))?;
+        }
+        if self.diverged > 0 {
+            writeln!(text, "  diverged              {} folds", self.diverged)?;
+        }
+        if self.unsettled > 0 {
+            writeln!(text, "  not settled           {} graphs over all folds", self.unsettled)?;
+        }
+        Ok(text)
+    }
+}
+
+fn range(values: MeanAndDeviation) -> String {
+    if values.mean < 0.0 {
+        // Minus a loss.
+        return format!("loss {:.4} ± {:.4}", -values.mean, values.deviation);
+    }
+    format!("{:>5.1} ± {:>4.1} %", 100.0 * values.mean, 100.0 * values.deviation)
+}
+
+fn tell(value: f64) -> String {
+    if value < 0.0 { format!("loss {:.4}", -value) } else { format!("{:.1} %", 100.0 * value) }
+}

@@ -1,0 +1,85 @@
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use lpgnn::data::{Dataset, Format};
+use lpgnn::run::{Predictions, SavedModel};
+
+use super::data::read_format;
+use super::settings::load;
+use crate::run_folder::{CONFIG, MODEL};
+use crate::talk::Talk;
+
+/// A model and the data that it is used on.
+#[derive(Debug, Args)]
+pub(crate) struct ModelArguments {
+    /// The folder of a run, or a model file.
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+
+    /// A file or folder, or the name of a data set that is built in or was fetched.
+    #[arg(value_name = "DATA")]
+    data: String,
+
+    /// The format of the data, if it is not to be recognised by the content.
+    #[arg(long, value_parser = read_format())]
+    format: Option<Format>,
+}
+
+/// What a model says of data.
+pub(crate) struct Used {
+    pub(crate) model: SavedModel,
+    pub(crate) dataset: Dataset,
+    pub(crate) predictions: Predictions,
+}
+
+impl ModelArguments {
+    /// Uses the model on the data; with `targets`, what is to be predicted must be there.
+    pub(crate) fn apply(&self, targets: bool, talk: &Talk) -> anyhow::Result<Used> {
+        let model = read_model(&self.model)?;
+        let (_, dataset) = load(&self.data, self.format)?;
+        if targets && model.task.targets(&dataset).is_none() {
+            bail!(
+                "the model is about {0}, but the {0} of {1} have no targets to compare with",
+                model.task.as_str(),
+                dataset.name()
+            );
+        }
+        let predictions = model
+            .predict(&dataset, targets)
+            .with_context(|| format!("{} does not fit {}", dataset.name(), self.model.display()))?;
+        let failures = predictions.settled.failures();
+        if failures > 0 {
+            talk.say(format_args!(
+                "note: the states of {failures} of {} graphs did not settle; do not trust what is \
+                 said of them",
+                dataset.graphs()
+            ));
+        }
+        Ok(Used { model, dataset, predictions })
+    }
+}
+
+/// The model of a run, or of a file.
+fn read_model(path: &Path) -> anyhow::Result<SavedModel> {
+    if !path.is_dir() {
+        return Ok(SavedModel::read(path)?);
+    }
+    let file = path.join(MODEL);
+    if !file.exists() && path.join(CONFIG).exists() {
+        bail!("{0} has no model yet; `lpgnn train --resume {0}` finishes it", path.display());
+    }
+    if !file.exists() {
+        bail!("{} is no run and no model: it has neither {CONFIG} nor {MODEL}", path.display());
+    }
+    Ok(SavedModel::read(&file)?)
+}
+
+impl Used {
+    /// The graph of a node or graph that something is predicted of, and its number within.
+    pub(crate) fn place(&self, row: usize) -> (usize, usize) {
+        let starts = self.dataset.node_starts();
+        let graph = starts.partition_point(|&start| start <= row).saturating_sub(1);
+        (graph, row - starts[graph])
+    }
+}

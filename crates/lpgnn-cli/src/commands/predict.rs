@@ -1,0 +1,121 @@
+use std::fmt::Write;
+
+use clap::{Args, ValueEnum};
+use lpgnn::evaluate::probabilities;
+use lpgnn::run::Task;
+use serde_json::{Map, Value, json};
+
+use super::model::{ModelArguments, Used};
+use crate::talk::{Talk, print};
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    model: ModelArguments,
+
+    /// How to write it.
+    #[arg(long = "as", value_name = "FORMAT", value_enum, default_value_t = Shape::Csv)]
+    shape: Shape,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shape {
+    /// Comma-separated values with a header.
+    Csv,
+    /// A JSON object per line.
+    Jsonl,
+}
+
+pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
+    let used = arguments.model.apply(false, talk)?;
+    let names = Columns::new(&used);
+    match arguments.shape {
+        Shape::Csv => {
+            let mut text = names.header();
+            for row in 0..used.predictions.outputs.rows() {
+                let cells: Vec<String> = names.row(&used, row).iter().map(cell).collect();
+                writeln!(text, "{}", cells.join(","))?;
+            }
+            print(&text)
+        }
+        Shape::Jsonl => {
+            let mut text = String::new();
+            for row in 0..used.predictions.outputs.rows() {
+                let cells = names.names.iter().cloned().zip(names.row(&used, row));
+                writeln!(text, "{}", Value::Object(cells.collect::<Map<_, _>>()))?;
+            }
+            print(&text)
+        }
+    }
+}
+
+/// What is told of every node or graph.
+struct Columns {
+    names: Vec<String>,
+}
+
+impl Columns {
+    fn new(used: &Used) -> Self {
+        let mut names = vec!["graph".to_owned()];
+        if used.model.task == Task::Nodes {
+            names.push("node".into());
+        }
+        match used.model.classes() {
+            Some(classes) => {
+                names.push("class".into());
+                names.extend(classes.iter().map(|class| format!("p({class})")));
+            }
+            None => names.extend(used.model.value_names.iter().cloned()),
+        }
+        names.extend(["converged".into(), "residual".into()]);
+        Self { names }
+    }
+
+    fn header(&self) -> String {
+        let names: Vec<String> = self.names.iter().map(|name| quoted(name)).collect();
+        names.join(",") + "\n"
+    }
+
+    fn row(&self, used: &Used, row: usize) -> Vec<Value> {
+        let mut cells = Vec::with_capacity(self.names.len());
+        let graph = match used.model.task {
+            Task::Graphs => row,
+            Task::Nodes => used.place(row).0,
+        };
+        cells.push(json!(graph));
+        if used.model.task == Task::Nodes {
+            cells.push(json!(used.place(row).1));
+        }
+        let outputs = used.predictions.outputs.row(row);
+        match used.model.classes() {
+            Some(classes) => {
+                let shares = probabilities(outputs);
+                let best = (0..shares.len()).rev().max_by(|&a, &b| shares[a].total_cmp(&shares[b]));
+                cells.push(json!(best.map(|best| &classes[best])));
+                cells.extend(shares.iter().map(|share| json!((share * 1e6).round() / 1e6)));
+            }
+            None => cells.extend(outputs.iter().map(|value| json!(value))),
+        }
+        let settled = &used.predictions.settled;
+        cells.push(json!(settled.converged[graph]));
+        cells.push(json!(settled.residuals[graph]));
+        cells
+    }
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::String(text) => quoted(text),
+        Value::Null => String::new(),
+        value => value.to_string(),
+    }
+}
+
+/// With quotes where CSV needs them.
+pub(super) fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}

@@ -1,0 +1,151 @@
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use lpgnn::train::PartName;
+
+use crate::run_folder::{CONFIG, RunFolder};
+use crate::summary::{Ending, Summary, tell_score};
+use crate::talk::{Talk, print, print_json};
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// A folder of runs.
+    #[arg(value_name = "DIR", default_value = "runs")]
+    folder: PathBuf,
+
+    /// Write JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A run, as far as it has come.
+#[derive(serde::Serialize)]
+struct Listed {
+    run: String,
+    /// Settings in which the runs differ.
+    settings: Vec<(String, String)>,
+    summary: Option<Summary>,
+}
+
+pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
+    let mut paths = vec![];
+    find(&arguments.folder, 0, &mut paths)?;
+    paths.sort_by(|a, b| natural(a).cmp(&natural(b)));
+    let mut runs = vec![];
+    for path in &paths {
+        match listed(path) {
+            Ok(run) => runs.push(run),
+            // One broken run must not hide the others.
+            Err(error) => talk.say(format_args!("note: {}: {error:#}", path.display())),
+        }
+    }
+    if runs.is_empty() {
+        bail!("there are no runs in {}", arguments.folder.display());
+    }
+    keep_differences(&mut runs);
+    if arguments.json { print_json(&runs) } else { print(&text(&runs)?) }
+}
+
+/// Runs in a folder and in the folders of it.
+fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    if folder.join(CONFIG).exists() {
+        found.push(folder.to_owned());
+    } else if depth < 3 {
+        let entries = std::fs::read_dir(folder)
+            .with_context(|| format!("cannot list {}", folder.display()))?;
+        for entry in entries {
+            let path = entry?.path();
+            if path.is_dir() {
+                find(&path, depth + 1, found)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// So that run 10 comes after run 9.
+fn natural(path: &Path) -> (String, u64) {
+    let name = path.display().to_string();
+    let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    let (stem, number) = name.split_at(name.len() - digits);
+    (stem.to_owned(), number.parse().unwrap_or(0))
+}
+
+fn listed(path: &Path) -> anyhow::Result<Listed> {
+    let folder = RunFolder::open(path)?;
+    let config = serde_json::to_value(folder.read_config()?)?;
+    let mut settings = vec![];
+    flatten("", &config, &mut settings);
+    Ok(Listed { run: path.display().to_string(), settings, summary: folder.read_summary()? })
+}
+
+fn flatten(path: &str, value: &serde_json::Value, settings: &mut Vec<(String, String)>) {
+    match value {
+        serde_json::Value::Object(entries) => {
+            for (key, value) in entries {
+                let dot = if path.is_empty() { "" } else { "." };
+                flatten(&format!("{path}{dot}{key}"), value, settings);
+            }
+        }
+        serde_json::Value::String(text) => settings.push((path.to_owned(), text.clone())),
+        value => settings.push((path.to_owned(), value.to_string())),
+    }
+}
+
+/// Settings that all runs share do not tell them apart.
+fn keep_differences(runs: &mut [Listed]) {
+    let shared = |setting: &(String, String), runs: &[Listed]| {
+        runs.iter().all(|run| run.settings.contains(setting))
+    };
+    let differing: Vec<Vec<(String, String)>> = runs
+        .iter()
+        .map(|run| run.settings.iter().filter(|s| !shared(s, runs)).cloned().collect())
+        .collect();
+    for (run, settings) in runs.iter_mut().zip(differing) {
+        run.settings = settings;
+    }
+}
+
+fn text(runs: &[Listed]) -> Result<String, std::fmt::Error> {
+    let width = runs.iter().map(|run| run.run.chars().count()).max().unwrap_or(0).max(4);
+    let mut text = String::new();
+    writeln!(
+        text,
+        "{:<width$}  {:>6}  {:>8}  {:>8}  {:>8}  {:>8}  {:<9}  differs in",
+        "run", "epochs", "train", "valid", "test", "residual", "ended"
+    )?;
+    for Listed { run, settings, summary } in runs {
+        let score = |part| {
+            let scores = summary.as_ref().and_then(|summary| summary.scores.as_ref());
+            scores.and_then(|scores| scores.of(part)).map_or_else(|| "-".into(), tell_score)
+        };
+        let epochs = summary.as_ref().map_or_else(|| "-".into(), |s| s.epochs.to_string());
+        let residual = summary
+            .as_ref()
+            .and_then(|summary| summary.residual_mean)
+            .map_or_else(|| "-".into(), |residual| format!("{residual:.1e}"));
+        let ended = match summary.as_ref().map(|summary| &summary.reason) {
+            None => "not yet",
+            Some(Ending::Epochs) => "done",
+            Some(Ending::NoImprovement) => "patience",
+            Some(Ending::Stopped) => "stopped",
+            Some(Ending::Diverged { .. }) => "diverged",
+        };
+        let differs: Vec<String> = settings
+            .iter()
+            .filter(|(path, _)| path != "data.source" || settings.len() == 1)
+            .map(|(path, value)| format!("{}={value}", path.rsplit('.').next().unwrap_or(path)))
+            .collect();
+        let line = format!(
+            "{run:<width$}  {epochs:>6}  {:>8}  {:>8}  {:>8}  {residual:>8}  {ended:<9}  {}",
+            score(PartName::Train),
+            score(PartName::Valid),
+            score(PartName::Test),
+            differs.join(" ")
+        );
+        writeln!(text, "{}", line.trim_end())?;
+    }
+    Ok(text)
+}

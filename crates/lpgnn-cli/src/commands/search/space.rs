@@ -1,0 +1,216 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use lpgnn::check::uniform;
+use lpgnn::run::{RunConfig, Setting};
+use serde_json::Value;
+
+/// What a search may choose from.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Space {
+    #[serde(default)]
+    method: Method,
+    /// What is the same in all trials.
+    #[serde(default)]
+    set: BTreeMap<String, toml::Value>,
+    /// What is varied: a setting, or several that change together, separated by commas.
+    values: BTreeMap<String, Choice>,
+    #[serde(skip)]
+    name: String,
+}
+
+/// How trials are made from the values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Method {
+    /// Every combination, in an order drawn from the seed, so that a part of it is a sample.
+    #[default]
+    Grid,
+    /// Drawn.
+    Random,
+}
+
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(untagged)]
+enum Choice {
+    OneOf(Vec<toml::Value>),
+    Between(Between),
+}
+
+/// A number of a range, for random search.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Between {
+    low: f64,
+    high: f64,
+    /// Whether all orders of magnitude are alike.
+    #[serde(default)]
+    log: bool,
+    /// Whether it is a whole number.
+    #[serde(default)]
+    integer: bool,
+}
+
+/// Spaces that are part of the program.
+pub(crate) const BUILTIN: [(&str, &str); 2] = [
+    ("paper-nodes", include_str!("../../../spaces/paper-nodes.toml")),
+    ("paper-graphs", include_str!("../../../spaces/paper-graphs.toml")),
+];
+
+/// Trials of a random search, unless told.
+const TRIALS: usize = 32;
+/// Combinations above which a grid is not listed.
+const MOST: usize = 1_000_000;
+
+impl Space {
+    /// The space in a file, or the built-in one of this name.
+    pub(crate) fn find(name: &str) -> anyhow::Result<Self> {
+        let builtin = BUILTIN.iter().find(|(builtin, _)| *builtin == name);
+        let text = match builtin {
+            Some((_, text)) if !Path::new(name).exists() => (*text).to_owned(),
+            _ => std::fs::read_to_string(name).with_context(|| {
+                format!(
+                    "cannot read {name}; built in are {}",
+                    BUILTIN.map(|(name, _)| name).join(", ")
+                )
+            })?,
+        };
+        let mut space: Self = toml::from_str(&text).map_err(|error| lpgnn::Error::Config {
+            origin: name.to_owned(),
+            problem: error.message().trim_end().to_owned(),
+        })?;
+        name.clone_into(&mut space.name);
+        Ok(space)
+    }
+
+    /// The solver that all trials use, if it is set.
+    pub(crate) fn settings(&self) -> Vec<Setting> {
+        let set = |(path, value): (&String, &toml::Value)| self.setting(path, value);
+        self.set.iter().map(set).collect()
+    }
+
+    /// The configurations to try, the first ones if there are more.
+    pub(crate) fn trials(
+        &self,
+        base: &RunConfig,
+        most: Option<usize>,
+        seed: u64,
+    ) -> anyhow::Result<Vec<RunConfig>> {
+        let base = base.with(&self.settings())?;
+        let mut draw = uniform(seed);
+        let chosen: Vec<Vec<Setting>> = match self.method {
+            Method::Grid => {
+                let mut grid = self.grid()?;
+                shuffle(&mut grid, &mut draw);
+                grid.truncate(most.unwrap_or(usize::MAX));
+                grid
+            }
+            Method::Random => (0..most.unwrap_or(TRIALS)).map(|_| self.draw(&mut draw)).collect(),
+        };
+        chosen.iter().map(|settings| Ok(base.with(settings)?)).collect()
+    }
+
+    fn grid(&self) -> anyhow::Result<Vec<Vec<Setting>>> {
+        let mut grid = vec![vec![]];
+        for (paths, choice) in &self.values {
+            let Choice::OneOf(values) = choice else {
+                bail!(lpgnn::Error::Config {
+                    origin: self.name.clone(),
+                    problem: format!("{paths} is a range, which only random search can use"),
+                });
+            };
+            if values.is_empty() || grid.len().saturating_mul(values.len()) > MOST {
+                bail!("{} has no values for {paths}, or too many combinations", self.name);
+            }
+            let longer = |trial: &Vec<Setting>| -> Vec<Vec<Setting>> {
+                let with = |value| [trial.clone(), self.together(paths, value)].concat();
+                values.iter().map(with).collect()
+            };
+            grid = grid.iter().flat_map(longer).collect();
+        }
+        Ok(grid)
+    }
+
+    fn draw(&self, draw: &mut impl FnMut() -> f64) -> Vec<Setting> {
+        let mut settings = vec![];
+        for (paths, choice) in &self.values {
+            let value = match choice {
+                Choice::OneOf(values) => match values.get(below(values.len(), draw)) {
+                    Some(value) => value.clone(),
+                    None => continue,
+                },
+                Choice::Between(range) => range.at(draw()),
+            };
+            settings.extend(self.together(paths, &value));
+        }
+        settings
+    }
+
+    fn together(&self, paths: &str, value: &toml::Value) -> Vec<Setting> {
+        paths.split(',').map(|path| self.setting(path.trim(), value)).collect()
+    }
+
+    fn setting(&self, path: &str, value: &toml::Value) -> Setting {
+        Setting::new(&self.name, path, serde_json::to_value(value).unwrap_or(Value::Null))
+    }
+}
+
+impl Between {
+    fn at(&self, share: f64) -> toml::Value {
+        let x = if self.log {
+            (self.low.ln() + share * (self.high.ln() - self.low.ln())).exp()
+        } else {
+            self.low + share * (self.high - self.low)
+        };
+        if self.integer {
+            #[allow(clippy::cast_possible_truncation, reason = "it saturates")]
+            toml::Value::Integer(x.round() as i64)
+        } else {
+            toml::Value::Float(x)
+        }
+    }
+}
+
+/// A whole number below `count`, or 0.
+fn below(count: usize, draw: &mut impl FnMut() -> f64) -> usize {
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of a count is a count"
+    )]
+    let place = (draw() * count as f64) as usize;
+    place.min(count.saturating_sub(1))
+}
+
+fn shuffle<T>(items: &mut [T], draw: &mut impl FnMut() -> f64) {
+    for i in (1..items.len()).rev() {
+        items.swap(i, below(i + 1, draw));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_grids_of_the_paper_are_as_large_as_they_should_be() {
+        let base = RunConfig::default();
+        for (name, size) in
+            [("paper-nodes", 3 * 2 * 2 * 3 * 3 * 3), ("paper-graphs", 5 * 5 * 2 * 2 * 3)]
+        {
+            let space = Space::find(name).unwrap();
+            let trials = space.trials(&base, None, 0).unwrap();
+            assert_eq!(trials.len(), size, "{name}");
+            assert!(trials.iter().enumerate().all(|(i, trial)| !trials[..i].contains(trial)));
+        }
+    }
+
+    #[test]
+    fn a_drawn_number_lies_in_its_range() {
+        let range = Between { low: 1e-4, high: 1e-2, log: true, integer: false };
+        let middle = range.at(0.5).as_float().unwrap();
+        assert!((middle - 1e-3).abs() < 1e-9, "{middle}");
+    }
+}

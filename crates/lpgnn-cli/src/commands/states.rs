@@ -1,0 +1,98 @@
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use lpgnn::run::write_file;
+
+use super::model::{ModelArguments, Used};
+use crate::talk::{Talk, print};
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    model: ModelArguments,
+
+    /// The file to write: .npy for an array of nodes × components, else CSV; stdout gets CSV.
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    /// Replace FILE.
+    #[arg(long, requires = "out")]
+    force: bool,
+
+    /// The layer whose states are wanted, from 1; the last unless told.
+    #[arg(long, value_name = "N")]
+    layer: Option<usize>,
+}
+
+pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
+    if let Some(path) = arguments.out.as_ref().filter(|path| path.exists() && !arguments.force) {
+        bail!("{} exists; --force replaces it", path.display());
+    }
+    let used = arguments.model.apply(false, talk)?;
+    let layers = used.predictions.settled.states.len();
+    let layer = arguments.layer.unwrap_or(layers);
+    if !(1..=layers).contains(&layer) {
+        bail!(lpgnn::Error::Option {
+            option: "--layer",
+            value: layer.to_string(),
+            expected: format!("the model has {layers}, counted from 1"),
+        });
+    }
+    let bytes = match &arguments.out {
+        Some(path) if path.extension().is_some_and(|extension| extension == "npy") => {
+            npy(&used, layer - 1)?
+        }
+        _ => csv(&used, layer - 1)?.into_bytes(),
+    };
+    match &arguments.out {
+        Some(path) => {
+            write_file(path, &bytes)?;
+            let states = &used.predictions.settled.states[layer - 1];
+            talk.say(format_args!(
+                "wrote {}: {} nodes × {} components",
+                path.display(),
+                states.rows(),
+                states.cols()
+            ));
+            Ok(())
+        }
+        None => print(&String::from_utf8(bytes).context("CSV is text")?),
+    }
+}
+
+fn csv(used: &Used, layer: usize) -> Result<String, std::fmt::Error> {
+    let states = &used.predictions.settled.states[layer];
+    let mut text = String::from("graph,node");
+    for component in 0..states.cols() {
+        write!(text, ",x{component}")?;
+    }
+    text.push('\n');
+    for row in 0..states.rows() {
+        let (graph, node) = used.place(row);
+        write!(text, "{graph},{node}")?;
+        for x in states.row(row) {
+            write!(text, ",{x}")?;
+        }
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// Version 1.0 of numpy's format: single precision, little endian, row by row.
+fn npy(used: &Used, layer: usize) -> anyhow::Result<Vec<u8>> {
+    let states = &used.predictions.settled.states[layer];
+    let shape = format!("({}, {})", states.rows(), states.cols());
+    let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
+    // Magic, version, length and header end in a line at a multiple of 64 bytes.
+    let padding = 64 - (10 + header.len() + 1) % 64;
+    header.extend(std::iter::repeat_n(' ', padding % 64));
+    header.push('\n');
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.write_all(&u16::try_from(header.len()).context("a header is short")?.to_le_bytes())?;
+    bytes.extend(header.as_bytes());
+    bytes.extend(states.as_slice().iter().flat_map(|x| x.to_le_bytes()));
+    Ok(bytes)
+}

@@ -1,0 +1,251 @@
+mod watch;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use lpgnn::data::{Dataset, Split, TargetColumn};
+use lpgnn::run::{Checkpoint, RunConfig, SavedModel, Setup};
+use lpgnn::train::{Trained, Trainer, TrainerState};
+
+use super::settings::{Chosen, SettingArguments, load};
+use crate::run_folder::{CHECKPOINT, MODEL, RunFolder};
+use crate::summary::{Ending, MET, Summary};
+use crate::talk::{Talk, print};
+use watch::{Outcome, Rhythm, Watch};
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    settings: SettingArguments,
+
+    /// The folder of the run; the next free one in runs/ unless told.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Replace DIR if it is a run.
+    #[arg(long, requires = "out")]
+    force: bool,
+
+    /// Continue a run where its last checkpoint is; of the settings, only --epochs may be given.
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["out", "data", "config", "set"])]
+    resume: Option<PathBuf>,
+
+    /// Seconds between checkpoints.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
+    checkpoint_seconds: f64,
+
+    /// Epochs between checkpoints, beside those by time.
+    #[arg(long, value_name = "N")]
+    checkpoint_epochs: Option<usize>,
+
+    /// Write a line of JSON per epoch and one for the summary, instead of the folder.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A run that is ready to go on.
+struct Run {
+    folder: RunFolder,
+    config: RunConfig,
+    dataset: Dataset,
+    setup: Setup,
+    from: Option<(TrainerState, f64)>,
+}
+
+pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
+    let run = match &arguments.resume {
+        Some(path) => match resume(arguments, path.clone(), talk)? {
+            Some(run) => run,
+            None => return Ok(()),
+        },
+        None => begin(arguments, talk)?,
+    };
+    let rhythm = Rhythm {
+        seconds: arguments.checkpoint_seconds,
+        epochs: arguments.checkpoint_epochs.unwrap_or(usize::MAX),
+    };
+    train(run, rhythm, arguments.json, talk)
+}
+
+/// A new run.
+fn begin(arguments: &Arguments, talk: &Talk) -> anyhow::Result<Run> {
+    let Chosen { config, dataset } = arguments.settings.choose()?;
+    // Whatever does not fit is found out before a folder is made.
+    let setup = Setup::new(&config, &dataset)?;
+    Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
+    let folder =
+        RunFolder::create(arguments.out.as_deref(), &folder_name(&dataset), arguments.force)?;
+    folder.write_config(&config)?;
+    talk.say(describe(&dataset, &config, &setup));
+    Ok(Run { folder, config, dataset, setup, from: None })
+}
+
+/// A run that was begun before; none when it is done already.
+fn resume(arguments: &Arguments, path: PathBuf, talk: &Talk) -> anyhow::Result<Option<Run>> {
+    let folder = RunFolder::open(&path)?;
+    let before = folder.read_config()?;
+    let asked = arguments.settings.settings()?;
+    if let Some(other) = asked.iter().find(|setting| setting.path() != "training.epochs") {
+        bail!(lpgnn::Error::Config {
+            origin: "--resume".into(),
+            problem: format!("{} is that of the run and cannot be changed", other.path()),
+        });
+    }
+    let config = before.with(&asked)?;
+    if config.training.epochs < before.training.epochs {
+        bail!(lpgnn::Error::Option {
+            option: "--epochs",
+            value: config.training.epochs.to_string(),
+            expected: format!("the run has {} already", before.training.epochs),
+        });
+    }
+    let summary = folder.read_summary()?;
+    let ended = summary.filter(|summary| summary.reason != Ending::Stopped);
+    if let (Some(summary), true) = (ended, config == before) {
+        talk.say(format_args!("{} is done; --epochs makes it longer", path.display()));
+        talk.say(summary.text(&config).trim_end());
+        print(&format!("{}\n", path.display()))?;
+        return Ok(None);
+    }
+    let (_, dataset) = load(&config.data.source, config.data.format)
+        .with_context(|| format!("the data of {} are not there any more", path.display()))?;
+    let setup = Setup::new(&config, &dataset)?;
+    let from = if folder.file(CHECKPOINT).exists() {
+        let nodes = setup.data.training_graphs().nodes();
+        let checkpoint = Checkpoint::read(&folder.file(CHECKPOINT), &setup.model, nodes)?;
+        if checkpoint.fingerprint != setup.fingerprint {
+            bail!("{} has changed since {} was begun", config.data.source, path.display());
+        }
+        talk.say(format_args!(
+            "continuing {} after epoch {}",
+            path.display(),
+            checkpoint.state.epoch
+        ));
+        Some((checkpoint.state, checkpoint.seconds))
+    } else {
+        talk.say(format_args!("{} has no checkpoint yet: starting again", path.display()));
+        None
+    };
+    if config != before {
+        folder.write_config(&config)?;
+    }
+    Ok(Some(Run { folder, config, dataset, setup, from }))
+}
+
+fn train(run: Run, rhythm: Rhythm, json: bool, talk: &Talk) -> anyhow::Result<()> {
+    let Run { folder, config, dataset, setup, from } = run;
+    let mut trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
+    let mut seconds = 0.0;
+    if let Some((state, before)) = from {
+        seconds = before;
+        trainer = trainer.resume(state);
+    }
+    let begun = Instant::now();
+    let done = trainer.state().epoch;
+    let mut watch =
+        Watch::new(&folder, &config, &setup.fingerprint, rhythm, (done, seconds), json, talk)?;
+    let trained = trainer.run(&mut watch)?;
+    let outcome = watch.finish()?;
+
+    let seconds = seconds + begun.elapsed().as_secs_f64();
+    let summary = summarize(&config, &dataset, &setup, &trained, &outcome, seconds);
+    let model =
+        SavedModel::new(&setup, &config, dataset.name(), trained.epoch, trained.weights.clone());
+    model.write(&folder.file(MODEL))?;
+    folder.write_summary(&summary)?;
+    let text = summary.text(&config);
+    folder.log()?.line(text.trim_end())?;
+    talk.say(text.trim_end());
+    if json {
+        print(&format!("{}\n", serde_json::to_string(&summary)?))
+    } else {
+        print(&format!("{}\n", folder.path().display()))
+    }
+}
+
+fn summarize(
+    config: &RunConfig,
+    dataset: &Dataset,
+    setup: &Setup,
+    trained: &Trained<f32>,
+    outcome: &Outcome,
+    seconds: f64,
+) -> Summary {
+    let last = outcome.last.as_ref();
+    Summary {
+        version: env!("CARGO_PKG_VERSION").into(),
+        data: lpgnn::run::DataOrigin {
+            name: dataset.name().to_owned(),
+            fingerprint: setup.fingerprint.clone(),
+        },
+        task: setup.task,
+        seed: config.training.seed,
+        solver: config.training.solver.name().into(),
+        reason: Ending::from(trained.reason),
+        epochs: outcome.epochs,
+        epoch: trained.epoch,
+        seconds,
+        residual_mean: last.map(|report| report.residual_mean),
+        residual_max: last.map(|report| report.residual_max),
+        constraints_met: last.map(|report| report.residual_mean <= MET),
+        scores: trained.scores.clone(),
+        majority: majority(dataset, setup),
+    }
+}
+
+/// The accuracy on the test part of the most frequent class of the training part.
+pub(crate) fn majority(dataset: &Dataset, setup: &Setup) -> Option<f64> {
+    let Some(TargetColumn::Classes(classes)) = setup.task.targets(dataset) else { return None };
+    // Members of the split are nodes or graphs; only the former have to be looked up by graph.
+    let targets = |members: &[usize]| -> Vec<u32> {
+        let starts = dataset.node_starts();
+        let whole = setup.split.level == lpgnn::data::Level::Graph && !setup.task.per_graph();
+        let rows = members.iter().flat_map(|&member| {
+            if whole { starts[member]..starts[member + 1] } else { member..member + 1 }
+        });
+        let codes = rows.map(|row| classes.codes()[row]);
+        codes.filter(|&code| code != lpgnn::graph::UNLABELLED).collect()
+    };
+    let mut counts = vec![0_usize; classes.values().len()];
+    for class in targets(&setup.split.train) {
+        counts[class as usize] += 1;
+    }
+    let most = counts.iter().max()?;
+    let favourite = counts.iter().position(|count| count == most)?;
+    let test = targets(&setup.split.test);
+    let right = test.iter().filter(|&&class| class as usize == favourite).count();
+    (!test.is_empty()).then(|| right as f64 / test.len() as f64)
+}
+
+/// The data's name, as far as it can be part of a path.
+fn folder_name(dataset: &Dataset) -> String {
+    let keep = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    let name: String = dataset.name().chars().map(keep).collect();
+    let name = name.trim_matches(['.', '-']);
+    if name.is_empty() { "run".into() } else { name.into() }
+}
+
+/// What is about to happen, in a line.
+fn describe(dataset: &Dataset, config: &RunConfig, setup: &Setup) -> String {
+    let members = match setup.split.level {
+        lpgnn::data::Level::Node => "nodes",
+        lpgnn::data::Level::Graph => "graphs",
+    };
+    let Split { train, valid, test, .. } = &setup.split;
+    format!(
+        "{}: {} to predict; {members} train {}, valid {}, test {}; {} with {} weights, solver {}",
+        dataset.name(),
+        setup.task.as_str(),
+        train.len(),
+        valid.len(),
+        test.len(),
+        serde_json::to_value(config.model.transition)
+            .ok()
+            .and_then(|kind| kind.as_str().map(str::to_owned))
+            .unwrap_or_default(),
+        setup.model.weights(),
+        config.training.solver.name(),
+    )
+}

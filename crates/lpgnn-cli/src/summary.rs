@@ -1,0 +1,192 @@
+use std::fmt::Write;
+
+use lpgnn::inference::Inference;
+use lpgnn::run::{DataOrigin, RunConfig, Task};
+use lpgnn::train::{PartName, Score, Scores, SolverConfig, StopReason};
+
+/// How a run ended: `summary.json`.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Summary {
+    pub(crate) version: String,
+    pub(crate) data: DataOrigin,
+    pub(crate) task: Task,
+    pub(crate) seed: u64,
+    pub(crate) solver: String,
+    /// Why it ended.
+    #[serde(flatten)]
+    pub(crate) reason: Ending,
+    /// Epochs that were done.
+    pub(crate) epochs: usize,
+    /// The epoch that the weights are of.
+    pub(crate) epoch: usize,
+    pub(crate) seconds: f64,
+    /// Of the last epoch; none when none was done.
+    pub(crate) residual_mean: Option<f64>,
+    pub(crate) residual_max: Option<f64>,
+    pub(crate) constraints_met: Option<bool>,
+    /// Of the epoch that the weights are of.
+    pub(crate) scores: Option<Scores>,
+    /// Share of the most frequent class of the training part in the test part.
+    pub(crate) majority: Option<f64>,
+}
+
+/// [`StopReason`], as it is read again.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "reason")]
+pub(crate) enum Ending {
+    Epochs,
+    NoImprovement,
+    Stopped,
+    Diverged { diverged_in: usize, variable: String },
+}
+
+impl From<StopReason> for Ending {
+    fn from(reason: StopReason) -> Self {
+        match reason {
+            StopReason::Epochs => Self::Epochs,
+            StopReason::NoImprovement => Self::NoImprovement,
+            StopReason::Diverged { epoch, variable } => {
+                Self::Diverged { diverged_in: epoch, variable: variable.to_owned() }
+            }
+            _ => Self::Stopped,
+        }
+    }
+}
+
+/// A mean residual up to which the constraints count as met.
+pub(crate) const MET: f64 = 1e-2;
+/// A cheating gap above which there is something to say about it.
+const WIDE: f64 = 0.03;
+
+impl Summary {
+    /// A few lines for people, and what to try where something is not well.
+    pub(crate) fn text(&self, config: &RunConfig) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = self.lines(config, &mut text);
+        text
+    }
+
+    fn lines(&self, config: &RunConfig, text: &mut String) -> std::fmt::Result {
+        let Self { epochs, epoch, seconds, .. } = self;
+        let ended = match &self.reason {
+            Ending::Epochs => format!("done: {epochs} epochs in {seconds:.1} s"),
+            Ending::NoImprovement => {
+                format!(
+                    "done: no better validation score any more after {epochs} epochs, {seconds:.1} s"
+                )
+            }
+            Ending::Stopped => format!("stopped after {epochs} epochs, {seconds:.1} s"),
+            Ending::Diverged { diverged_in, variable } => format!(
+                "diverged: the {variable} are no longer numbers in epoch {diverged_in}, {seconds:.1} s"
+            ),
+        };
+        let best =
+            if epoch == epochs { String::new() } else { format!("; weights of epoch {epoch}") };
+        writeln!(text, "{ended}{best}")?;
+        if let Some(scores) = &self.scores {
+            let parts: Vec<String> = scores
+                .parts
+                .iter()
+                .map(|(part, score)| format!("{} {}", part_name(*part), tell_score(score)))
+                .collect();
+            let of_classes = scores.parts.iter().any(|(_, score)| score.accuracy.is_some());
+            let name = if of_classes { "accuracy" } else { "loss" };
+            let majority = self.majority.map_or(String::new(), |share| {
+                format!(" (most frequent class {})", percent(share))
+            });
+            writeln!(text, "  {name:<13}{}{majority}", parts.join(", "))?;
+        }
+        if let (Some(mean), Some(max)) = (self.residual_mean, self.residual_max) {
+            let met = if mean <= MET { "met" } else { "NOT met" };
+            writeln!(
+                text,
+                "  constraints  {met}: |x - f_a| is {mean:.1e} on average, {max:.1e} at most"
+            )?;
+        }
+        if let Some(scores) = &self.scores {
+            if let Some(gap) = scores.cheating_gap {
+                writeln!(text, "  cheating gap {:.1} points of training accuracy", 100.0 * gap)?;
+            }
+            let settled = match scores.unsettled {
+                0 => "every graph".to_owned(),
+                count => format!("all graphs but {count}"),
+            };
+            let radius = scores.spectral_radius;
+            writeln!(text, "  settled      {settled}; spectral radius about {radius:.2}")?;
+        }
+        for advice in self.advice(config) {
+            writeln!(text, "  try          {advice}")?;
+        }
+        Ok(())
+    }
+
+    /// What to try.
+    fn advice(&self, config: &RunConfig) -> Vec<String> {
+        let training = &config.training;
+        let mut advice = vec![];
+        if matches!(self.reason, Ending::Diverged { .. }) {
+            advice.push("a tenth of the rates: --rate 0.0005".into());
+            if training.lipschitz.is_none() {
+                advice.push("a bound on f_a: --set training.lipschitz=0.9".into());
+            }
+            return advice;
+        }
+        if self.residual_mean.is_some_and(|mean| mean > MET) {
+            advice.push(match &training.solver {
+                SolverConfig::OneShot(solver) => format!(
+                    "states that follow the weights: --set training.solver.inner-steps={}",
+                    2 * solver.inner_steps
+                ),
+                SolverConfig::Bdmm(solver) => format!(
+                    "states that come to rest: --set training.solver.state-half-life={}",
+                    (solver.state_half_life.unwrap_or(training.epochs as f64) / 4.0).max(1.0)
+                ),
+                SolverConfig::Implicit(_) | SolverConfig::Unrolled(_) => {
+                    "more iterations: --set training.solver.steps=500".into()
+                }
+            });
+            if training.lipschitz.is_none() {
+                advice.push("a bound on f_a: --set training.lipschitz=0.9".into());
+            }
+        }
+        let Some(scores) = &self.scores else { return advice };
+        if scores.cheating_gap.is_some_and(|gap| gap > WIDE) {
+            advice.push(
+                "the states know more than f_a gives, which new graphs will not: \
+                 --solver one-shot, --set model.reads.from=image or a smaller \
+                 training.weighing.loss-weight"
+                    .into(),
+            );
+        }
+        if scores.unsettled > 0 {
+            advice.push(match (training.lipschitz, training.inference) {
+                (None, _) => "f_a that contracts: --set training.lipschitz=0.9".into(),
+                (_, Inference::Settle(settle)) => {
+                    format!("more steps: --set training.inference.limit={}", 4 * settle.limit)
+                }
+                (_, Inference::Relax(relax)) => {
+                    format!("more steps: --set training.inference.steps={}", 4 * relax.steps)
+                }
+            });
+        }
+        advice
+    }
+}
+
+pub(crate) fn part_name(part: PartName) -> &'static str {
+    match part {
+        PartName::Train => "train",
+        PartName::Valid => "valid",
+        PartName::Test => "test",
+    }
+}
+
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// The accuracy, or the loss where there is none.
+pub(crate) fn tell_score(score: &Score) -> String {
+    score.accuracy.map_or_else(|| format!("{:.4}", score.loss), percent)
+}

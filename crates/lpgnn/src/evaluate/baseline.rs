@@ -1,0 +1,178 @@
+use crate::activation::Activation;
+use crate::data::{Level, Split};
+use crate::graph::{GraphBatch, Targets};
+use crate::network::Network;
+use crate::numeric::Scratch;
+use crate::output::{Output, Readout, Supervision, Task};
+use crate::saddle::PrimalRule;
+use crate::{Error, Matrix, Scalar, check};
+
+/// The structure-free baseline: a network of the sum of a graph's node labels, or of a node's own
+/// label, that sees no arcs. What a GNN adds to it is what it makes of the structure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Baseline {
+    /// Units of the hidden layer.
+    pub hidden: usize,
+    /// Steps of Adam, each over all that is trained on.
+    pub epochs: usize,
+    /// Learning rate.
+    pub rate: f64,
+    /// Epochs between scores.
+    pub score_every: usize,
+    /// Where random numbers start.
+    pub seed: u64,
+}
+
+/// Scores of the baseline after an epoch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BaselineScore {
+    /// The epoch, counted from 1.
+    pub epoch: usize,
+    /// The accuracy on the validation part, or minus the loss; none without such a part.
+    pub valid: Option<f64>,
+    /// The same on the test part.
+    pub test: f64,
+}
+
+impl Default for Baseline {
+    fn default() -> Self {
+        Self { hidden: 32, epochs: 300, rate: 0.01, score_every: 10, seed: 0 }
+    }
+}
+
+impl Baseline {
+    /// Its scores on the way, on the parts of `split`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when there is nothing to train on or to test.
+    pub fn train(
+        &self,
+        batch: &GraphBatch<f32>,
+        split: &Split,
+        per_graph: bool,
+    ) -> Result<Vec<BaselineScore>, Error> {
+        let (features, targets) = if per_graph {
+            (sums(batch), batch.graph_targets())
+        } else {
+            (own(batch), batch.node_targets())
+        };
+        let rows = |members: &[usize]| -> Vec<usize> {
+            if split.level == Level::Graph && !per_graph {
+                members.iter().flat_map(|&graph| batch.nodes_of(graph)).collect()
+            } else {
+                members.to_vec()
+            }
+        };
+        let supervise = |members: &[usize]| Supervision::of(targets.clone(), &rows(members));
+        let train = supervise(&split.train)?;
+        let (valid, test) = (supervise(&split.valid)?, supervise(&split.test)?);
+        if train.total() <= 0.0 || test.total() <= 0.0 {
+            return Err(Error::Mismatch("nothing is left to train on or to test".into()));
+        }
+        let features = standardized(features, &rows(&split.train));
+        let network = Network {
+            hidden: vec![self.hidden],
+            activation: Activation::Relu,
+            output_activation: Activation::Identity,
+        };
+        let output = Output::new(Readout::Node, features.cols(), targets.width(), network, 0.0);
+        let scratch = Scratch::new();
+        let mut weights = vec![0.0; output.weights()];
+        output.initialize(&mut check::uniform(self.seed), &mut weights);
+        let (mut first, mut second) = (vec![0.0; weights.len()], vec![0.0; weights.len()]);
+        let mut predictions = Matrix::zeros(features.rows(), targets.width());
+        let mut scores = vec![];
+        for epoch in 1..=self.epochs {
+            let mut gradient = vec![0.0; weights.len()];
+            #[allow(clippy::cast_possible_truncation, reason = "a mean in single precision")]
+            let factor = (1.0 / train.total()) as f32;
+            let task = Task { supervision: &train, factor, dropout: None };
+            let d = Some(&mut gradient[..]);
+            output.evaluate(&weights, batch, &features, &task, &mut predictions, d, None, &scratch);
+            let moments = [&mut first[..], &mut second[..]];
+            PrimalRule::Adam.descend(self.rate, epoch as u64, &mut weights, &gradient, moments);
+            if epoch % self.score_every.max(1) == 0 || epoch == self.epochs {
+                let task = Task { factor: 0.0, ..task };
+                let y = &mut predictions;
+                output.evaluate(&weights, batch, &features, &task, y, None, None, &scratch);
+                let valid = (valid.total() > 0.0).then(|| value(&valid, y));
+                scores.push(BaselineScore { epoch, valid, test: value(&test, y) });
+            }
+        }
+        Ok(scores)
+    }
+}
+
+/// The accuracy, or minus the loss.
+fn value(supervision: &Supervision<f32>, predictions: &Matrix<f32>) -> f64 {
+    match supervision.targets() {
+        Targets::Classes { .. } => {
+            let (right, all) = supervision.correct(predictions);
+            right as f64 / all.max(1) as f64
+        }
+        _ => -supervision.mean_loss(predictions),
+    }
+}
+
+/// `Σ_v l_v` of every graph.
+fn sums(batch: &GraphBatch<f32>) -> Matrix<f32> {
+    let labels = batch.node_labels();
+    let mut sums = Matrix::zeros(batch.graphs(), labels.width());
+    for graph in 0..batch.graphs() {
+        for node in batch.nodes_of(graph) {
+            for (column, value) in labels.entries(node) {
+                sums.row_mut(graph)[column] += value;
+            }
+        }
+    }
+    sums
+}
+
+/// `l_v` of every node.
+fn own(batch: &GraphBatch<f32>) -> Matrix<f32> {
+    let labels = batch.node_labels();
+    let mut own = Matrix::zeros(batch.nodes(), labels.width());
+    for node in 0..batch.nodes() {
+        for (column, value) in labels.entries(node) {
+            own.row_mut(node)[column] += value;
+        }
+    }
+    own
+}
+
+/// Columns with mean 0 and deviation 1 over some rows; a constant one is only shifted.
+fn standardized(mut matrix: Matrix<f32>, rows: &[usize]) -> Matrix<f32> {
+    let count = rows.len().max(1) as f64;
+    for column in 0..matrix.cols() {
+        let values = || rows.iter().map(|&row| matrix.row(row)[column].f64());
+        let mean = values().sum::<f64>() / count;
+        let variance = values().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
+        let scale = if variance > 1e-12 { 1.0 / variance.sqrt() } else { 1.0 };
+        for row in 0..matrix.rows() {
+            let x = &mut matrix.row_mut(row)[column];
+            *x = f32::of((x.f64() - mean) * scale);
+        }
+    }
+    matrix
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::generate::CliqueConfig;
+    use crate::data::{Encoding, LabelOptions};
+
+    #[test]
+    fn it_learns_what_labels_tell_and_no_more() {
+        // Membership in a clique has nothing to do with labels.
+        let set = CliqueConfig::default().generate(1).unwrap();
+        let encoding = Encoding::new(&set, &LabelOptions::default()).unwrap();
+        let batch = encoding.batch(&set).unwrap();
+        let split = set.split().unwrap();
+        let scores = Baseline::default().train(&batch, split, false).unwrap();
+        let last = scores.last().unwrap();
+        assert_eq!(last.epoch, 300);
+        assert!((0.4..0.7).contains(&last.test), "{last:?}");
+    }
+}

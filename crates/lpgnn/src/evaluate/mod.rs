@@ -1,0 +1,142 @@
+//! How well outputs fit targets, and how a number was made.
+
+mod baseline;
+mod classes;
+mod protocol;
+mod values;
+
+pub use baseline::{Baseline, BaselineScore};
+pub use classes::{Confusion, auc, probabilities};
+pub use protocol::{MeanAndDeviation, Protocol, best_mean_epoch};
+pub use values::ValueErrors;
+
+use crate::graph::Targets;
+use crate::output::largest;
+use crate::{Error, Matrix, Scalar};
+
+/// All that is measured on a set of predictions.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+#[non_exhaustive]
+pub enum Metrics {
+    /// Of classes.
+    Classes {
+        /// How many nodes or graphs have a known class.
+        count: usize,
+        /// The share of right ones.
+        accuracy: f64,
+        /// The mean over classes of the share of right ones.
+        balanced_accuracy: f64,
+        /// The mean over classes of F1.
+        macro_f1: f64,
+        /// The area under the ROC curve of the second class; for two classes that both occur.
+        auc: Option<f64>,
+        /// The mean of `−ln p(class)`.
+        loss: f64,
+        /// How often a class (row) was taken for a class (column).
+        confusion: Vec<Vec<usize>>,
+    },
+    /// Of real values.
+    Values {
+        /// How many nodes or graphs have known values.
+        count: usize,
+        /// The mean of `(y − target)²`.
+        mean_squared_error: f64,
+        /// The mean of `abs(y − target)`.
+        mean_absolute_error: f64,
+        /// `R²`, the share of the variance that is explained; none when nothing varies.
+        r_squared: Option<f64>,
+    },
+}
+
+impl Metrics {
+    /// The metrics of `outputs`, over the rows that have a target.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when no row has a target or the outputs have another shape.
+    pub fn of<S: Scalar>(targets: &Targets<S>, outputs: &Matrix<S>) -> Result<Self, Error> {
+        if (targets.rows(), targets.width()) != (outputs.rows(), outputs.cols()) {
+            return Err(Error::Mismatch(format!(
+                "{} outputs of {} components cannot be compared to {} targets of {}",
+                outputs.rows(),
+                outputs.cols(),
+                targets.rows(),
+                targets.width()
+            )));
+        }
+        let known: Vec<usize> = (0..targets.rows()).filter(|&row| targets.is_known(row)).collect();
+        if known.is_empty() {
+            return Err(Error::Mismatch("there is no target to compare with".into()));
+        }
+        match targets {
+            Targets::Classes { classes, class } => {
+                Ok(Self::of_classes(*classes, class, outputs, &known))
+            }
+            Targets::Values(values) => {
+                let pairs = known.iter().flat_map(|&row| {
+                    outputs.row(row).iter().zip(values.row(row)).map(|(y, t)| (y.f64(), t.f64()))
+                });
+                let errors = ValueErrors::of(pairs);
+                Ok(Self::Values {
+                    count: known.len(),
+                    mean_squared_error: errors.mean_squared,
+                    mean_absolute_error: errors.mean_absolute,
+                    r_squared: errors.r_squared,
+                })
+            }
+            Targets::None(_) => Err(Error::Mismatch("there are no targets".into())),
+        }
+    }
+
+    fn of_classes<S: Scalar>(
+        classes: usize,
+        class: &[u32],
+        outputs: &Matrix<S>,
+        known: &[usize],
+    ) -> Self {
+        let pairs = known.iter().map(|&row| (class[row] as usize, largest(outputs.row(row))));
+        let confusion = Confusion::new(classes, pairs);
+        let rows: Vec<(usize, Vec<f64>)> = known
+            .iter()
+            .map(|&row| (class[row] as usize, probabilities(outputs.row(row))))
+            .collect();
+        let loss = rows.iter().map(|(class, p)| -p[*class].max(f64::MIN_POSITIVE).ln());
+        Self::Classes {
+            count: known.len(),
+            accuracy: confusion.accuracy(),
+            balanced_accuracy: confusion.balanced_accuracy(),
+            macro_f1: confusion.macro_f1(),
+            auc: if classes == 2 { auc(rows.iter().map(|(c, p)| (p[1], *c == 1))) } else { None },
+            loss: loss.sum::<f64>() / rows.len() as f64,
+            confusion: confusion.rows().map(<[usize]>::to_vec).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::UNLABELLED;
+
+    #[test]
+    fn rows_without_a_target_do_not_count() {
+        let targets = Targets::classes(2, vec![0, UNLABELLED, 1]).unwrap();
+        let outputs =
+            Matrix::from_rows(&[vec![2.0, 0.0], vec![0.0, 9.0], vec![1.0, 0.0_f64]]).unwrap();
+        let Metrics::Classes { count, accuracy, auc, .. } =
+            Metrics::of(&targets, &outputs).unwrap()
+        else {
+            panic!("classes have metrics of classes");
+        };
+        assert_eq!((count, auc), (2, Some(1.0)));
+        assert!((accuracy - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn targets_of_another_width_are_a_mismatch() {
+        let targets = Targets::<f32>::classes(3, vec![0, 1]).unwrap();
+        assert!(Metrics::of(&targets, &Matrix::zeros(2, 2)).is_err());
+        assert!(Metrics::of(&Targets::<f32>::None(0), &Matrix::zeros(0, 0)).is_err());
+    }
+}

@@ -1,0 +1,52 @@
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use crate::Error;
+
+/// Writes a file whole or not at all: beside its place first, to the disk, then moved there.
+///
+/// # Errors
+///
+/// [`Error::Io`]; whatever was at `path` is then still there as it was.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let io = |source| Error::Io { action: "write", path: path.to_owned(), source };
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    // The name tells what is left over after a crash; it goes when the file is written again.
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".part");
+    let part = folder.join(name);
+    let written = File::create(&part).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    if let Err(error) = written.and_then(|()| std::fs::rename(&part, path)) {
+        // What is half written helps nobody, and a full disk has the room back.
+        let _ = std::fs::remove_file(&part);
+        return Err(io(error));
+    }
+    // The new name is on the disk when its folder is. Some systems cannot do this to a folder.
+    if let Ok(folder) = File::open(folder) {
+        let _ = folder.sync_all();
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_written_leaves_the_old_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model");
+        write_file(&path, b"old").unwrap();
+        // A folder stands where the new bytes would be put first.
+        std::fs::create_dir(folder.path().join("model.part")).unwrap();
+        assert!(write_file(&path, b"new").is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+    }
+}

@@ -1,0 +1,29 @@
+//! Runs: one configuration for everything, and the files that a run leaves behind.
+//!
+//! | file | holds | made by |
+//! |---|---|---|
+//! | `config.toml` | every setting, as used | [`RunConfig`] |
+//! | `model.safetensors` | weights and all that prediction needs | [`SavedModel`] |
+//! | `checkpoint.safetensors` | where training is | [`Checkpoint`] |
+//!
+//! Files are written beside their place and moved there when they are complete, so that whatever
+//! happens there is an old file or a new one, and never half of one.
+
+mod bundle;
+mod checkpoint;
+mod config;
+mod defaults;
+mod file;
+mod fingerprint;
+mod model_file;
+mod settings;
+mod setup;
+mod tensors;
+
+pub use checkpoint::Checkpoint;
+pub use config::{DataConfig, RunConfig, SplitConfig, SplitSource, TaskChoice};
+pub use file::write_file;
+pub use fingerprint::fingerprint;
+pub use model_file::{DataOrigin, Predictions, SavedModel, Task};
+pub use settings::{Setting, settings_of_toml};
+pub use setup::Setup;

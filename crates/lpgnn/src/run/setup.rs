@@ -1,0 +1,152 @@
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use super::{RunConfig, SplitConfig, SplitSource, Task, TaskChoice, fingerprint};
+use crate::Error;
+use crate::data::{Dataset, Encoding, Level, Ratio, Split, TargetColumn};
+use crate::lagrangian::Model;
+use crate::train::{TrainingData, TrainingPlan};
+
+/// Everything that training needs, made from a configuration and the data it names.
+#[derive(Debug)]
+pub struct Setup {
+    /// Whose targets are predicted.
+    pub task: Task,
+    /// How the data become numbers.
+    pub encoding: Encoding,
+    /// What is trained, validated and tested on.
+    pub split: Split,
+    /// The same in numbers.
+    pub data: TrainingData<f32>,
+    /// The functions.
+    pub model: Model<f32>,
+    /// How they are trained.
+    pub plan: TrainingPlan,
+    /// Names of the values that are predicted, if they are no classes.
+    pub value_names: Vec<String>,
+    /// The [`fingerprint`] of the data.
+    pub fingerprint: String,
+}
+
+impl Setup {
+    /// # Errors
+    ///
+    /// [`Error::Option`] for a value that cannot be used, [`Error::Mismatch`] when configuration
+    /// and data do not fit each other.
+    pub fn new(config: &RunConfig, dataset: &Dataset) -> Result<Self, Error> {
+        let task = Task::of(config.data.task, dataset)?;
+        let split = split(&config.split, dataset, task)?;
+        Self::with_split(config, dataset, split)
+    }
+
+    /// The same with a split from elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`new`](Self::new).
+    pub fn with_split(config: &RunConfig, dataset: &Dataset, split: Split) -> Result<Self, Error> {
+        let plan = config.training.clone().check()?;
+        let task = Task::of(config.data.task, dataset)?;
+        let encoding = Encoding::new(dataset, &config.labels)?;
+        let batch = encoding.batch::<f32>(dataset)?;
+        let data = TrainingData::new(&batch, &split, task.per_graph())?;
+        let (labels, arc_labels) = (encoding.node_width(), encoding.arc_width());
+        let model = config.model.build(labels, arc_labels, data.outputs(), task.per_graph())?;
+        let value_names = match task.targets(dataset) {
+            Some(TargetColumn::Values { names, .. }) => names.clone(),
+            _ => vec![],
+        };
+        let fingerprint = fingerprint(dataset);
+        Ok(Self { task, encoding, split, data, model, plan, value_names, fingerprint })
+    }
+}
+
+impl Task {
+    /// The task of a data set.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when it has no targets for it.
+    pub fn of(choice: TaskChoice, dataset: &Dataset) -> Result<Self, Error> {
+        let divides_nodes = dataset.split().is_some_and(|split| split.level == Level::Node);
+        let task = match choice {
+            TaskChoice::Nodes => Self::Nodes,
+            TaskChoice::Graphs => Self::Graphs,
+            TaskChoice::Auto if dataset.graph_targets().is_none() => Self::Nodes,
+            TaskChoice::Auto if divides_nodes && dataset.node_targets().is_some() => Self::Nodes,
+            TaskChoice::Auto => Self::Graphs,
+        };
+        match (task.targets(dataset), choice) {
+            (Some(_), _) => Ok(task),
+            (None, TaskChoice::Auto) => Err(Error::Mismatch(format!(
+                "{} has no targets, so there is nothing to learn",
+                dataset.name()
+            ))),
+            (None, _) => Err(Error::Mismatch(format!(
+                "the {} of {} have no targets",
+                task.as_str(),
+                dataset.name()
+            ))),
+        }
+    }
+
+    /// What is to be predicted.
+    pub fn targets(self, dataset: &Dataset) -> Option<&TargetColumn> {
+        match self {
+            Self::Nodes => dataset.node_targets(),
+            Self::Graphs => dataset.graph_targets(),
+        }
+    }
+}
+
+/// The split that a configuration asks for.
+fn split(config: &SplitConfig, dataset: &Dataset, task: Task) -> Result<Split, Error> {
+    let usable = |split: &&Split| !(task == Task::Graphs && split.level == Level::Node);
+    match (config.source, dataset.split().filter(usable)) {
+        (SplitSource::Auto | SplitSource::Data, Some(split)) => return Ok(split.clone()),
+        (SplitSource::Data, None) => {
+            return Err(Error::Mismatch(format!(
+                "{} comes without a split of its {}",
+                dataset.name(),
+                task.as_str()
+            )));
+        }
+        _ => {}
+    }
+    let ratio = Ratio { train: config.train, valid: config.valid, test: config.test };
+    match task {
+        Task::Graphs => Split::by_ratio(dataset, Level::Graph, ratio, config.seed),
+        Task::Nodes if dataset.graphs() == 1 => {
+            Split::by_ratio(dataset, Level::Node, ratio, config.seed)
+        }
+        // Nodes of graphs that were never seen are what is to be predicted later, too.
+        Task::Nodes => whole_graphs(dataset.graphs(), ratio, config.seed),
+    }
+}
+
+/// Whole graphs, whatever targets their nodes have.
+fn whole_graphs(graphs: usize, ratio: Ratio, seed: u64) -> Result<Split, Error> {
+    ratio.check()?;
+    let mut order: Vec<usize> = (0..graphs).collect();
+    order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of a count is a count"
+    )]
+    let share = |share: f64| (share * graphs as f64).round() as usize;
+    let train = share(ratio.train).clamp(1, graphs);
+    let valid = share(ratio.valid).min(graphs - train);
+    let sorted = |members: &[usize]| {
+        let mut members = members.to_vec();
+        members.sort_unstable();
+        members
+    };
+    Ok(Split {
+        level: Level::Graph,
+        train: sorted(&order[..train]),
+        valid: sorted(&order[train..train + valid]),
+        test: sorted(&order[train + valid..]),
+    })
+}

@@ -1,0 +1,139 @@
+//! The files of a run: what is written is read again, and nothing that is read can do harm.
+
+use std::ops::ControlFlow;
+
+use lpgnn::data::Dataset;
+use lpgnn::data::generate::CliqueConfig;
+use lpgnn::run::{Checkpoint, RunConfig, SavedModel, Setting, Setup, TaskChoice};
+use lpgnn::train::{EpochReport, Trainer, TrainerState};
+
+fn dataset() -> Dataset {
+    CliqueConfig { graphs: 8, ..CliqueConfig::default() }.generate(3).unwrap()
+}
+
+fn config(settings: &[&str]) -> RunConfig {
+    let settings: Vec<Setting> =
+        settings.iter().map(|text| Setting::parse("test", text).unwrap()).collect();
+    let solver = settings.iter().rfind(|setting| setting.path() == "training.solver.kind");
+    let solver = solver.and_then(|setting| setting.value().as_str()).unwrap_or_default();
+    let base = RunConfig::for_data("clique", &dataset(), TaskChoice::Auto, solver);
+    base.with(&settings).unwrap()
+}
+
+fn train(setup: &Setup, from: Option<TrainerState>, stop_after: usize) -> (Vec<f32>, TrainerState) {
+    let mut trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data).unwrap();
+    if let Some(state) = from {
+        trainer = trainer.resume(state);
+    }
+    let mut last = trainer.state().clone();
+    let trained = trainer.run(&mut |report: &EpochReport, state: &TrainerState| {
+        last = state.clone();
+        if report.epoch >= stop_after { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    (trained.unwrap().weights, last)
+}
+
+fn bits(weights: &[f32]) -> Vec<u32> {
+    weights.iter().map(|weight| weight.to_bits()).collect()
+}
+
+#[test]
+fn a_resumed_training_ends_with_the_same_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("checkpoint.safetensors");
+    for settings in [
+        &["training.epochs=12", "training.score-every=5"][..],
+        &["training.epochs=12", "training.batch-size=3", "model.dropout=0.3"],
+        &["training.epochs=12", "training.solver.kind=bdmm", "model.layers=2"],
+        &["training.epochs=6", "training.solver.kind=implicit", "training.patience=2"],
+        &["training.epochs=12", "training.solver.weights.rule=sgd", "split.source=ratio"],
+    ] {
+        let config = config(settings);
+        let setup = Setup::new(&config, &dataset()).unwrap();
+        let (whole, _) = train(&setup, None, usize::MAX);
+        let nodes = setup.data.training_graphs().nodes();
+        for stop in [1, 4, 5] {
+            let (_, state) = train(&setup, None, stop);
+            Checkpoint::write(&path, &config, "print", 1.5, &state).unwrap();
+            let read = Checkpoint::read(&path, &setup.model, nodes).unwrap();
+            assert_eq!(read.config, config);
+            assert_eq!(read.fingerprint, "print");
+            let (resumed, _) = train(&setup, Some(read.state), usize::MAX);
+            assert_eq!(bits(&resumed), bits(&whole), "{settings:?}, stopped after {stop}");
+        }
+    }
+}
+
+#[test]
+fn a_checkpoint_of_another_model_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("checkpoint.safetensors");
+    let (one, other) = (config(&["model.state=4"]), config(&["model.state=5"]));
+    let setup = Setup::new(&one, &dataset()).unwrap();
+    let (_, state) = train(&setup, None, 1);
+    Checkpoint::write(&path, &one, "", 0.0, &state).unwrap();
+    let nodes = setup.data.training_graphs().nodes();
+    assert!(Checkpoint::read(&path, &setup.model, nodes).is_ok());
+    assert!(Checkpoint::read(&path, &setup.model, nodes + 1).is_err());
+    let setup = Setup::new(&other, &dataset()).unwrap();
+    let error = Checkpoint::read(&path, &setup.model, nodes).unwrap_err().to_string();
+    assert!(error.contains("was expected"), "{error}");
+}
+
+fn saved() -> SavedModel {
+    let config = config(&["training.epochs=3"]);
+    let setup = Setup::new(&config, &dataset()).unwrap();
+    let (weights, _) = train(&setup, None, usize::MAX);
+    SavedModel::new(&setup, &config, "clique", 3, weights)
+}
+
+#[test]
+fn a_model_is_read_as_it_was_written() {
+    let model = saved();
+    let again = SavedModel::from_bytes(&model.to_bytes().unwrap()).unwrap();
+    assert_eq!(again, model);
+    assert_eq!(bits(&again.weights), bits(&model.weights));
+    let (one, other) = (model.predict(&dataset(), false), again.predict(&dataset(), true));
+    assert_eq!(bits(one.unwrap().outputs.as_slice()), bits(other.unwrap().outputs.as_slice()));
+}
+
+/// A small generator, so that the same variants are tried every time.
+fn random(state: &mut u64) -> usize {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    usize::try_from(*state >> 33).unwrap()
+}
+
+#[test]
+fn ten_thousand_corrupted_models_never_panic() {
+    let bytes = saved().to_bytes().unwrap();
+    let mut state = 0x9e37_79b9_7f4a_7c15;
+    let mut accepted = 0;
+    for variant in 0..10_000 {
+        let mut broken = bytes.clone();
+        match variant % 4 {
+            0 => {
+                let at = random(&mut state) % (broken.len() * 8);
+                broken[at / 8] ^= 1 << (at % 8);
+            }
+            1 => broken.truncate(random(&mut state) % broken.len()),
+            2 => {
+                let (from, to) = (random(&mut state), random(&mut state));
+                let length = 1 + random(&mut state) % 64;
+                let (from, to) = (from % (broken.len() - 64), to % (broken.len() - 64));
+                broken.copy_within(from..from + length, to);
+            }
+            _ => {
+                let at = random(&mut state) % broken.len();
+                let insert = (0..random(&mut state) % 9).map(|_| b'0' + 5);
+                broken.splice(at..at, insert);
+            }
+        }
+        if let Ok(model) = SavedModel::from_bytes(&broken) {
+            assert_eq!(model, saved(), "variant {variant} is another model");
+            accepted += 1;
+        }
+    }
+    assert!(accepted < 500, "{accepted} variants were no variants at all");
+}

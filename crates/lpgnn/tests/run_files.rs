@@ -1,5 +1,7 @@
 //! The files of a run: what is written is read again, and nothing that is read can do harm.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::ops::ControlFlow;
 
 use lpgnn::data::Dataset;

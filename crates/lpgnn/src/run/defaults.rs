@@ -25,9 +25,10 @@ impl RunConfig {
             Task::Graphs if batches => 100,
             Task::Graphs => 400,
         };
-        // Large steps find the way, small ones let states and weights come to rest.
+        // Large steps find the way, small ones let states and weights come to rest. Read-outs of
+        // whole graphs learn slowly, and rest before they have found it.
         let updates = epochs * if batches { dataset.graphs().div_ceil(BATCH) } else { 1 };
-        let half_life = Some(updates as f64 / 3.0);
+        let half_life = (task == Task::Nodes).then_some(updates as f64 / 3.0);
         let weights = WeightDescent { rate: 0.005, half_life, ..WeightDescent::default() };
         let solver = match solver {
             "bdmm" => SolverConfig::Bdmm(Bdmm::default()),

@@ -228,3 +228,60 @@ fn a_wrong_slope_breaks_the_contract() {
     let error = check::transition(&WrongSlope, &batch(0, Form::Dense), 1).unwrap_err();
     assert!(error.to_string().starts_with("the derivative in weight 0 is"), "{error}");
 }
+
+/// A transition that overwrites gradients where it should add to them.
+#[derive(Debug)]
+struct Overwrites(lpgnn::transition::NodeNetwork);
+
+impl Transition<f64> for Overwrites {
+    fn weights(&self) -> usize {
+        Transition::<f64>::weights(&self.0)
+    }
+    fn state(&self) -> usize {
+        Transition::<f64>::state(&self.0)
+    }
+    fn check(
+        &self,
+        batch: &GraphBatch<f64>,
+        labels: lpgnn::graph::LabelsView<'_, f64>,
+    ) -> Result<(), lpgnn::Error> {
+        self.0.check(batch, labels)
+    }
+    fn initialize(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [f64]) {
+        self.0.initialize(draw, weights);
+    }
+    fn forward(
+        &self,
+        weights: &[f64],
+        input: lpgnn::transition::Input<'_, f64>,
+        image: &mut lpgnn::Matrix<f64>,
+        scratch: &Scratch<f64>,
+    ) {
+        self.0.forward(weights, input, image, scratch);
+    }
+    fn backward(
+        &self,
+        weights: &[f64],
+        input: lpgnn::transition::Input<'_, f64>,
+        d_image: &lpgnn::Matrix<f64>,
+        gradients: lpgnn::transition::Gradients<'_, f64>,
+        scratch: &Scratch<f64>,
+    ) {
+        gradients.states.as_mut_slice().fill(0.0);
+        self.0.backward(weights, input, d_image, gradients, scratch);
+    }
+}
+
+#[test]
+fn overwriting_a_gradient_breaks_the_contract() {
+    let h = lpgnn::network::Network::one_hidden(3);
+    let f = lpgnn::transition::NodeNetwork::new(
+        2,
+        common::LABEL,
+        &h,
+        lpgnn::transition::NeighbourSum::Mean,
+    );
+    let graphs = batch(0, Form::Dense);
+    check::transition(&f, &graphs, 1).unwrap();
+    check::transition(&Overwrites(f), &graphs, 1).unwrap_err();
+}

@@ -172,3 +172,73 @@ fn the_spectral_radius_of_a_linear_mean_is_its_weight() {
     let radius = spectral_radius(&model, &weights, &graphs, &states, 200, &scratch);
     assert!((radius - 0.7).abs() < 1e-6, "{radius}");
 }
+
+/// A linear sum that triples states: node 2 is isolated, so the last residual is a fine zero.
+fn runaway() -> (Model<f64>, GraphBatch<f64>, Vec<f64>) {
+    let linear = Network {
+        hidden: vec![],
+        activation: Activation::Identity,
+        output_activation: Activation::Identity,
+    };
+    let f_a = NodeNetwork::new(1, 1, &linear, NeighbourSum::Plain);
+    let output = Output::new(Readout::Node, 1, 2, Network::one_hidden(2), 0.0);
+    let g = lpgnn::constraint::ConstraintFunction::Squared;
+    let model = Model::<f64>::new(
+        vec![Box::new(f_a)],
+        output,
+        Reads::default(),
+        Box::new(g),
+        Multipliers::PerNode,
+    )
+    .unwrap();
+    let labels = vec![vec![1.0], vec![1.0], vec![0.0]];
+    let graphs = GraphBatch::new(&[Graph::new(&labels, vec![(0, 1)]).unwrap()]).unwrap();
+    let mut weights = vec![0.1; model.weights()];
+    weights[0] = 3.0;
+    (model, graphs, weights)
+}
+
+#[test]
+fn states_that_run_away_to_infinity_have_not_converged() {
+    let (model, graphs, weights) = runaway();
+    let options =
+        SettleOptions { window: 0, limit: 2000, fall_back: None, ..SettleOptions::default() };
+    let settled = settle(&model, &weights, &graphs, &options, &Scratch::new());
+    assert!(!settled.states[0].as_slice().iter().all(|x| x.is_finite()));
+    assert_eq!(settled.converged, [false], "{:?}", settled.residuals);
+}
+
+#[test]
+fn relaxing_finds_the_fixed_point_of_what_cannot_be_iterated() {
+    // x = 3 (x_0 + x_1) + 1 has the fixed point −0.2, from which iteration runs away.
+    let (model, graphs, weights) = runaway();
+    let relaxation = RelaxOptions { steps: 4000, ..RelaxOptions::default() };
+    let options = SettleOptions {
+        window: 0,
+        limit: 2000,
+        tolerance: 1e-2,
+        fall_back: Some(relaxation),
+        ..SettleOptions::default()
+    };
+    let settled = settle(&model, &weights, &graphs, &options, &Scratch::new());
+    assert_eq!(settled.converged, [true], "{:?}", settled.residuals);
+}
+
+#[test]
+fn a_graph_settles_alike_alone_and_in_company() {
+    let model = model::<f64>(&Recipe::default());
+    let graphs: Vec<Graph<f64>> =
+        (0..12).map(|seed| common::graph(seed, 5, 0.3, Form::Dense)).collect();
+    let all = GraphBatch::new(&graphs).unwrap();
+    let mut weights = point(&model, all.nodes(), 2).weights;
+    weights.iter_mut().for_each(|w| *w *= 2.0);
+    common::contract(&model, &all, &mut weights, 0.98);
+    let options = SettleOptions { tolerance: 1e-6, ..SettleOptions::default() };
+    let scratch = Scratch::new();
+    let together = settle(&model, &weights, &all, &options, &scratch);
+    for i in 0..graphs.len() {
+        let alone = settle(&model, &weights, &all.select(&[i]), &options, &scratch);
+        let here = together.states[0].select(all.nodes_of(i));
+        assert!(worst(here.as_slice(), alone.states[0].as_slice()) < 1e-12, "graph {i}");
+    }
+}

@@ -22,7 +22,7 @@ fn config(settings: &[&str]) -> RunConfig {
 fn train(setup: &Setup, from: Option<TrainerState>, stop_after: usize) -> (Vec<f32>, TrainerState) {
     let mut trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data).unwrap();
     if let Some(state) = from {
-        trainer = trainer.resume(state);
+        trainer = trainer.resume(state).unwrap();
     }
     let mut last = trainer.state().clone();
     let trained = trainer.run(&mut |report: &EpochReport, state: &TrainerState| {

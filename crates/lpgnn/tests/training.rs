@@ -144,7 +144,7 @@ fn a_resumed_run_ends_with_the_same_bits() {
             let plan = config.check().unwrap();
             let whole = Trainer::new(plan.clone(), &model, &data).unwrap().run(&mut keep).unwrap();
             let mut quiet = |_: &EpochReport, _: &TrainerState<f32>| ControlFlow::Continue(());
-            let resumed = Trainer::new(plan, &model, &data).unwrap().resume(kept.unwrap());
+            let resumed = Trainer::new(plan, &model, &data).unwrap().resume(kept.unwrap()).unwrap();
             let resumed = resumed.run(&mut quiet).unwrap();
             assert_eq!(whole.weights, resumed.weights);
             assert_eq!(whole.epoch, resumed.epoch);
@@ -204,8 +204,11 @@ fn an_observer_can_end_training_and_the_best_weights_are_kept() {
 fn training_ends_when_validation_no_longer_improves() {
     let batch = graphs(12);
     let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
-    let (trained, reports) =
-        train(&small(), TrainingConfig { patience: Some(5), ..config(5000) }, &data);
+    let (trained, reports) = train(
+        &small(),
+        TrainingConfig { patience: Some(5), score_every: 1, ..config(5000) },
+        &data,
+    );
     assert_eq!(trained.reason, StopReason::NoImprovement);
     assert_eq!(reports.len(), trained.epoch + 5);
 }
@@ -321,4 +324,117 @@ fn plans_that_do_not_fit_are_refused_with_the_reason() {
     let error =
         TrainingData::new(&batch, &Split { level: Level::Node, ..thirds(6) }, true).unwrap_err();
     assert_eq!(error.to_string(), "graphs have targets, but the split divides nodes");
+}
+
+#[test]
+fn the_lipschitz_bound_holds_throughout_training() {
+    use lpgnn::transition::{Degrees, Transition};
+    let batch = graphs(12);
+    let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
+    let degrees = Degrees::of(data.training_graphs());
+    let (label, arc) = (batch.node_labels().width(), batch.arc_labels().width());
+    for transition in [
+        TransitionKind::GnnMean,
+        TransitionKind::GnnSum,
+        TransitionKind::GnnNormalized,
+        TransitionKind::Gcn,
+        TransitionKind::Gin,
+        TransitionKind::SageMax,
+    ] {
+        for rate in [0.01, 0.1] {
+            let model = ModelConfig { transition, state: 8, hidden: vec![12], ..small() };
+            let model = model.build::<f32>(label, arc, 2, false).unwrap();
+            let weights = WeightDescent { rate, ..WeightDescent::default() };
+            let solver = SolverConfig::OneShot(OneShot { weights, ..OneShot::default() });
+            let config = TrainingConfig { solver, score_every: 999, ..config(60) };
+            let mut largest = 0.0_f64;
+            let mut observer = |_: &EpochReport, state: &TrainerState<f32>| {
+                let f_a: &dyn Transition<f32> = model.transitions().next().unwrap();
+                let weights = &state.variables.weights[model.transition_weights(0)];
+                largest = largest.max(f_a.lipschitz(weights, degrees).unwrap());
+                ControlFlow::Continue(())
+            };
+            Trainer::new(config.check().unwrap(), &model, &data)
+                .unwrap()
+                .run(&mut observer)
+                .unwrap();
+            assert!(largest < 0.9 * 1.01, "{transition:?} at rate {rate}: {largest}");
+        }
+    }
+}
+
+#[test]
+fn implicit_trains_the_transition_however_small_the_loss_weighs() {
+    let batch = graphs(12);
+    let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
+    let (label, arc) = (batch.node_labels().width(), batch.arc_labels().width());
+    let model = small().build::<f32>(label, arc, 2, false).unwrap();
+    let solver = SolverConfig::Implicit(lpgnn::saddle::Implicit::default());
+    let weighing = Weighing { loss_weight: 1e-6, ..Weighing::default() };
+    let config = TrainingConfig { solver, weighing, ..config(5) };
+    let trainer = Trainer::new(config.check().unwrap(), &model, &data).unwrap();
+    let range = model.transition_weights(0);
+    let start = trainer.state().variables.weights[range.clone()].to_vec();
+    let mut quiet = |_: &EpochReport, _: &TrainerState<f32>| ControlFlow::Continue(());
+    let trained = trainer.run(&mut quiet).unwrap();
+    let moved = start.iter().zip(&trained.weights[range]).filter(|(a, b)| (**a - **b).abs() > 1e-4);
+    assert!(moved.count() > start.len() / 2);
+}
+
+#[test]
+fn a_solver_of_ones_own_trains() {
+    let batch = graphs(12);
+    let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
+    let (label, arc) = (batch.node_labels().width(), batch.arc_labels().width());
+    let model = small().build::<f32>(label, arc, 2, false).unwrap();
+    let mut quiet = |_: &EpochReport, _: &TrainerState<f32>| ControlFlow::Continue(());
+    let trained = |own: bool| {
+        let trainer = Trainer::new(config(4).check().unwrap(), &model, &data).unwrap();
+        let trainer = if own {
+            trainer.with_solver(Box::new(OneShot { inner_steps: 3, ..OneShot::default() })).unwrap()
+        } else {
+            trainer
+        };
+        trainer.run(&mut |r: &EpochReport, s: &TrainerState<f32>| quiet(r, s)).unwrap().weights
+    };
+    assert_ne!(trained(true), trained(false));
+}
+
+#[test]
+fn scores_are_of_the_epoch_that_is_named() {
+    let batch = graphs(12);
+    let split = Split { valid: vec![], ..thirds(12) };
+    let data = TrainingData::new(&batch, &split, false).unwrap();
+    let (label, arc) = (batch.node_labels().width(), batch.arc_labels().width());
+    let model = small().build::<f32>(label, arc, 2, false).unwrap();
+    let config = TrainingConfig { score_every: 10, ..config(100) };
+    let mut weights = vec![];
+    let mut observer = |report: &EpochReport, state: &TrainerState<f32>| {
+        weights.clone_from(&state.variables.weights);
+        if report.epoch == 15 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let trained = Trainer::new(config.clone().check().unwrap(), &model, &data)
+        .unwrap()
+        .run(&mut observer)
+        .unwrap();
+    assert_eq!((trained.epoch, &trained.weights), (15, &weights));
+    // Scored every epoch, the fifteenth has the same scores.
+    let mut fifteenth = None;
+    let mut observer = |report: &EpochReport, _: &TrainerState<f32>| {
+        if report.epoch == 15 {
+            fifteenth.clone_from(&report.scores);
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    };
+    let config = TrainingConfig { score_every: 1, ..config };
+    Trainer::new(config.check().unwrap(), &model, &data).unwrap().run(&mut observer).unwrap();
+    assert_eq!(trained.scores, fifteenth);
+}
+
+#[test]
+fn graphs_without_arc_labels_make_a_batch() {
+    let graph = Graph::new(&[vec![1.0_f32], vec![0.0]], vec![(0, 1)]).unwrap();
+    let batch = GraphBatch::new(&[graph.clone(), graph]).unwrap();
+    assert_eq!((batch.nodes(), batch.arcs(), batch.arc_labels().width()), (4, 2, 0));
 }

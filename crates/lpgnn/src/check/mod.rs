@@ -9,7 +9,7 @@ use crate::graph::{GraphBatch, LabelsView};
 use crate::lagrangian::{Objective, Variables, Want};
 use crate::numeric::Scratch;
 use crate::saddle::{Memory, SaddleSolver};
-use crate::transition::{Gradients, Input, Transition};
+use crate::transition::{Gradients, Input, NodeRows, Tally, Transition, Upstream};
 use crate::{Error, Matrix};
 
 /// Half the distance over which a central difference is taken.
@@ -98,20 +98,74 @@ pub fn transition(
         image.as_slice().iter().zip(d_image.as_slice()).map(|(f, d)| f * d).sum()
     };
 
-    let mut d_weights = vec![0.0; weights.len()];
-    let mut d_states = Matrix::zeros(states.rows(), states.cols());
-    let mut d_labels = Matrix::zeros(labels.rows(), labels.cols());
-    f.backward(
-        &weights,
-        Input { batch, labels: LabelsView::Dense(&labels), states: &states },
-        &d_image,
-        Gradients {
-            weights: Some(&mut d_weights),
-            states: &mut d_states,
-            labels: Some(&mut d_labels),
-        },
-        &scratch,
-    );
+    // Gradients are added to what is there, which is not zero.
+    let mut d_weights: Vec<f64> = (0..weights.len()).map(|_| draw()).collect();
+    let mut fill = |rows: usize, cols: usize| {
+        let mut matrix = Matrix::zeros(rows, cols);
+        matrix.as_mut_slice().fill_with(&mut draw);
+        matrix
+    };
+    let mut d_states = fill(states.rows(), states.cols());
+    let mut d_labels = fill(labels.rows(), labels.cols());
+    let before = (d_weights.clone(), d_states.clone(), d_labels.clone());
+    let input = Input { batch, labels: LabelsView::Dense(&labels), states: &states };
+    f.check(batch, input.labels)?;
+    let gradients = Gradients {
+        weights: Some(&mut d_weights),
+        states: &mut d_states,
+        labels: Some(&mut d_labels),
+    };
+    f.backward(&weights, input, &d_image, gradients, &scratch);
+    subtract(&mut d_weights, &before.0);
+    subtract(d_states.as_mut_slice(), before.1.as_slice());
+    subtract(d_labels.as_mut_slice(), before.2.as_slice());
+
+    // The fused pass, and one that only states are wanted of.
+    let upstream = Given { d_image: &d_image, d_states: &before.1 };
+    let mut none = Matrix::zeros(batch.nodes(), 0);
+    let mut p_weights = before.0.clone();
+    let (mut p_states, mut p_labels) = (fill(states.rows(), states.cols()), before.2.clone());
+    let gradients = Gradients {
+        weights: Some(&mut p_weights),
+        states: &mut p_states,
+        labels: Some(&mut p_labels),
+    };
+    f.pass(&weights, input, &upstream, &mut none, gradients, &scratch);
+    let mut s_states = before.1.clone();
+    let gradients = Gradients { weights: None, states: &mut s_states, labels: None };
+    f.backward(&weights, input, &d_image, gradients, &scratch);
+    subtract(&mut p_weights, &before.0);
+    subtract(p_labels.as_mut_slice(), before.2.as_slice());
+    for states in [&mut p_states, &mut s_states] {
+        subtract(states.as_mut_slice(), before.1.as_slice());
+    }
+    for (what, a, b) in [
+        (
+            "the fused pass and backward have different gradients of weights",
+            &p_weights[..],
+            &d_weights[..],
+        ),
+        (
+            "the fused pass and backward have different gradients of states",
+            p_states.as_slice(),
+            d_states.as_slice(),
+        ),
+        (
+            "the fused pass and backward have different gradients of labels",
+            p_labels.as_slice(),
+            d_labels.as_slice(),
+        ),
+        (
+            "states have another gradient where it alone is wanted",
+            s_states.as_slice(),
+            d_states.as_slice(),
+        ),
+    ] {
+        if a.iter().zip(b).any(|(a, b)| relative_error(*a, *b) > 1e-9) {
+            return Err(Error::Mismatch(what.into()));
+        }
+    }
+
     let compare = |what: &str, i: usize, exact: f64, along: &dyn Fn(f64) -> f64| {
         let slope = (along(STEP) - along(-STEP)) / (2.0 * STEP);
         if relative_error(exact, slope) < 1e-6 {
@@ -160,6 +214,26 @@ pub fn transition(
         }
     }
     Ok(())
+}
+
+/// An upstream that is known beforehand.
+struct Given<'a> {
+    d_image: &'a Matrix<f64>,
+    d_states: &'a Matrix<f64>,
+}
+
+impl Upstream<f64> for Given<'_> {
+    fn upstream(&self, nodes: std::ops::Range<usize>, _: &[f64], rows: NodeRows<'_, f64>) -> Tally {
+        let width = self.d_image.cols();
+        let range = nodes.start * width..nodes.end * width;
+        rows.d_image.copy_from_slice(&self.d_image.as_slice()[range.clone()]);
+        rows.d_states.copy_from_slice(&self.d_states.as_slice()[range]);
+        Tally::default()
+    }
+}
+
+fn subtract(x: &mut [f64], y: &[f64]) {
+    x.iter_mut().zip(y).for_each(|(x, y)| *x -= y);
 }
 
 /// Whether a constraint function keeps its contract: `G(0) = 0`, its derivative is the slope of its

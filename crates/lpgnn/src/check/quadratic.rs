@@ -1,6 +1,7 @@
 use super::uniform;
 use crate::Matrix;
 use crate::lagrangian::{Evaluation, Objective, Variables, Want};
+use crate::numeric::worse;
 
 /// A saddle point without any graph, and with a known answer.
 ///
@@ -102,11 +103,7 @@ impl Quadratic {
             }
         }
         let answer = eliminate(system);
-        flat(at)
-            .iter()
-            .zip(answer)
-            .map(|(x, a)| (x - a).abs())
-            .fold(0.0, |m, d| if d <= m { m } else { d })
+        flat(at).iter().zip(answer).map(|(x, a)| (x - a).abs()).fold(0.0, worse)
     }
 }
 

@@ -84,6 +84,10 @@ impl<S: Scalar> GraphBatch<S> {
                 return Err(Error::RowCount { what, expected, found });
             }
         }
+        parts.node_targets.check_classes()?;
+        parts.graph_targets.check_classes()?;
+        parts.node_labels.check_finite("the node labels")?;
+        parts.arc_labels.check_finite("the arc labels")?;
         super::check_range(nodes, arcs)?;
         if !arcs.is_sorted_by(|a, b| a < b) {
             return Err(Error::Mismatch("arcs are not in order, or one occurs twice".into()));

@@ -55,11 +55,23 @@ impl<S: Scalar> Labels<S> {
         }
     }
 
-    /// The rows of all `parts`, one part after the other; dense where one of them is.
+    /// # Errors
+    ///
+    /// [`Error::NotFinite`], naming the first place of an infinite number or NaN.
+    pub(crate) fn check_finite(&self, what: &'static str) -> Result<(), Error> {
+        let Self::Dense(matrix) = self else { return Ok(()) };
+        let found = matrix.as_slice().iter().position(|x| !x.is_finite());
+        found.map_or(Ok(()), |i| {
+            let (row, column) = (i / matrix.cols(), i % matrix.cols());
+            Err(Error::NotFinite { what, row, column, value: matrix.as_slice()[i].f64() })
+        })
+    }
+
+    /// The rows of all `parts`, one part after the other.
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when widths differ.
+    /// [`Error::Mismatch`] when widths or forms differ.
     pub fn concatenate<'a>(parts: impl Iterator<Item = &'a Self>) -> Result<Self, Error> {
         let mut parts = parts.filter(|part| part.rows() > 0);
         let Some(first) = parts.next() else { return Ok(Self::none(0)) };
@@ -74,10 +86,9 @@ impl<S: Scalar> Labels<S> {
             }
             match (&mut all, part) {
                 (Self::Dense(all), Self::Dense(part)) => {
+                    let (rows, cols) = (all.rows() + part.rows(), part.cols());
                     let mut entries = std::mem::take(all).into_entries();
                     entries.extend_from_slice(part.as_slice());
-                    let cols = part.cols();
-                    let rows = entries.len().checked_div(cols).unwrap_or(0);
                     *all = Matrix::from_entries(rows, cols, entries)?;
                 }
                 (Self::OneHot(all), Self::OneHot(part)) => {

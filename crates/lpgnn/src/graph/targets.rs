@@ -26,17 +26,9 @@ impl<S: Scalar> Targets<S> {
     ///
     /// [`Error::ColumnOutOfRange`], naming the first row whose class does not exist.
     pub fn classes(classes: usize, class: Vec<u32>) -> Result<Self, Error> {
-        let wrong = |&c: &u32| c != UNLABELLED && c as usize >= classes;
-        if let Some(row) = class.iter().position(wrong) {
-            let column = class[row] as usize;
-            return Err(Error::ColumnOutOfRange {
-                what: "the targets",
-                row,
-                column,
-                width: classes,
-            });
-        }
-        Ok(Self::Classes { classes, class })
+        let targets = Self::Classes { classes, class };
+        targets.check_classes()?;
+        Ok(targets)
     }
 
     /// How many nodes or graphs there are, with a target or without.
@@ -75,6 +67,18 @@ impl<S: Scalar> Targets<S> {
             }
             Self::Values(values) => Self::Values(values.select(rows)),
         }
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::ColumnOutOfRange`], naming the first row whose class does not exist.
+    pub(crate) fn check_classes(&self) -> Result<(), Error> {
+        let Self::Classes { classes, class } = self else { return Ok(()) };
+        let wrong = |&c: &u32| c != UNLABELLED && c as usize >= *classes;
+        class.iter().position(wrong).map_or(Ok(()), |row| {
+            let (column, width) = (class[row] as usize, *classes);
+            Err(Error::ColumnOutOfRange { what: "the targets", row, column, width })
+        })
     }
 
     pub(crate) fn check_rows(&self, what: &'static str, expected: usize) -> Result<(), Error> {

@@ -9,7 +9,7 @@ pub use settle::{SettleOptions, settle, settle_from};
 
 use crate::graph::GraphBatch;
 use crate::lagrangian::{Model, ReadFrom, side_by_side};
-use crate::numeric::Scratch;
+use crate::numeric::{Scratch, worse};
 use crate::transition::{Input, Transition};
 use crate::{Matrix, Scalar};
 
@@ -116,9 +116,7 @@ fn residuals<S: Scalar>(
     for (layer, x) in states.iter().enumerate() {
         let f = image(model, weights, batch, states, layer, scratch);
         for (graph, worst) in worst.iter_mut().enumerate() {
-            let residual = graph_residual(batch, graph, x, &f);
-            // The comparison is false for NaN, which must not be lost.
-            *worst = if residual <= *worst { *worst } else { residual };
+            *worst = worse(*worst, graph_residual(batch, graph, x, &f));
         }
     }
     worst
@@ -134,7 +132,7 @@ fn graph_residual<S: Scalar>(
     let nodes = batch.nodes_of(graph);
     let range = nodes.start * x.cols()..nodes.end * x.cols();
     let pairs = x.as_slice()[range.clone()].iter().zip(&f.as_slice()[range]);
-    pairs.map(|(&x, &f)| (x - f).abs()).fold(S::ZERO, |max, r| if r <= max { max } else { r }).f64()
+    pairs.map(|(&x, &f)| (x - f).abs()).fold(S::ZERO, worse).f64()
 }
 
 /// An estimate of the spectral radius of `∂f_a/∂X` at these states, the largest over the layers:
@@ -154,7 +152,7 @@ pub fn spectral_radius<S: Scalar>(
         let input =
             Input { batch, labels: Model::labels(layer, batch, states), states: &states[layer] };
         let weights = &weights[model.transition_weights(layer)];
-        largest = largest.max(layer_radius(transition, weights, input, iterations, scratch));
+        largest = worse(largest, layer_radius(transition, weights, input, iterations, scratch));
     }
     largest
 }

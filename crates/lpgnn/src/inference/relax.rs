@@ -3,7 +3,7 @@ use crate::graph::{GraphBatch, Targets};
 use crate::lagrangian::{Lagrangian, Model, Variables, Weighing};
 use crate::numeric::Scratch;
 use crate::output::Supervision;
-use crate::saddle::{Bdmm, Memory, check_positive};
+use crate::saddle::{Bdmm, Memory, check_count, check_positive};
 use crate::{Error, Scalar};
 
 /// How the constraint is optimised at test time.
@@ -38,7 +38,15 @@ impl RelaxOptions {
         check_positive("tolerance", self.tolerance)?;
         check_positive("state rate", self.state_rate)?;
         check_positive("multiplier rate", self.multiplier_rate)?;
-        Ok(self)
+        check_count("steps", self.steps)?;
+        if self.damping >= 0.0 && self.damping.is_finite() {
+            return Ok(self);
+        }
+        Err(Error::Option {
+            option: "damping",
+            value: self.damping.to_string(),
+            expected: "a number that is not negative is expected".into(),
+        })
     }
 }
 
@@ -67,17 +75,22 @@ pub fn relax<S: Scalar>(
     };
     let mut at = start;
     let mut memory = Memory::new(&at);
+    // The best states so far: descent and ascent do not come nearer at every step.
+    let (mut best, mut least) = (at.states.clone(), f64::INFINITY);
     let mut iterations = 0;
     while iterations < options.steps {
         iterations += 1;
         let before = at.states.clone();
-        let evaluation = solver.relax(&lagrangian, &mut at, &mut memory);
         // The evaluation is of the point before the step.
-        if evaluation.residual_max <= options.tolerance || !evaluation.residual_max.is_finite() {
-            at.states = before;
+        let residual = solver.relax(&lagrangian, &mut at, &mut memory).residual_max;
+        if residual < least {
+            (best, least) = (before, residual);
+        }
+        if residual <= options.tolerance || !residual.is_finite() {
             break;
         }
     }
+    at.states = best;
     let residuals = residuals(model, &at.weights, batch, &at.states, scratch);
     let converged = residuals.iter().map(|&residual| residual <= options.tolerance).collect();
     Settled { states: at.states, residuals, converged, iterations }

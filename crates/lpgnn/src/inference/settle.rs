@@ -7,7 +7,7 @@ use super::{RelaxOptions, Settled, graph_residual, relax, residuals};
 use crate::graph::{GraphBatch, Labels};
 use crate::lagrangian::Model;
 use crate::numeric::Scratch;
-use crate::saddle::{check_positive, gather, scatter};
+use crate::saddle::{check_beta, check_positive, gather, scatter};
 use crate::transition::{Input, Transition, split_rows};
 use crate::{Error, Matrix, Scalar};
 
@@ -47,7 +47,7 @@ impl SettleOptions {
     /// [`Error::Option`], naming the first value that is not.
     pub fn check(self) -> Result<Self, Error> {
         check_positive("tolerance", self.tolerance)?;
-        check_positive("beta", self.beta)?;
+        check_beta(self.beta)?;
         if let Some(options) = self.fall_back {
             options.check()?;
         }
@@ -55,11 +55,18 @@ impl SettleOptions {
     }
 }
 
+/// A residual beyond which states have run away.
+const FAR: f64 = 1.0;
+
 /// Iterates `X ← f_a(X)` from zero, graph by graph and layer by layer, until a graph is within the
 /// tolerance or the limit is reached.
 ///
 /// Graphs that do not settle are [relaxed](relax) if the options say so; whether they have
 /// converged then is said per graph, by the residual of the states that are returned.
+///
+/// # Panics
+///
+/// When the model cannot read the batch, or has another number of weights; see [`Model::check`].
 pub fn settle<S: Scalar>(
     model: &Model<S>,
     weights: &[S],
@@ -72,6 +79,10 @@ pub fn settle<S: Scalar>(
 }
 
 /// The same from other states than zero; where `f_a` contracts it ends at the same ones.
+///
+/// # Panics
+///
+/// As [`settle`].
 pub fn settle_from<S: Scalar>(
     model: &Model<S>,
     weights: &[S],
@@ -83,13 +94,11 @@ pub fn settle_from<S: Scalar>(
     let mut states: Vec<Matrix<S>> = vec![];
     let mut iterations = 0;
     for ((layer, transition), start) in model.transitions().enumerate().zip(start) {
-        let labels = match states.last() {
-            None => batch.node_labels().clone(),
-            Some(below) => Labels::Dense(below.clone()),
-        };
+        let below = states.last().map(|below| Labels::Dense(below.clone()));
+        let labels = below.as_ref().unwrap_or(batch.node_labels());
         let weights = &weights[model.transition_weights(layer)];
         let (settled, count) =
-            settle_layer(transition, weights, batch, &labels, start, options, scratch);
+            settle_layer(transition, weights, batch, labels, start, options, scratch);
         states.push(settled);
         iterations += count;
     }
@@ -97,19 +106,23 @@ pub fn settle_from<S: Scalar>(
     let within = |residual: &f64| *residual <= options.tolerance;
     let failed: Vec<usize> = (0..batch.graphs()).filter(|&g| !within(&residuals[g])).collect();
     if let (Some(relaxation), false) = (&options.fall_back, failed.is_empty()) {
-        let nodes: Vec<usize> = failed.iter().flat_map(|&graph| batch.nodes_of(graph)).collect();
         let part = batch.select(&failed);
         let mut start = model.rest(part.nodes(), weights.to_vec());
-        start.states = finite_or_zero(gather(&states, &nodes));
-        let relaxed = relax(model, start, &part, relaxation, scratch);
-        let better: Vec<usize> = (0..failed.len())
-            .filter(|&i| !(relaxed.residuals[i] >= residuals[failed[i]]))
-            .collect();
-        for &i in &better {
-            residuals[failed[i]] = relaxed.residuals[i];
-            let from: Vec<usize> = part.nodes_of(i).collect();
-            let to: Vec<usize> = batch.nodes_of(failed[i]).collect();
-            scatter(&gather(&relaxed.states, &from), &to, &mut states);
+        // States that ran away are no place to start from: those graphs start at zero.
+        for (i, _) in failed.iter().enumerate().filter(|(_, graph)| residuals[**graph] <= FAR) {
+            let (from, to) = (batch.nodes_of(failed[i]).collect::<Vec<_>>(), part.nodes_of(i));
+            scatter(&gather(&states, &from), &to.collect::<Vec<_>>(), &mut start.states);
+        }
+        let tolerance = relaxation.tolerance.min(options.tolerance);
+        let relaxation = RelaxOptions { tolerance, ..*relaxation };
+        let relaxed = relax(model, start, &part, &relaxation, scratch);
+        for (i, &graph) in failed.iter().enumerate() {
+            if relaxed.residuals[i] < residuals[graph] || residuals[graph].is_nan() {
+                residuals[graph] = relaxed.residuals[i];
+                let from: Vec<usize> = part.nodes_of(i).collect();
+                let to: Vec<usize> = batch.nodes_of(graph).collect();
+                scatter(&gather(&relaxed.states, &from), &to, &mut states);
+            }
         }
         iterations += relaxed.iterations;
     }
@@ -130,6 +143,7 @@ fn settle_layer<S: Scalar>(
     let width = transition.state();
     let mut states = start;
     let mut active: Vec<usize> = (0..batch.graphs()).collect();
+    let mut past: Vec<Anderson<S>> = vec![Anderson::new(options.window); batch.graphs()];
     let mut iterations = 0;
     // Whenever half of the graphs have settled, work goes on with the others alone.
     while !active.is_empty() && iterations < options.limit {
@@ -140,7 +154,6 @@ fn settle_layer<S: Scalar>(
         let (part, labels) = selected.as_ref().map_or((batch, labels), |(b, l)| (b, l));
         let mut x = if all { states.clone() } else { states.select(nodes.iter().copied()) };
         let mut f = Matrix::zeros(part.nodes(), width);
-        let mut past: Vec<Anderson<S>> = vec![Anderson::new(options.window); part.graphs()];
         let mut settled = vec![false; part.graphs()];
         while iterations < options.limit {
             iterations += 1;
@@ -150,14 +163,20 @@ fn settle_layer<S: Scalar>(
                 *settled |= graph_residual(part, graph, &x, &f) <= options.tolerance;
             }
             let done = settled.iter().filter(|&&settled| settled).count();
-            if done == part.graphs() || (2 * done >= part.graphs() && part.graphs() > 8) {
+            if done == part.graphs() {
                 break;
             }
+            // A graph goes its way whoever shares its batch: its past goes along with it.
             advance(part, &mut x, &f, &mut past, &settled, S::of(options.beta));
+            if 2 * done >= part.graphs() && part.graphs() > 8 {
+                break;
+            }
         }
         scatter(std::slice::from_ref(&x), &nodes, std::slice::from_mut(&mut states));
-        let rest = active.iter().zip(&settled).filter(|(_, settled)| !**settled);
-        active = rest.map(|(&graph, _)| graph).collect();
+        let mut unsettled = settled.iter().map(|settled| !settled);
+        past.retain(|_| unsettled.next().unwrap_or(false));
+        let mut unsettled = settled.iter().map(|settled| !settled);
+        active.retain(|_| unsettled.next().unwrap_or(false));
     }
     (states, iterations)
 }
@@ -198,14 +217,4 @@ struct GraphRows<'a, S> {
     x: &'a mut [S],
     past: &'a mut Anderson<S>,
     nodes: Range<usize>,
-}
-
-/// States that overflowed are no place to start from.
-fn finite_or_zero<S: Scalar>(mut states: Vec<Matrix<S>>) -> Vec<Matrix<S>> {
-    for x in states.iter_mut().flat_map(Matrix::as_mut_slice) {
-        if !x.is_finite() {
-            *x = S::ZERO;
-        }
-    }
-    states
 }

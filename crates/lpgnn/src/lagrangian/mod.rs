@@ -273,7 +273,9 @@ impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
                 )
             } else {
                 let image = self.image(layer, at);
-                term.residual(&image, &mut own[0], &mut gradient.multipliers[layer])
+                let groups = self.batch.groups().ranges();
+                let d_multipliers = &mut gradient.multipliers[layer];
+                term.residual(groups, &image, &mut own[0], d_multipliers, self.scratch)
             });
         }
         Evaluation {

@@ -1,7 +1,8 @@
 use std::ops::Range;
 
 use crate::constraint::Constraint;
-use crate::transition::{NodeRows, Tally, Upstream};
+use crate::numeric::{Scratch, worse};
+use crate::transition::{NodeRows, Tally, Upstream, for_each_group, split_rows};
 use crate::{Matrix, Scalar};
 
 /// The constraint term of one layer, and what reaches the layer from the output.
@@ -28,17 +29,25 @@ impl<S: Scalar> ConstraintTerm<'_, S> {
     /// The tally and `∂T/∂Λ` alone; `spare` is overwritten.
     pub(super) fn residual(
         &self,
+        groups: &[Range<usize>],
         image: &Matrix<S>,
         spare: &mut Matrix<S>,
         d_multipliers: &mut Matrix<S>,
+        scratch: &Scratch<S>,
     ) -> Tally {
-        let mut d_image = vec![S::ZERO; image.as_slice().len()];
-        let rows = NodeRows {
-            d_image: &mut d_image,
-            d_states: spare.as_mut_slice(),
-            d_multipliers: d_multipliers.as_mut_slice(),
-        };
-        self.upstream(0..image.rows(), image.as_slice(), rows)
+        let (width, multiplier) = (image.cols(), d_multipliers.cols());
+        let mut d_image = scratch.take(image.as_slice().len());
+        let rows = split_rows(&mut d_image, width, groups)
+            .into_iter()
+            .zip(split_rows(spare.as_mut_slice(), width, groups))
+            .zip(split_rows(d_multipliers.as_mut_slice(), multiplier, groups));
+        let mut work: Vec<_> =
+            groups.iter().zip(rows).map(|work| (work, Tally::default())).collect();
+        for_each_group(&mut work, |((nodes, ((d_image, d_states), d_multipliers)), tally)| {
+            let rows = NodeRows { d_image, d_states, d_multipliers };
+            *tally = self.upstream((*nodes).clone(), Self::rows(image, nodes), rows);
+        });
+        work.iter().fold(Tally::default(), |all, (_, tally)| all.and(*tally))
     }
 
     fn rows<'m>(matrix: &'m Matrix<S>, nodes: &Range<usize>) -> &'m [S] {
@@ -77,8 +86,7 @@ impl<S: Scalar> Upstream<S> for ConstraintTerm<'_, S> {
                 let d = c * (lambda * slope[i] + rho * a[i]);
                 value += lambda * g[i] + half * rho * a[i] * a[i];
                 sum += a[i].abs();
-                // The comparison is false for NaN, which must not be lost.
-                max = if a[i].abs() <= max { max } else { a[i].abs() };
+                max = worse(max, a[i].abs());
                 (slope[i], a[i]) = (d, -d);
                 g[i] *= c;
             }

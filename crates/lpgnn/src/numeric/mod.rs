@@ -14,5 +14,6 @@ pub use norms::NormMemory;
 pub(crate) use norms::largest_column_sum;
 pub(crate) use product::{Packed, Store, padded, product, transposed_product};
 pub use scalar::Scalar;
+pub(crate) use scalar::worse;
 pub use scratch::Scratch;
 pub(crate) use scratch::Spare;

@@ -9,9 +9,24 @@ pub struct NormMemory {
 /// Power iterations from a cold start, at most.
 const COLD: usize = 2000;
 /// And from where the last search ended: the weights have moved little since.
-const WARM: usize = 3;
+const WARM: usize = 100;
+/// How much of the cold start a warm one keeps: without it, a direction that the last search has
+/// left for good could not become the leading one again.
+const COLD_SHARE: f64 = 0.1;
+/// The relative change at which the search ends.
+const TOLERANCE: f64 = 1e-7;
 
 impl NormMemory {
+    /// What is remembered: a vector per matrix that was asked for, empty where none was.
+    pub fn vectors(&self) -> &[Vec<f64>] {
+        &self.vectors
+    }
+
+    /// A memory of these vectors.
+    pub fn from_vectors(vectors: Vec<Vec<f64>>) -> Self {
+        Self { vectors }
+    }
+
     /// `‖W‖₂` of `w: [rows, columns]`, the `place`-th matrix that is asked for.
     pub(crate) fn spectral_norm<S: Scalar>(
         &mut self,
@@ -24,16 +39,21 @@ impl NormMemory {
             self.vectors.resize(place + 1, vec![]);
         }
         let v = &mut self.vectors[place];
-        let warm = v.len() == columns;
-        if !warm {
-            // No direction is left out, and none is at right angles to all rows by symmetry.
-            *v = (0..columns).map(|j| 1.0 + 0.5 * (1.7 * j as f64 + 0.3).sin()).collect();
+        // No direction is left out, and none is at right angles to all rows by symmetry.
+        let cold = (0..columns).map(|j| 1.0 + 0.5 * (1.7 * j as f64 + 0.3).sin());
+        let length = v.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let warm = v.len() == columns && length > 0.0 && length.is_finite();
+        if warm {
+            let share = COLD_SHARE / (columns as f64).sqrt();
+            v.iter_mut().zip(cold).for_each(|(v, cold)| *v = *v / length + share * cold);
+        } else {
+            *v = cold.collect();
         }
         power_iteration(w, rows, columns, v, if warm { WARM } else { COLD })
     }
 }
 
-/// `‖W‖₂`, by power iteration on `WᵀW` from `v`, until it changes by less than one part in 10⁹.
+/// `‖W‖₂`, by power iteration on `WᵀW` from `v`, which is left where it ended.
 fn power_iteration<S: Scalar>(
     w: &[S],
     rows: usize,
@@ -62,7 +82,7 @@ fn power_iteration<S: Scalar>(
                 *v += w.f64() * u;
             }
         }
-        let settled = (next - norm).abs() <= 1e-9 * next;
+        let settled = (next - norm).abs() <= TOLERANCE * next;
         norm = next;
         if settled {
             break;
@@ -107,6 +127,25 @@ mod tests {
             let cold = NormMemory::default().spectral_norm(0, &w, 7, 5);
             assert!((warm - cold).abs() < 1e-4 * cold, "step {step}: {warm} for {cold}");
         }
+    }
+
+    #[test]
+    fn a_direction_that_was_small_is_found_when_it_grows() {
+        let mut memory = NormMemory::default();
+        for step in 0..=100 {
+            let t = f64::from(step) / 100.0;
+            let w = [2.0 - t, 0.0, 0.0, 0.5 + 2.0 * t];
+            let norm = memory.spectral_norm(0, &w, 2, 2);
+            let exact = f64::max(w[0], w[3]);
+            assert!((norm - exact).abs() < 2e-3 * exact, "step {step}: {norm} for {exact}");
+        }
+    }
+
+    #[test]
+    fn a_matrix_of_zeros_is_not_remembered() {
+        let mut memory = NormMemory::default();
+        assert!(memory.spectral_norm(0, &[0.0_f64; 4], 2, 2).abs() < 1e-300);
+        assert!((memory.spectral_norm(0, &[3.0, 0.0, 0.0, 1.0_f64], 2, 2) - 3.0).abs() < 1e-6);
     }
 
     #[test]

@@ -2,6 +2,13 @@ use std::fmt::{Debug, Display};
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 
+/// The larger of two sizes, where one that is not a number counts as the largest of all.
+#[inline]
+pub(crate) fn worse<S: Scalar>(a: S, b: S) -> S {
+    // A comparison with NaN is false.
+    if a >= b || a.f64().is_nan() { a } else { b }
+}
+
 /// A real number: `f32` for training, `f64` for proofs.
 pub trait Scalar:
     Copy

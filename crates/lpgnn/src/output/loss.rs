@@ -43,8 +43,16 @@ impl<S: Scalar> Supervision<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when there is not one weight per class.
+    /// [`Error::Mismatch`] when there is not one weight per class, [`Error::Option`] when one is
+    /// negative or not a number.
     pub fn with_class_weights(mut self, weights: &[f64]) -> Result<Self, Error> {
+        if let Some(weight) = weights.iter().find(|w| !(**w >= 0.0 && w.is_finite())) {
+            return Err(Error::Option {
+                option: "a class weight",
+                value: weight.to_string(),
+                expected: "a number that is not negative is expected".into(),
+            });
+        }
         match &self.targets {
             Targets::Classes { classes, class } if *classes == weights.len() => {
                 for (count, &class) in self.counts.iter_mut().zip(class) {
@@ -85,7 +93,10 @@ impl<S: Scalar> Supervision<S> {
         let (mut correct, mut all) = (0, 0);
         for row in supervised {
             all += 1;
-            correct += usize::from(largest(predictions.row(row)) == class[row] as usize);
+            let y = predictions.row(row);
+            // What is not a number is no prediction.
+            let right = largest(y) == class[row] as usize && !y.iter().any(|y| y.f64().is_nan());
+            correct += usize::from(right);
         }
         (correct, all)
     }

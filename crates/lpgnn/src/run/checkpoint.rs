@@ -34,6 +34,8 @@ struct About {
     node_steps: u64,
     /// Of every moment, whether it goes with states and multipliers too.
     moments: Vec<bool>,
+    /// Lengths of the vectors that are remembered of matrix norms, per layer.
+    norms: Vec<Vec<usize>>,
     best: Option<AboutBest>,
 }
 
@@ -48,8 +50,7 @@ const FORMAT: u32 = 1;
 impl Checkpoint {
     /// Writes a checkpoint of `state`.
     ///
-    /// What solvers do not need again is left out: the last gradient, and the directions in which
-    /// matrix norms were found, which every epoch finds anew.
+    /// What solvers do not need again is left out: the last gradient.
     ///
     /// # Errors
     ///
@@ -61,7 +62,7 @@ impl Checkpoint {
         seconds: f64,
         state: &TrainerState<f32>,
     ) -> Result<(), Error> {
-        let TrainerState { epoch, variables, memory, best, since_best, .. } = state;
+        let TrainerState { epoch, variables, memory, norms, best, since_best } = state;
         let about = About {
             format: FORMAT,
             kind: "checkpoint".into(),
@@ -73,6 +74,10 @@ impl Checkpoint {
             weight_steps: memory.weight_steps,
             node_steps: memory.node_steps,
             moments: memory.moments.iter().map(|moments| !moments.states.is_empty()).collect(),
+            norms: norms
+                .iter()
+                .map(|layer| layer.vectors().iter().map(Vec::len).collect())
+                .collect(),
             best: best
                 .as_ref()
                 .map(|best| AboutBest { epoch: best.epoch, scores: best.scores.clone() }),
@@ -83,6 +88,11 @@ impl Checkpoint {
         insert(&mut bundle, "variables", variables);
         for (i, moments) in memory.moments.iter().enumerate() {
             insert(&mut bundle, &format!("moments.{i}"), moments);
+        }
+        for (k, layer) in norms.iter().enumerate() {
+            for (i, vector) in layer.vectors().iter().enumerate() {
+                bundle.insert_f64(format!("norms.{k}.{i}"), vector);
+            }
         }
         if let Some(Best { score, weights, .. }) = best {
             bundle.insert("best.weights", vec![weights.len()], weights);
@@ -114,6 +124,17 @@ impl Checkpoint {
             .zip(&about.moments)
             .map(|(i, &whole)| take(&mut bundle, &format!("moments.{i}"), &shape, whole));
         let moments = moments.collect::<Result<_, String>>()?;
+        if about.norms.len() != model.layers() {
+            return Err(format!("is of {} layers", about.norms.len()));
+        }
+        let mut norms = Vec::with_capacity(model.layers());
+        for (k, lengths) in about.norms.iter().enumerate() {
+            let vectors = lengths
+                .iter()
+                .enumerate()
+                .map(|(i, &length)| bundle.take_f64(&format!("norms.{k}.{i}"), length));
+            norms.push(NormMemory::from_vectors(vectors.collect::<Result<_, String>>()?));
+        }
         let best = match about.best {
             None => None,
             Some(AboutBest { epoch, scores }) => {
@@ -137,7 +158,7 @@ impl Checkpoint {
                 epoch: about.epoch,
                 variables,
                 memory,
-                norms: vec![NormMemory::default(); model.layers()],
+                norms,
                 best,
                 since_best: about.since_best,
             },

@@ -3,6 +3,7 @@
 use super::rule::{WeightDescent, axpy};
 use super::{Memory, SaddleSolver, check_positive};
 use crate::lagrangian::{Evaluation, Objective, Variables, Want};
+use crate::numeric::worse;
 use crate::{Error, Matrix, Scalar};
 
 /// One fixed-point step of the states and of their adjoints per update, instead of gradients.
@@ -91,7 +92,8 @@ pub struct Implicit {
     pub weights: WeightDescent,
     /// `β`, in `(0, 1]`, of both iterations.
     pub beta: f64,
-    /// The largest change of a component at which an iteration has settled.
+    /// The largest change of a component at which an iteration has settled: of a state, or of a
+    /// multiplier relative to the largest one.
     pub tolerance: f64,
     /// Steps at most, of each iteration.
     pub steps: usize,
@@ -140,8 +142,10 @@ impl<S: Scalar> SaddleSolver<S> for Implicit {
         for _ in 0..self.steps {
             let want = Want { weights: false, ..Want::ALL };
             objective.evaluate(at, want, &mut memory.gradient);
+            // Relative to the multipliers, whose size is that of the loss, whatever its weight.
             let change = largest(&memory.gradient.states);
-            if change <= self.tolerance || !change.is_finite() {
+            let size = largest(&at.multipliers);
+            if change <= self.tolerance * size || !(change + size).is_finite() {
                 break;
             }
             subtract(beta, &memory.gradient.states, &mut at.multipliers);
@@ -245,11 +249,10 @@ impl<S: Scalar> SaddleSolver<S> for Unrolled {
 
 fn largest<S: Scalar>(matrices: &[Matrix<S>]) -> f64 {
     let all = matrices.iter().flat_map(Matrix::as_slice);
-    // The comparison is false for NaN, which must not be lost.
-    all.fold(S::ZERO, |max, x| if x.abs() <= max { max } else { x.abs() }).f64()
+    all.fold(S::ZERO, |max, x| worse(max, x.abs())).f64()
 }
 
-fn check_beta(beta: f64) -> Result<(), Error> {
+pub(crate) fn check_beta(beta: f64) -> Result<(), Error> {
     if beta > 0.0 && beta <= 1.0 {
         Ok(())
     } else {
@@ -258,7 +261,7 @@ fn check_beta(beta: f64) -> Result<(), Error> {
     }
 }
 
-fn check_count(option: &'static str, count: usize) -> Result<(), Error> {
+pub(crate) fn check_count(option: &'static str, count: usize) -> Result<(), Error> {
     if count > 0 {
         Ok(())
     } else {

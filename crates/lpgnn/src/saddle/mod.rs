@@ -26,6 +26,7 @@ mod rule;
 
 pub use bdmm::{Bdmm, DualRule, Order};
 pub use fixed_point::{Implicit, OneShot, Unrolled};
+pub(crate) use fixed_point::{check_beta, check_count};
 pub use rule::{PrimalRule, WeightDescent};
 
 use std::fmt::Debug;

@@ -242,7 +242,7 @@ impl Default for TrainingConfig {
             weighing: Weighing::default(),
             lipschitz: Some(0.9),
             class_weights: ClassWeights::Equal,
-            score_every: 1,
+            score_every: 10,
             patience: None,
             inference: Inference::default(),
         }

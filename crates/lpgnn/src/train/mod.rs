@@ -100,7 +100,7 @@ pub enum StopReason {
     Diverged {
         /// The epoch in which it happened, counted from 1.
         epoch: usize,
-        /// `weights`, `states` or `multipliers`.
+        /// `weights`, `states` or `multipliers`; `loss` where only what is made of them is not a number.
         variable: &'static str,
     },
 }
@@ -141,7 +141,12 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             ClassWeights::Equal => data.train.supervision.clone(),
             ClassWeights::Balanced => balanced(data.train.supervision.clone())?,
         };
-        let degrees = data.batches.iter().map(Degrees::of).fold(Degrees::default(), Degrees::and);
+        let degrees = Degrees::of(data.training_graphs());
+        if config.patience.is_some() && !data.has(PartName::Valid) {
+            return Err(Error::Mismatch(
+                "patience needs a validation part to see whether it improves".into(),
+            ));
+        }
         let mut draw = check::uniform(config.seed);
         let mut variables = model.start(data.training_graphs().nodes(), &mut draw);
         let mut norms = vec![NormMemory::default(); model.layers()];
@@ -157,11 +162,35 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         Ok(Self { plan, model, data, supervision, degrees, solver, state, scratch })
     }
 
+    /// The same with a solver of one's own in place of the plan's.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when it needs another constraint than the model has.
+    pub fn with_solver(mut self, solver: Box<dyn SaddleSolver<S>>) -> Result<Self, Error> {
+        if solver.needs_linear_constraint() {
+            check_linear(self.model, self.plan.config())?;
+        }
+        self.solver = solver;
+        Ok(self)
+    }
+
     /// The same, from where a checkpoint was taken.
-    #[must_use]
-    pub fn resume(mut self, state: TrainerState<S>) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when it is the checkpoint of another model or of other graphs.
+    pub fn resume(mut self, state: TrainerState<S>) -> Result<Self, Error> {
+        let shape = |at: &Variables<S>| at.parts().map(|(_, part)| part.len()).collect::<Vec<_>>();
+        if shape(&state.variables) != shape(&self.state.variables)
+            || state.norms.len() != self.state.norms.len()
+        {
+            return Err(Error::Mismatch(
+                "the checkpoint is of another model, or of other graphs".into(),
+            ));
+        }
         self.state = state;
-        self
+        Ok(self)
     }
 
     /// Where it is.
@@ -184,17 +213,18 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             if !(report.loss + report.constraint + report.residual_max).is_finite()
                 || variables.not_finite().is_some()
             {
-                let variable = variables.not_finite().unwrap_or("states");
+                let variable = variables.not_finite().unwrap_or("loss");
                 let epoch = self.state.epoch;
                 self.state.variables.weights = before;
+                self.state.epoch -= 1;
                 return Ok(self.finish(StopReason::Diverged { epoch, variable }, last_scores));
             }
             let due = self.state.epoch.is_multiple_of(config.score_every)
                 || self.state.epoch == config.epochs;
             if due {
-                let scores = self.score(report.trained_accuracy);
+                let scores = self.score();
                 self.keep_best(&scores);
-                last_scores = Some(scores.clone());
+                last_scores = Some((self.state.epoch, scores.clone()));
                 report.scores = Some(scores);
             }
             if observer.epoch(&report, &self.state).is_break() {
@@ -207,7 +237,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         Ok(self.finish(StopReason::Epochs, last_scores))
     }
 
-    fn finish(self, reason: StopReason, last: Option<Scores>) -> Trained<S> {
+    fn finish(self, reason: StopReason, last: Option<(usize, Scores)>) -> Trained<S> {
         match self.state.best {
             Some(best) => Trained {
                 weights: best.weights,
@@ -216,7 +246,10 @@ impl<'a, S: Scalar> Trainer<'a, S> {
                 reason,
             },
             None => Trained {
-                scores: Some(last.unwrap_or_else(|| self.score(None))),
+                scores: match last {
+                    Some((epoch, scores)) if epoch == self.state.epoch => Some(scores),
+                    _ => Some(self.score()),
+                },
                 weights: self.state.variables.weights,
                 epoch: self.state.epoch,
                 reason,
@@ -225,11 +258,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
     }
 
     /// One pass over the training data.
-    ///
-    /// The search for matrix norms starts afresh, so that a checkpoint between epochs has nothing
-    /// of it to keep.
     fn epoch(&mut self) -> Result<EpochReport, Error> {
-        self.state.norms = vec![NormMemory::default(); self.model.layers()];
         let graphs = self.data.training_graphs();
         let mut sums = EpochSums::default();
         match self.plan.config().batch_size {
@@ -340,8 +369,8 @@ impl<'a, S: Scalar> Trainer<'a, S> {
     }
 
     /// The scores of the weights as they are now, on states found afresh.
-    pub fn score(&self, trained_accuracy: Option<f64>) -> Scores {
-        let weights = &self.state.variables.weights;
+    pub fn score(&self) -> Scores {
+        let Variables { weights, states: trained, .. } = &self.state.variables;
         let settled: Vec<_> = self
             .data
             .batches
@@ -369,9 +398,13 @@ impl<'a, S: Scalar> Trainer<'a, S> {
                 (*name, Score { loss: supervision.mean_loss(outputs), accuracy })
             })
             .collect();
+        // The same weights on the states that were trained along, without dropout.
+        let graphs = self.data.training_graphs();
+        let along = predict(self.model, weights, graphs, trained, &self.scratch);
+        let (right, all) = self.data.scored[0].2.correct(&along);
         let fresh = parts[0].1.accuracy;
         Scores {
-            cheating_gap: trained_accuracy.zip(fresh).map(|(trained, fresh)| trained - fresh),
+            cheating_gap: fresh.filter(|_| all > 0).map(|fresh| right as f64 / all as f64 - fresh),
             parts,
             unsettled: settled.iter().map(crate::inference::Settled::failures).sum(),
             spectral_radius: spectral_radius(

@@ -28,7 +28,7 @@ pub enum PartName {
     Train,
     /// Chooses the epoch.
     Valid,
-    /// Is looked at once, at the end.
+    /// Chooses nothing: its scores are only shown.
     Test,
 }
 

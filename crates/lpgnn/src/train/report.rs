@@ -1,5 +1,6 @@
 use super::PartName;
 use crate::lagrangian::Evaluation;
+use crate::numeric::worse;
 
 /// What an epoch was like.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -60,7 +61,7 @@ impl Score {
     pub fn beats(&self, other: &Self) -> bool {
         match (self.accuracy, other.accuracy) {
             (Some(a), Some(b)) if (a - b).abs() > f64::EPSILON => a > b,
-            _ => self.loss < other.loss,
+            _ => self.loss < other.loss || (other.loss.is_nan() && !self.loss.is_nan()),
         }
     }
 }
@@ -90,10 +91,7 @@ impl EpochSums {
         self.loss += evaluation.loss;
         self.constraint += evaluation.constraint;
         self.residual_sum += evaluation.residual_mean * components;
-        // The comparison is false for NaN, which must not be lost.
-        if !(evaluation.residual_max <= self.residual_max) {
-            self.residual_max = evaluation.residual_max;
-        }
+        self.residual_max = worse(self.residual_max, evaluation.residual_max);
         self.components += components;
         self.correct.0 += evaluation.correct.0;
         self.correct.1 += evaluation.correct.1;

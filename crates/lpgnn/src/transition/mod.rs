@@ -18,7 +18,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 
 use crate::graph::{GraphBatch, LabelsView};
-use crate::numeric::{NormMemory, Scratch};
+use crate::numeric::{NormMemory, Scratch, worse};
 use crate::{Error, Matrix, Scalar};
 
 /// A state transition function `f_a`, with its derivatives.
@@ -177,12 +177,7 @@ impl Tally {
         Self {
             constraint: self.constraint + other.constraint,
             residual_sum: self.residual_sum + other.residual_sum,
-            // A residual that is not a number is worse than any other.
-            residual_max: if self.residual_max >= other.residual_max || self.residual_max.is_nan() {
-                self.residual_max
-            } else {
-                other.residual_max
-            },
+            residual_max: worse(self.residual_max, other.residual_max),
         }
     }
 }

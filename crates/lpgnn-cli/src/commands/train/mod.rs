@@ -140,7 +140,7 @@ fn train(run: Run, rhythm: Rhythm, json: bool, talk: &Talk) -> anyhow::Result<()
     let mut seconds = 0.0;
     if let Some((state, before)) = from {
         seconds = before;
-        trainer = trainer.resume(state);
+        trainer = trainer.resume(state)?;
     }
     let begun = Instant::now();
     let done = trainer.state().epoch;

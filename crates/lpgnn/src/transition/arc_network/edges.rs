@@ -188,7 +188,8 @@ pub(super) fn maximum<S: Scalar>(
         s.fill(S::ZERO);
         for (i, t) in (0..neighbours.degree(v)).zip(&mut t) {
             for (s, &t) in s.iter_mut().zip(t) {
-                if i == 0 || t > *s {
+                // Once there is a NaN it stays: nothing is larger.
+                if i == 0 || t > *s || t.f64().is_nan() {
                     *s = t;
                 }
             }

@@ -1,5 +1,5 @@
 use crate::Scalar;
-use crate::numeric::{Arithmetic, Kernel, dispatch, tanh};
+use crate::numeric::{Arithmetic, Kernel, Lanes, dispatch, for_lanes};
 
 /// The function that a unit of a network applies to its sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -21,12 +21,12 @@ const LEAK: f64 = 0.01;
 
 /// An activation that the compiler knows, so that loops over it run on vectors.
 ///
-/// All of them keep zero, so padding stays zero; all have slopes of at most 1.
+/// All of them keep zero, so padding stays zero; all have slopes of at most 1 and pass a NaN on.
 pub(crate) trait Unit {
     /// The activation of `a`.
-    fn value<A: Arithmetic, S: Scalar>(a: S) -> S;
-    /// The slope where the activation is `y`; `0` at a kink.
-    fn slope<S: Scalar>(y: S) -> S;
+    fn value<S: Scalar, L: Lanes<S>>(a: L) -> L;
+    /// The slope where the activation is `y`; `0` or the leak at a kink.
+    fn slope<S: Scalar, L: Lanes<S>>(y: L) -> L;
 }
 
 pub(crate) struct Tanh;
@@ -36,45 +36,45 @@ pub(crate) struct Identity;
 
 impl Unit for Tanh {
     #[inline(always)]
-    fn value<A: Arithmetic, S: Scalar>(a: S) -> S {
-        tanh::<A, S>(a)
+    fn value<S: Scalar, L: Lanes<S>>(a: L) -> L {
+        S::tanh_lanes(a)
     }
     #[inline(always)]
-    fn slope<S: Scalar>(y: S) -> S {
-        S::ONE - y * y
+    fn slope<S: Scalar, L: Lanes<S>>(y: L) -> L {
+        L::splat(S::ONE).sub(y.mul(y))
     }
 }
 
 impl Unit for Relu {
     #[inline(always)]
-    fn value<A: Arithmetic, S: Scalar>(a: S) -> S {
-        a.max(S::ZERO)
+    fn value<S: Scalar, L: Lanes<S>>(a: L) -> L {
+        L::splat(S::ZERO).max(a)
     }
     #[inline(always)]
-    fn slope<S: Scalar>(y: S) -> S {
-        if y > S::ZERO { S::ONE } else { S::ZERO }
+    fn slope<S: Scalar, L: Lanes<S>>(y: L) -> L {
+        y.if_positive(L::splat(S::ONE), L::splat(S::ZERO))
     }
 }
 
 impl Unit for LeakyRelu {
     #[inline(always)]
-    fn value<A: Arithmetic, S: Scalar>(a: S) -> S {
-        if a > S::ZERO { a } else { a * S::of(LEAK) }
+    fn value<S: Scalar, L: Lanes<S>>(a: L) -> L {
+        a.mul(L::splat(S::of(LEAK))).max(a)
     }
     #[inline(always)]
-    fn slope<S: Scalar>(y: S) -> S {
-        if y > S::ZERO { S::ONE } else { S::of(LEAK) }
+    fn slope<S: Scalar, L: Lanes<S>>(y: L) -> L {
+        y.if_positive(L::splat(S::ONE), L::splat(S::of(LEAK)))
     }
 }
 
 impl Unit for Identity {
     #[inline(always)]
-    fn value<A: Arithmetic, S: Scalar>(a: S) -> S {
+    fn value<S: Scalar, L: Lanes<S>>(a: L) -> L {
         a
     }
     #[inline(always)]
-    fn slope<S: Scalar>(_: S) -> S {
-        S::ONE
+    fn slope<S: Scalar, L: Lanes<S>>(_: L) -> L {
+        L::splat(S::ONE)
     }
 }
 
@@ -103,7 +103,7 @@ macro_rules! with_unit {
 }
 pub(crate) use with_unit;
 
-/// `Y ← σ(Y + b)`, row by row; `bias` is as long as a row.
+/// `Y ← σ(Y + b)`, row by row; `bias` is as long as a row, which is padded.
 pub(crate) fn activate<S: Scalar>(activation: Activation, bias: &[S], y: &mut [S]) {
     struct Activate<'a, S, U>(&'a [S], &'a mut [S], std::marker::PhantomData<U>);
     impl<S: Scalar, U: Unit> Kernel for Activate<'_, S, U> {
@@ -111,9 +111,11 @@ pub(crate) fn activate<S: Scalar>(activation: Activation, bias: &[S], y: &mut [S
         #[inline(always)]
         fn run<A: Arithmetic>(self) {
             for row in self.1.chunks_exact_mut(self.0.len()) {
-                for (y, &b) in row.iter_mut().zip(self.0) {
-                    *y = U::value::<A, S>(*y + b);
-                }
+                let bias = self.0;
+                for_lanes!((row), (bias) => {
+                    let sum = A::Lanes::<S>::load(row).add(Lanes::load(bias));
+                    U::value(sum).store(row);
+                });
             }
         }
     }
@@ -124,16 +126,18 @@ pub(crate) fn activate<S: Scalar>(activation: Activation, bias: &[S], y: &mut [S
     }
 }
 
-/// `D ← D ⊙ σ'`, where the activation was `y`.
+/// `D ← D ⊙ σ'`, where the activation was `y`; both have padded rows.
 pub(crate) fn differentiate<S: Scalar>(activation: Activation, y: &[S], d: &mut [S]) {
     struct Differentiate<'a, S, U>(&'a [S], &'a mut [S], std::marker::PhantomData<U>);
     impl<S: Scalar, U: Unit> Kernel for Differentiate<'_, S, U> {
         type Output = ();
         #[inline(always)]
         fn run<A: Arithmetic>(self) {
-            for (d, &y) in self.1.iter_mut().zip(self.0) {
-                *d *= U::slope(y);
-            }
+            let (y, d) = (self.0, self.1);
+            for_lanes!((d), (y) => {
+                let slope = U::slope(A::Lanes::<S>::load(y));
+                slope.mul(Lanes::load(d)).store(d);
+            });
         }
     }
     with_unit!(activation, U => {
@@ -154,12 +158,12 @@ mod tests {
         for activation in ALL {
             for a in [-2.0, -0.3, 0.4, 1.7_f64] {
                 let value = |a: f64| {
-                    let mut y = [a];
-                    activate(activation, &[0.0], &mut y);
+                    let mut y = [a; 8];
+                    activate(activation, &[0.0; 8], &mut y);
                     y[0]
                 };
-                let mut slope = [1.0];
-                differentiate(activation, &[value(a)], &mut slope);
+                let mut slope = [1.0; 8];
+                differentiate(activation, &[value(a); 8], &mut slope);
                 let expected = (value(a + h) - value(a - h)) / (2.0 * h);
                 assert!((slope[0] - expected).abs() < 1e-8, "{activation:?} at {a}");
             }
@@ -167,11 +171,14 @@ mod tests {
     }
 
     #[test]
-    fn zero_stays_zero() {
+    fn zero_stays_zero_and_nan_stays_nan() {
         for activation in ALL {
-            let mut y = [0.0_f32];
-            activate(activation, &[0.0], &mut y);
-            assert!(y[0].to_bits() == 0, "{activation:?}");
+            let mut y = [0.0_f32; 8];
+            activate(activation, &[0.0; 8], &mut y);
+            assert!(y.iter().all(|y| y.to_bits() == 0), "{activation:?}");
+            let mut y = [f32::NAN; 8];
+            activate(activation, &[0.0; 8], &mut y);
+            assert!(y.iter().all(|y| y.is_nan()), "{activation:?}");
         }
     }
 }

@@ -3,7 +3,10 @@
 
 use crate::Scalar;
 use crate::activation::{Activation, activate, differentiate};
-use crate::numeric::{Packed, Scratch, Spare, Store, padded, product, transposed_product};
+use crate::numeric::{
+    Arithmetic, Kernel, Lanes, Packed, Scratch, Spare, Store, dispatch, for_lanes, padded, product,
+    transposed_product,
+};
 
 /// The shape of a feed-forward network.
 ///
@@ -229,14 +232,22 @@ impl<S: Scalar> Layer<S> {
     }
 }
 
-/// `sum ← sum + Σ rows of d`
+/// `sum ← sum + Σ rows of d`, for padded rows.
 pub(crate) fn sum_rows<S: Scalar>(d: &[S], sum: &mut [S]) {
-    if !sum.is_empty() {
-        for row in d.chunks_exact(sum.len()) {
-            for (sum, &d) in sum.iter_mut().zip(row) {
-                *sum += d;
+    struct SumRows<'a, S>(&'a [S], &'a mut [S]);
+    impl<S: Scalar> Kernel for SumRows<'_, S> {
+        type Output = ();
+        #[inline(always)]
+        fn run<A: Arithmetic>(self) {
+            let Self(d, sum) = self;
+            for d in d.chunks_exact(sum.len()) {
+                let sum = &mut *sum;
+                for_lanes!((sum), (d) => A::Lanes::<S>::load(sum).add(Lanes::load(d)).store(sum));
             }
         }
+    }
+    if !sum.is_empty() {
+        dispatch(SumRows(d, sum));
     }
 }
 

@@ -8,7 +8,6 @@ mod common;
 use common::{Form, Recipe, batch, model, point};
 use lpgnn::constraint::ConstraintFunction::Linear;
 use lpgnn::graph::GraphBatch;
-use lpgnn::inference::{SettleOptions, settle, settle_from};
 use lpgnn::lagrangian::{
     Lagrangian, Model, Multipliers, Objective, ReadFrom, Reads, Variables, Want, Weighing,
 };
@@ -17,8 +16,8 @@ use lpgnn::saddle::{
     Bdmm, DualRule, Implicit, Memory, OneShot, Order, PrimalRule, SaddleSolver, Unrolled,
     WeightDescent,
 };
-use lpgnn::transition::{Degrees, Gradients, Input};
-use lpgnn::{Matrix, NormMemory, Scalar, Scratch, check};
+use lpgnn::transition::{Gradients, Input};
+use lpgnn::{Matrix, Scalar, Scratch, check};
 
 /// Plain descent, so that rates mean what they say.
 fn sgd(rate: f64) -> WeightDescent {
@@ -80,23 +79,8 @@ fn contraction(
     let model = model::<f64>(&recipe);
     let graphs = batch::<f64>(3, Form::Dense);
     let mut weights = point(&model, graphs.nodes(), 11).weights;
-    contract(&model, &graphs, &mut weights, 0.8);
+    common::contract(&model, &graphs, &mut weights, 0.8);
     (model, graphs, weights)
-}
-
-fn contract<S: Scalar>(model: &Model<S>, graphs: &GraphBatch<S>, weights: &mut [S], bound: f64) {
-    for (layer, transition) in model.transitions().enumerate() {
-        let range = model.transition_weights(layer);
-        let mut memory = NormMemory::default();
-        assert!(transition.contract(
-            &mut weights[range.clone()],
-            Degrees::of(graphs),
-            bound,
-            &mut memory
-        ));
-        let now = transition.lipschitz(&weights[range], Degrees::of(graphs)).unwrap();
-        assert!(now <= bound * (1.0 + 1e-6), "{now}");
-    }
 }
 
 /// Runs a solver with frozen weights and returns the point and the weight gradient.
@@ -243,56 +227,6 @@ fn damped_bdmm_reaches_the_saddle_point_that_implicit_solves_for() {
     assert!(apart < 1e-5, "{apart:e}");
     assert!(worst(reached.multipliers[0].as_slice(), solved.multipliers[0].as_slice()) < 1e-5);
     assert!(worst(&d_reached, &d_solved) < 1e-5);
-}
-
-#[test]
-fn below_the_bound_settling_converges_to_one_point_from_any_start() {
-    for case in 0..1000_u64 {
-        let recipe = Recipe {
-            transition: (case % common::TRANSITIONS as u64) as usize,
-            layers: 1 + (case % 2) as usize,
-            h: common::networks()[(case / 8 % 6) as usize].clone(),
-            ..Recipe::default()
-        };
-        let model = model::<f64>(&recipe);
-        let graphs = batch::<f64>(case, common::FORMS[(case % 3) as usize]);
-        let mut weights = point(&model, graphs.nodes(), case).weights;
-        weights.iter_mut().for_each(|w| *w *= 3.0); // far above the bound before it is enforced
-        contract(&model, &graphs, &mut weights, 0.9);
-        let options = SettleOptions {
-            tolerance: 1e-9,
-            limit: 1000,
-            fall_back: None,
-            ..SettleOptions::default()
-        };
-        let scratch = Scratch::new();
-        let first = settle(&model, &weights, &graphs, &options, &scratch);
-        assert_eq!(first.failures(), 0, "case {case}: {:?}", first.residuals);
-        let start = point(&model, graphs.nodes(), case + 5000).states;
-        let second = settle_from(&model, &weights, &graphs, start, &options, &scratch);
-        assert_eq!(second.failures(), 0, "case {case}");
-        for (a, b) in first.states.iter().zip(&second.states) {
-            let apart = worst(a.as_slice(), b.as_slice());
-            assert!(apart < 1e-6, "case {case}: {apart:e}");
-        }
-    }
-}
-
-#[test]
-fn a_graph_that_does_not_settle_is_named() {
-    // x ← −3 x has its only fixed point at 0, where it starts: so it is pushed away by a label.
-    let recipe = Recipe { transition: 0, ..Recipe::default() };
-    let model = model::<f64>(&recipe);
-    let graphs = batch::<f64>(2, Form::Dense);
-    let mut weights = point(&model, graphs.nodes(), 1).weights;
-    weights.iter_mut().for_each(|w| *w *= 40.0);
-    let options =
-        SettleOptions { limit: 30, window: 0, fall_back: None, ..SettleOptions::default() };
-    let settled = settle(&model, &weights, &graphs, &options, &Scratch::new());
-    assert!(settled.failures() > 0);
-    for (converged, residual) in settled.converged.iter().zip(&settled.residuals) {
-        assert_eq!(*converged, *residual <= options.tolerance);
-    }
 }
 
 fn solvers<S: Scalar>() -> Vec<Box<dyn SaddleSolver<S>>> {

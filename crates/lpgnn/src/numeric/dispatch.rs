@@ -1,3 +1,4 @@
+use super::lanes::Lanes;
 use crate::Scalar;
 
 /// A loop that is compiled once per instruction set and runs on the best one the processor has.
@@ -11,30 +12,26 @@ pub(crate) trait Kernel {
     fn run<A: Arithmetic>(self) -> Self::Output;
 }
 
-/// Whether a product and a sum round once or twice.
-#[allow(unreachable_pub, reason = "named in a public trait")]
-pub trait Arithmetic {
-    #[doc(hidden)]
-    fn mul_add<S: Scalar>(a: S, b: S, c: S) -> S;
+/// What eight numbers are on a processor.
+pub(crate) trait Arithmetic {
+    /// Eight numbers.
+    type Lanes<S: Scalar>: Lanes<S>;
 }
 
-/// With the processor's fused instruction.
-pub(crate) struct Fused;
-/// Without it; a call to the library's `fma` would be far slower than two operations.
+/// On any processor.
 pub(crate) struct Plain;
 
-impl Arithmetic for Fused {
-    #[inline(always)]
-    fn mul_add<S: Scalar>(a: S, b: S, c: S) -> S {
-        a.mul_add(b, c)
-    }
+impl Arithmetic for Plain {
+    type Lanes<S: Scalar> = [S; super::LANES];
 }
 
-impl Arithmetic for Plain {
-    #[inline(always)]
-    fn mul_add<S: Scalar>(a: S, b: S, c: S) -> S {
-        a * b + c
-    }
+/// On an x86 processor with AVX2 and FMA.
+#[cfg(target_arch = "x86_64")]
+pub(crate) struct Avx2;
+
+#[cfg(target_arch = "x86_64")]
+impl Arithmetic for Avx2 {
+    type Lanes<S: Scalar> = S::Avx2;
 }
 
 /// Runs `kernel` on the widest vectors the processor has.
@@ -44,7 +41,7 @@ pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     {
         #[target_feature(enable = "avx2,fma")]
         fn avx2<K: Kernel>(kernel: K) -> K::Output {
-            kernel.run::<Fused>()
+            kernel.run::<Avx2>()
         }
         if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
         {
@@ -52,11 +49,5 @@ pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
             return unsafe { avx2(kernel) };
         }
     }
-    #[cfg(target_arch = "aarch64")]
-    {
-        // Every 64-bit ARM processor has the fused instruction and vectors of 16 bytes.
-        return kernel.run::<Fused>();
-    }
-    #[allow(unreachable_code, reason = "the fallback of every other processor")]
     kernel.run::<Plain>()
 }

@@ -1,4 +1,5 @@
 mod dispatch;
+mod lanes;
 mod matrix;
 mod norms;
 mod product;
@@ -7,6 +8,7 @@ mod scratch;
 mod tanh;
 
 pub(crate) use dispatch::{Arithmetic, Kernel, dispatch};
+pub(crate) use lanes::{LANES, Lanes, for_lanes};
 pub use matrix::Matrix;
 pub use norms::NormMemory;
 pub(crate) use norms::largest_column_sum;
@@ -14,4 +16,3 @@ pub(crate) use product::{Packed, Store, padded, product, transposed_product};
 pub use scalar::Scalar;
 pub use scratch::Scratch;
 pub(crate) use scratch::Spare;
-pub(crate) use tanh::tanh;

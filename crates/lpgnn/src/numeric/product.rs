@@ -5,13 +5,11 @@
 //! then multiplies block after block of rows while they are in cache.
 
 use super::dispatch::{Arithmetic, Kernel, dispatch};
+use super::lanes::{LANES, Lanes};
 use crate::Scalar;
 
-/// Rows of a buffer are padded with zeros to a multiple of this many columns, so that no loop over
-/// columns has a rest.
-const LANES: usize = 8;
-
-/// The padded length of a row of `columns` columns.
+/// The padded length of a row of `columns` columns: rows of a buffer are padded with zeros, so that
+/// no loop over columns has a rest.
 pub(crate) const fn padded(columns: usize) -> usize {
     columns.next_multiple_of(LANES)
 }
@@ -120,14 +118,15 @@ impl<S: Scalar> Product<'_, S> {
         let mut panel = 0;
         for (start, width) in tiles(self.b.columns) {
             if width == 16 {
-                self.tile::<A, R, 16>(row, start, panel);
+                self.tile::<A, R, 2>(row, start, panel);
             } else {
-                self.tile::<A, R, 8>(row, start, panel);
+                self.tile::<A, R, 1>(row, start, panel);
             }
             panel += self.b.inner * width;
         }
     }
 
+    /// `R` rows by `W` times eight columns of the result.
     #[inline(always)]
     fn tile<A: Arithmetic, const R: usize, const W: usize>(
         &mut self,
@@ -137,24 +136,42 @@ impl<S: Scalar> Product<'_, S> {
     ) {
         let inner = self.b.inner;
         let a: [&[S]; R] = std::array::from_fn(|r| &self.a[(row + r) * self.a_stride..][..inner]);
-        let mut sum = [[S::ZERO; W]; R];
-        let (panel, _) = self.b.panels[panel..][..inner * W].as_chunks::<W>();
-        for (k, b) in panel.iter().enumerate() {
+        let mut sum = [[A::Lanes::<S>::splat(S::ZERO); W]; R];
+        let (panel, _) = self.b.panels[panel..][..inner * W * LANES].as_chunks::<LANES>();
+        for k in 0..inner {
+            let b: [A::Lanes<S>; W] = std::array::from_fn(|j| Lanes::load(&panel[k * W + j]));
             for r in 0..R {
-                let a = a[r][k];
+                let a = A::Lanes::<S>::splat(a[r][k]);
                 for j in 0..W {
-                    sum[r][j] = A::mul_add(a, b[j], sum[r][j]);
+                    sum[r][j] = a.mul_add(b[j], sum[r][j]);
                 }
             }
         }
-        let width = W.min(self.c_stride - start);
-        for (r, sum) in sum.iter().enumerate() {
+        let width = (W * LANES).min(self.c_stride - start);
+        for r in 0..R {
             let c = &mut self.c[(row + r) * self.c_stride + start..][..width];
-            match (self.store, <&mut [S; W]>::try_from(&mut *c)) {
-                (Store::Set, Ok(c)) => *c = *sum,
-                (Store::Add, Ok(c)) => add(c, sum),
-                (Store::Set, Err(_)) => c.copy_from_slice(&sum[..width]),
-                (Store::Add, Err(_)) => add(c, &sum[..width]),
+            for (j, c) in c.chunks_mut(LANES).enumerate() {
+                self.store.write(sum[r][j], c);
+            }
+        }
+    }
+}
+
+impl Store {
+    /// Writes or adds the first of eight numbers.
+    #[inline(always)]
+    fn write<S: Scalar, L: Lanes<S>>(self, sum: L, c: &mut [S]) {
+        if let Ok(c) = <&mut [S; LANES]>::try_from(&mut *c) {
+            match self {
+                Self::Set => sum.store(c),
+                Self::Add => sum.add(L::load(c)).store(c),
+            }
+        } else {
+            let mut rest = [S::ZERO; LANES];
+            sum.store(&mut rest);
+            match self {
+                Self::Set => c.copy_from_slice(&rest[..c.len()]),
+                Self::Add => add(c, &rest),
             }
         }
     }
@@ -219,32 +236,37 @@ impl<S: Scalar> TransposedProduct<'_, S> {
     fn stripe<A: Arithmetic, const R: usize>(&mut self, k: usize) {
         for (start, width) in tiles(self.columns) {
             if width == 16 {
-                self.tile::<A, R, 16>(k, start);
+                self.tile::<A, R, 2>(k, start);
             } else {
-                self.tile::<A, R, 8>(k, start);
+                self.tile::<A, R, 1>(k, start);
             }
         }
     }
 
+    /// `R` rows by `W` times eight columns of the result.
     #[inline(always)]
     fn tile<A: Arithmetic, const R: usize, const W: usize>(&mut self, k: usize, start: usize) {
         let stride = padded(self.columns);
-        let mut sum = [[S::ZERO; W]; R];
+        let mut sum = [[A::Lanes::<S>::splat(S::ZERO); W]; R];
+        let (b, _) = self.b.as_chunks::<LANES>();
         for row in 0..self.rows {
             let a: &[S; R] = self.a[row * self.a_stride + k..]
                 .first_chunk()
                 .expect("a stripe of columns lies inside the row");
-            let b: &[S; W] = self.b[row * stride + start..]
-                .first_chunk()
-                .expect("a panel of columns lies inside the padded row");
+            let b = &b[(row * stride + start) / LANES..][..W];
+            let b: [A::Lanes<S>; W] = std::array::from_fn(|j| Lanes::load(&b[j]));
             for r in 0..R {
+                let a = A::Lanes::<S>::splat(a[r]);
                 for j in 0..W {
-                    sum[r][j] = A::mul_add(a[r], b[j], sum[r][j]);
+                    sum[r][j] = a.mul_add(b[j], sum[r][j]);
                 }
             }
         }
-        for (r, sum) in sum.iter().enumerate() {
-            add(&mut self.c[(k + r) * stride + start..][..W], sum);
+        for r in 0..R {
+            let c = &mut self.c[(k + r) * stride + start..][..W * LANES];
+            for (j, c) in c.chunks_mut(LANES).enumerate() {
+                Store::Add.write(sum[r][j], c);
+            }
         }
     }
 }

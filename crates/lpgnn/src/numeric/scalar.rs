@@ -45,8 +45,6 @@ pub trait Scalar:
     fn ln(self) -> Self;
     /// Square root.
     fn sqrt(self) -> Self;
-    /// `self · a + b` with one rounding. Slow on a processor without the instruction.
-    fn mul_add(self, a: Self, b: Self) -> Self;
     /// The larger of two numbers, `other` where `self` is not a number.
     fn max(self, other: Self) -> Self;
     /// The smaller of two numbers, `other` where `self` is not a number.
@@ -72,7 +70,6 @@ macro_rules! impl_scalar {
             #[inline(always)] fn exp(self) -> Self { $float::exp(self) }
             #[inline(always)] fn ln(self) -> Self { $float::ln(self) }
             #[inline(always)] fn sqrt(self) -> Self { $float::sqrt(self) }
-            #[inline(always)] fn mul_add(self, a: Self, b: Self) -> Self { $float::mul_add(self, a, b) }
             #[inline(always)] fn max(self, other: Self) -> Self { if self > other { self } else { other } }
             #[inline(always)] fn min(self, other: Self) -> Self { if self < other { self } else { other } }
             #[inline(always)] fn is_finite(self) -> bool { $float::is_finite(self) }

@@ -21,19 +21,19 @@ impl<S: Scalar> Scratch<S> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         // The smallest that is large enough, else the largest, so that few ever grow.
         let fit = (0..free.len()).min_by_key(|&i| {
-            let capacity = free[i].capacity();
-            (capacity < len, capacity.abs_diff(len))
+            let size = free[i].len();
+            (size < len, size.abs_diff(len))
         });
         let mut buffer = fit.map(|i| free.swap_remove(i)).unwrap_or_default();
         drop(free);
-        if cfg!(debug_assertions) {
-            // Whoever reads what it has not written shall see it.
-            buffer.clear();
-            buffer.resize(len, S::of(f64::NAN));
-        } else {
+        if buffer.len() < len {
             buffer.resize(len, S::ZERO);
         }
-        Spare { buffer, home: self }
+        if cfg!(debug_assertions) {
+            // Whoever reads what it has not written shall see it.
+            buffer.fill(S::of(f64::NAN));
+        }
+        Spare { buffer, len, home: self }
     }
 
     /// A buffer of `len` zeros.
@@ -59,20 +59,22 @@ impl<S: Scalar> Clone for Scratch<S> {
 
 /// A buffer on loan from a [`Scratch`].
 pub(crate) struct Spare<'a, S: Scalar> {
+    /// It never shrinks, so that numbers are not written twice only to exist.
     buffer: Vec<S>,
+    len: usize,
     home: &'a Scratch<S>,
 }
 
 impl<S: Scalar> Deref for Spare<'_, S> {
     type Target = [S];
     fn deref(&self) -> &[S] {
-        &self.buffer
+        &self.buffer[..self.len]
     }
 }
 
 impl<S: Scalar> DerefMut for Spare<'_, S> {
     fn deref_mut(&mut self) -> &mut [S] {
-        &mut self.buffer
+        &mut self.buffer[..self.len]
     }
 }
 

@@ -1,7 +1,7 @@
 use rayon::prelude::*;
 
 use super::check_positive;
-use crate::numeric::{Arithmetic, Kernel, dispatch};
+use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, dispatch, for_lanes};
 use crate::{Error, Scalar};
 
 /// How a variable that descends follows its gradient.
@@ -92,6 +92,25 @@ struct AdamStep<S> {
 }
 
 impl<S: Scalar> AdamStep<S> {
+    #[inline(always)]
+    fn eight<A: Arithmetic>(
+        self,
+        x: &mut [S; LANES],
+        d: &[S; LANES],
+        m: &mut [S; LANES],
+        v: &mut [S; LANES],
+    ) {
+        let splat = |x: f64| A::Lanes::<S>::splat(S::of(x));
+        let gradient = A::Lanes::<S>::load(d);
+        let first = splat(0.9).mul_add(Lanes::load(m), splat(0.1).mul(gradient));
+        let second = splat(0.999).mul_add(Lanes::load(v), splat(0.001).mul(gradient).mul(gradient));
+        let root = A::Lanes::<S>::splat(self.correction).mul(second).sqrt().add(splat(1e-8));
+        let step = A::Lanes::<S>::splat(self.rate).mul(first).div(root);
+        A::Lanes::<S>::load(x).add(step).store(x);
+        first.store(m);
+        second.store(v);
+    }
+
     fn apply(self, x: &mut [S], d: &[S], m: &mut [S], v: &mut [S]) {
         struct Apply<'a, S>(AdamStep<S>, &'a mut [S], &'a [S], &'a mut [S], &'a mut [S]);
         impl<S: Scalar> Kernel for Apply<'_, S> {
@@ -99,13 +118,22 @@ impl<S: Scalar> AdamStep<S> {
             #[inline(always)]
             fn run<A: Arithmetic>(self) {
                 let Self(adam, x, d, m, v) = self;
-                let (keep1, keep2) = (S::of(0.9), S::of(0.999));
-                let (new1, new2) = (S::of(0.1), S::of(0.001));
-                for (((x, &d), m), v) in x.iter_mut().zip(d).zip(m).zip(v) {
-                    *m = A::mul_add(keep1, *m, new1 * d);
-                    *v = A::mul_add(keep2, *v, new2 * d * d);
-                    *x += adam.rate * *m / ((*v * adam.correction).sqrt() + S::of(1e-8));
-                }
+                // The rest of fewer than eight goes the same way, in a copy that is filled up.
+                let whole = x.len() / LANES * LANES;
+                let (x, x_rest) = x.split_at_mut(whole);
+                let (m, m_rest) = m.split_at_mut(whole);
+                let (v, v_rest) = v.split_at_mut(whole);
+                let (d, d_rest) = d.split_at(whole);
+                for_lanes!((x, m, v), (d) => adam.eight::<A>(x, d, m, v));
+                let fill = |rest: &[S]| -> [S; LANES] {
+                    std::array::from_fn(|i| rest.get(i).copied().unwrap_or(S::ZERO))
+                };
+                let (mut x8, mut m8, mut v8) = (fill(x_rest), fill(m_rest), fill(v_rest));
+                adam.eight::<A>(&mut x8, &fill(d_rest), &mut m8, &mut v8);
+                let count = x_rest.len();
+                x_rest.copy_from_slice(&x8[..count]);
+                m_rest.copy_from_slice(&m8[..count]);
+                v_rest.copy_from_slice(&v8[..count]);
             }
         }
         dispatch(Apply(self, x, d, m, v));

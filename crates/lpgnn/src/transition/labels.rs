@@ -5,7 +5,10 @@ use std::ops::Range;
 use crate::Scalar;
 use crate::graph::{LabelsView, NO_ARC};
 use crate::network::Layout;
-use crate::numeric::{Packed, Store, padded, product, transposed_product};
+use crate::numeric::{
+    Arithmetic, Kernel, Lanes, Packed, Store, dispatch, for_lanes, padded, product,
+    transposed_product,
+};
 
 /// The rows `W: [label, width]` of a first layer that multiply a label.
 #[derive(Debug)]
@@ -57,6 +60,10 @@ impl<S: Scalar> LabelWeights<S> {
                 let from = &matrix.as_slice()[nodes.start * self.rows..];
                 product(nodes.len(), from, self.rows, packed, y, padded(self.width), Store::Add);
             }
+            (LabelsView::OneHot(one_hot), _) => {
+                let columns = &one_hot.columns()[nodes];
+                gather_rows(columns, padded(self.width), &self.padded_rows, y);
+            }
             _ => {
                 for (node, y) in nodes.zip(y.chunks_exact_mut(padded(self.width))) {
                     self.add_row(labels, node, y);
@@ -102,6 +109,8 @@ impl<S: Scalar> LabelWeights<S> {
         if let LabelsView::Dense(matrix) = labels {
             let from = &matrix.as_slice()[nodes.start * self.rows..];
             transposed_product(nodes.len(), from, self.rows, self.rows, d, self.width, d_w);
+        } else if let LabelsView::OneHot(one_hot) = labels {
+            scatter_rows(&one_hot.columns()[nodes], padded(self.width), d, d_w);
         } else {
             for (node, d) in nodes.zip(d.chunks_exact(padded(self.width))) {
                 scatter_row(labels, node, d, d_w);
@@ -147,4 +156,38 @@ fn scatter_row<S: Scalar>(labels: LabelsView<'_, S>, row: usize, d: &[S], d_w: &
             *d_w += value * d;
         }
     }
+}
+
+/// `y_i ← y_i + w[columns_i]`: the product with one-hot rows.
+fn gather_rows<S: Scalar>(columns: &[u32], width: usize, w: &[S], y: &mut [S]) {
+    struct GatherRows<'a, S>(&'a [u32], usize, &'a [S], &'a mut [S]);
+    impl<S: Scalar> Kernel for GatherRows<'_, S> {
+        type Output = ();
+        #[inline(always)]
+        fn run<A: Arithmetic>(self) {
+            let Self(columns, width, w, y) = self;
+            for (&column, y) in columns.iter().zip(y.chunks_exact_mut(width)) {
+                let w = &w[column as usize * width..][..width];
+                for_lanes!((y), (w) => A::Lanes::<S>::load(y).add(Lanes::load(w)).store(y));
+            }
+        }
+    }
+    dispatch(GatherRows(columns, width, w, y));
+}
+
+/// `d_w[columns_i] ← d_w[columns_i] + d_i`: the way back.
+fn scatter_rows<S: Scalar>(columns: &[u32], width: usize, d: &[S], d_w: &mut [S]) {
+    struct ScatterRows<'a, S>(&'a [u32], usize, &'a [S], &'a mut [S]);
+    impl<S: Scalar> Kernel for ScatterRows<'_, S> {
+        type Output = ();
+        #[inline(always)]
+        fn run<A: Arithmetic>(self) {
+            let Self(columns, width, d, d_w) = self;
+            for (&column, d) in columns.iter().zip(d.chunks_exact(width)) {
+                let d_w = &mut d_w[column as usize * width..][..width];
+                for_lanes!((d_w), (d) => A::Lanes::<S>::load(d_w).add(Lanes::load(d)).store(d_w));
+            }
+        }
+    }
+    dispatch(ScatterRows(columns, width, d, d_w));
 }

@@ -7,8 +7,6 @@
     reason = "numbers here are tiny"
 )]
 
-use lpgnn::Matrix;
-use lpgnn::Scalar;
 use lpgnn::activation::Activation;
 use lpgnn::check::uniform;
 use lpgnn::constraint::ConstraintFunction;
@@ -17,8 +15,9 @@ use lpgnn::lagrangian::{Model, Multipliers, Reads, Variables};
 use lpgnn::network::Network;
 use lpgnn::output::{Output, Readout};
 use lpgnn::transition::{
-    Aggregation, ArcInputs, ArcNetwork, NeighbourSum, NodeNetwork, Transition,
+    Aggregation, ArcInputs, ArcNetwork, Degrees, NeighbourSum, NodeNetwork, Transition,
 };
+use lpgnn::{Matrix, NormMemory, Scalar};
 
 /// Components of a node label, and of an arc label.
 pub const LABEL: usize = 3;
@@ -207,4 +206,25 @@ pub fn point<S: Scalar>(model: &Model<S>, nodes: usize, seed: u64) -> Variables<
         part.iter_mut().for_each(|x| *x += S::of(draw() - 0.5));
     }
     at
+}
+
+/// Scales the weights of every layer down until `f_a` contracts by `bound`.
+pub fn contract<S: Scalar>(
+    model: &Model<S>,
+    graphs: &GraphBatch<S>,
+    weights: &mut [S],
+    bound: f64,
+) {
+    for (layer, transition) in model.transitions().enumerate() {
+        let range = model.transition_weights(layer);
+        let mut memory = NormMemory::default();
+        assert!(transition.contract(
+            &mut weights[range.clone()],
+            Degrees::of(graphs),
+            bound,
+            &mut memory
+        ));
+        let now = transition.lipschitz(&weights[range], Degrees::of(graphs)).unwrap();
+        assert!(now <= bound * (1.0 + 1e-6), "{now}");
+    }
 }

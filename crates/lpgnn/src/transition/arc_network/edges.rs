@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::Scalar;
 use crate::activation::{Activation, Unit, with_unit};
 use crate::graph::Neighbours;
-use crate::numeric::{Arithmetic, Kernel, dispatch};
+use crate::numeric::{Arithmetic, Kernel, Lanes, dispatch, for_lanes};
 
 /// Rows of nodes from `base` on.
 #[derive(Clone, Copy)]
@@ -50,15 +50,13 @@ pub(super) fn gather<S: Scalar>(
             let Self(neighbours, nodes, p, q, t, _) = self;
             let mut t = t.chunks_exact_mut(q.width);
             for v in nodes {
-                let (q, _) = q.row(v).as_chunks::<8>();
+                let q = q.row(v);
                 for (&u, t) in neighbours.of(v).iter().zip(&mut t) {
-                    let (p, _) = p.row(u as usize).as_chunks::<8>();
-                    let (t, _) = t.as_chunks_mut::<8>();
-                    for ((t, p), q) in t.iter_mut().zip(p).zip(q) {
-                        for i in 0..8 {
-                            t[i] = U::value::<A, S>(p[i] + q[i]);
-                        }
-                    }
+                    let p = p.row(u as usize);
+                    for_lanes!((t), (p, q) => {
+                        let sum = A::Lanes::<S>::load(p).add(Lanes::load(q));
+                        U::value(sum).store(t);
+                    });
                 }
             }
         }
@@ -113,14 +111,12 @@ pub(super) fn sum<S: Scalar>(
                 s.fill(S::ZERO);
                 for (&u, t) in neighbours.of(v).iter().zip(&mut t) {
                     let of = counts.of(u as usize);
-                    for (s, &t) in s.iter_mut().zip(t) {
-                        *s = A::mul_add(of, t, *s);
-                    }
+                    let of = A::Lanes::<S>::splat(of);
+                    for_lanes!((s), (t) => of.mul_add(Lanes::load(t), Lanes::load(s)).store(s));
                 }
                 let at = counts.at(v, neighbours.degree(v));
-                for s in s {
-                    *s *= at;
-                }
+                let at = A::Lanes::<S>::splat(at);
+                for_lanes!((s), () => at.mul(Lanes::load(s)).store(s));
             }
         }
     }
@@ -160,9 +156,11 @@ pub(super) fn spread<S: Scalar>(
                 let at = counts.at(v, neighbours.degree(v));
                 for (&u, (t, d)) in neighbours.of(v).iter().zip(&mut pairs) {
                     let count = at * counts.of(u as usize);
-                    for ((d, &t), &d_sum) in d.iter_mut().zip(t).zip(d_sum) {
-                        *d = count * d_sum * U::slope(t);
-                    }
+                    let count = A::Lanes::<S>::splat(count);
+                    for_lanes!((d), (t, d_sum) => {
+                        let slope = U::slope(A::Lanes::<S>::load(t));
+                        count.mul(Lanes::load(d_sum)).mul(slope).store(d);
+                    });
                 }
             }
         }
@@ -255,9 +253,7 @@ pub(super) fn add_by_source<S: Scalar>(
             let Self(sources, base, width, d, dp) = self;
             for (&u, d) in sources.iter().zip(d.chunks_exact(width)) {
                 let dp = &mut dp[(u as usize - base) * width..][..width];
-                for (dp, &d) in dp.iter_mut().zip(d) {
-                    *dp += d;
-                }
+                for_lanes!((dp), (d) => A::Lanes::<S>::load(dp).add(Lanes::load(d)).store(dp));
             }
         }
     }
@@ -286,9 +282,7 @@ pub(super) fn sum_by_source<S: Scalar>(
                 dp.fill(S::ZERO);
                 for &twin in &neighbours.twins()[neighbours.range(u)] {
                     let d = &d[twin as usize * width..][..width];
-                    for (dp, &d) in dp.iter_mut().zip(d) {
-                        *dp += d;
-                    }
+                    for_lanes!((dp), (d) => A::Lanes::<S>::load(dp).add(Lanes::load(d)).store(dp));
                 }
             }
         }

@@ -1,0 +1,300 @@
+//! Eight numbers that go through a loop together, in the registers of the processor.
+//!
+//! Loops over plain arrays are left to the compiler's luck; these types say what is meant.
+
+use crate::Scalar;
+
+/// How many numbers go together.
+pub(crate) const LANES: usize = 8;
+
+/// Eight numbers.
+#[allow(unreachable_pub, reason = "a bound of a public trait must be public")]
+pub trait Lanes<S>: Copy {
+    #[doc(hidden)]
+    fn splat(x: S) -> Self;
+    #[doc(hidden)]
+    fn load(x: &[S; LANES]) -> Self;
+    #[doc(hidden)]
+    fn store(self, to: &mut [S; LANES]);
+    #[doc(hidden)]
+    fn add(self, other: Self) -> Self;
+    #[doc(hidden)]
+    fn sub(self, other: Self) -> Self;
+    #[doc(hidden)]
+    fn mul(self, other: Self) -> Self;
+    #[doc(hidden)]
+    fn div(self, other: Self) -> Self;
+    #[doc(hidden)]
+    fn sqrt(self) -> Self;
+    /// `self · a + b`
+    #[doc(hidden)]
+    fn mul_add(self, a: Self, b: Self) -> Self;
+    /// `self` where it is smaller, else `other`; so `other` where one is not a number.
+    #[doc(hidden)]
+    fn min(self, other: Self) -> Self;
+    /// `self` where it is larger, else `other`; so `other` where one is not a number.
+    #[doc(hidden)]
+    fn max(self, other: Self) -> Self;
+    /// `then` where `self > 0`, else `otherwise`.
+    #[doc(hidden)]
+    fn if_positive(self, then: Self, otherwise: Self) -> Self;
+}
+
+/// On any processor.
+impl<S: Scalar> Lanes<S> for [S; LANES] {
+    #[inline(always)]
+    fn splat(x: S) -> Self {
+        [x; LANES]
+    }
+    #[inline(always)]
+    fn load(x: &[S; LANES]) -> Self {
+        *x
+    }
+    #[inline(always)]
+    fn store(self, to: &mut [S; LANES]) {
+        *to = self;
+    }
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        std::array::from_fn(|i| self[i] + other[i])
+    }
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        std::array::from_fn(|i| self[i] - other[i])
+    }
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        std::array::from_fn(|i| self[i] * other[i])
+    }
+    #[inline(always)]
+    fn div(self, other: Self) -> Self {
+        std::array::from_fn(|i| self[i] / other[i])
+    }
+    #[inline(always)]
+    fn sqrt(self) -> Self {
+        self.map(Scalar::sqrt)
+    }
+    #[inline(always)]
+    fn mul_add(self, a: Self, b: Self) -> Self {
+        // Two roundings: a call to the library's `fma` would be far slower.
+        std::array::from_fn(|i| self[i] * a[i] + b[i])
+    }
+    #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        std::array::from_fn(|i| self[i].min(other[i]))
+    }
+    #[inline(always)]
+    fn max(self, other: Self) -> Self {
+        std::array::from_fn(|i| self[i].max(other[i]))
+    }
+    #[inline(always)]
+    fn if_positive(self, then: Self, otherwise: Self) -> Self {
+        std::array::from_fn(|i| if self[i] > S::ZERO { then[i] } else { otherwise[i] })
+    }
+}
+
+/// On x86 processors with AVX2 and FMA.
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2 {
+    #![allow(
+        unsafe_code,
+        clippy::undocumented_unsafe_blocks,
+        reason = "SAFETY of every block: these types are only named by the loops that `dispatch` runs \
+                  after it has found AVX2 and FMA; references to arrays are valid to load and store"
+    )]
+    use std::arch::x86_64::{
+        __m256, __m256d, _CMP_GT_OQ, _mm256_add_pd, _mm256_add_ps, _mm256_blendv_pd,
+        _mm256_blendv_ps, _mm256_cmp_pd, _mm256_cmp_ps, _mm256_div_pd, _mm256_div_ps,
+        _mm256_fmadd_pd, _mm256_fmadd_ps, _mm256_loadu_pd, _mm256_loadu_ps, _mm256_max_pd,
+        _mm256_max_ps, _mm256_min_pd, _mm256_min_ps, _mm256_mul_pd, _mm256_mul_ps, _mm256_set1_pd,
+        _mm256_set1_ps, _mm256_setzero_pd, _mm256_setzero_ps, _mm256_sqrt_pd, _mm256_sqrt_ps,
+        _mm256_storeu_pd, _mm256_storeu_ps, _mm256_sub_pd, _mm256_sub_ps,
+    };
+
+    use super::{LANES, Lanes};
+
+    /// Eight numbers of single precision.
+    #[derive(Clone, Copy)]
+    #[allow(unreachable_pub, reason = "named by a public trait")]
+    pub struct Single(__m256);
+
+    impl Lanes<f32> for Single {
+        #[inline(always)]
+        fn splat(x: f32) -> Self {
+            Self(unsafe { _mm256_set1_ps(x) })
+        }
+        #[inline(always)]
+        fn load(x: &[f32; LANES]) -> Self {
+            Self(unsafe { _mm256_loadu_ps(x.as_ptr()) })
+        }
+        #[inline(always)]
+        fn store(self, to: &mut [f32; LANES]) {
+            unsafe { _mm256_storeu_ps(to.as_mut_ptr(), self.0) }
+        }
+        #[inline(always)]
+        fn add(self, other: Self) -> Self {
+            Self(unsafe { _mm256_add_ps(self.0, other.0) })
+        }
+        #[inline(always)]
+        fn sub(self, other: Self) -> Self {
+            Self(unsafe { _mm256_sub_ps(self.0, other.0) })
+        }
+        #[inline(always)]
+        fn mul(self, other: Self) -> Self {
+            Self(unsafe { _mm256_mul_ps(self.0, other.0) })
+        }
+        #[inline(always)]
+        fn div(self, other: Self) -> Self {
+            Self(unsafe { _mm256_div_ps(self.0, other.0) })
+        }
+        #[inline(always)]
+        fn sqrt(self) -> Self {
+            Self(unsafe { _mm256_sqrt_ps(self.0) })
+        }
+        #[inline(always)]
+        fn mul_add(self, a: Self, b: Self) -> Self {
+            Self(unsafe { _mm256_fmadd_ps(self.0, a.0, b.0) })
+        }
+        #[inline(always)]
+        fn min(self, other: Self) -> Self {
+            Self(unsafe { _mm256_min_ps(self.0, other.0) })
+        }
+        #[inline(always)]
+        fn max(self, other: Self) -> Self {
+            Self(unsafe { _mm256_max_ps(self.0, other.0) })
+        }
+        #[inline(always)]
+        fn if_positive(self, then: Self, otherwise: Self) -> Self {
+            Self(unsafe {
+                let positive = _mm256_cmp_ps::<_CMP_GT_OQ>(self.0, _mm256_setzero_ps());
+                _mm256_blendv_ps(otherwise.0, then.0, positive)
+            })
+        }
+    }
+
+    /// Eight numbers of double precision.
+    #[derive(Clone, Copy)]
+    #[allow(unreachable_pub, reason = "named by a public trait")]
+    pub struct Double(__m256d, __m256d);
+
+    impl Lanes<f64> for Double {
+        #[inline(always)]
+        fn splat(x: f64) -> Self {
+            unsafe { Self(_mm256_set1_pd(x), _mm256_set1_pd(x)) }
+        }
+        #[inline(always)]
+        fn load(x: &[f64; LANES]) -> Self {
+            unsafe { Self(_mm256_loadu_pd(x.as_ptr()), _mm256_loadu_pd(x[4..].as_ptr())) }
+        }
+        #[inline(always)]
+        fn store(self, to: &mut [f64; LANES]) {
+            unsafe {
+                _mm256_storeu_pd(to.as_mut_ptr(), self.0);
+                _mm256_storeu_pd(to[4..].as_mut_ptr(), self.1);
+            }
+        }
+        #[inline(always)]
+        fn add(self, other: Self) -> Self {
+            unsafe { Self(_mm256_add_pd(self.0, other.0), _mm256_add_pd(self.1, other.1)) }
+        }
+        #[inline(always)]
+        fn sub(self, other: Self) -> Self {
+            unsafe { Self(_mm256_sub_pd(self.0, other.0), _mm256_sub_pd(self.1, other.1)) }
+        }
+        #[inline(always)]
+        fn mul(self, other: Self) -> Self {
+            unsafe { Self(_mm256_mul_pd(self.0, other.0), _mm256_mul_pd(self.1, other.1)) }
+        }
+        #[inline(always)]
+        fn div(self, other: Self) -> Self {
+            unsafe { Self(_mm256_div_pd(self.0, other.0), _mm256_div_pd(self.1, other.1)) }
+        }
+        #[inline(always)]
+        fn sqrt(self) -> Self {
+            unsafe { Self(_mm256_sqrt_pd(self.0), _mm256_sqrt_pd(self.1)) }
+        }
+        #[inline(always)]
+        fn mul_add(self, a: Self, b: Self) -> Self {
+            unsafe { Self(_mm256_fmadd_pd(self.0, a.0, b.0), _mm256_fmadd_pd(self.1, a.1, b.1)) }
+        }
+        #[inline(always)]
+        fn min(self, other: Self) -> Self {
+            unsafe { Self(_mm256_min_pd(self.0, other.0), _mm256_min_pd(self.1, other.1)) }
+        }
+        #[inline(always)]
+        fn max(self, other: Self) -> Self {
+            unsafe { Self(_mm256_max_pd(self.0, other.0), _mm256_max_pd(self.1, other.1)) }
+        }
+        #[inline(always)]
+        fn if_positive(self, then: Self, otherwise: Self) -> Self {
+            unsafe {
+                let zero = _mm256_setzero_pd();
+                let (low, high) = (
+                    _mm256_cmp_pd::<_CMP_GT_OQ>(self.0, zero),
+                    _mm256_cmp_pd::<_CMP_GT_OQ>(self.1, zero),
+                );
+                Self(
+                    _mm256_blendv_pd(otherwise.0, then.0, low),
+                    _mm256_blendv_pd(otherwise.1, then.1, high),
+                )
+            }
+        }
+    }
+}
+
+/// Runs `body` on eight columns at a time of rows that are all padded to the same length.
+macro_rules! for_lanes {
+    (($($out:ident),*), ($($in:ident),*) => $body:expr) => {{
+        $(let ($out, _) = $out.as_chunks_mut::<{ $crate::numeric::LANES }>();)*
+        $(let ($in, _) = $in.as_chunks::<{ $crate::numeric::LANES }>();)*
+        let count = [$($out.len(),)* $($in.len()),*].into_iter().min().unwrap_or(0);
+        $(let $out = &mut $out[..count];)*
+        $(let $in = &$in[..count];)*
+        for i in 0..count {
+            $(let $out = &mut $out[i];)*
+            $(let $in = &$in[i];)*
+            $body
+        }
+    }};
+}
+pub(crate) use for_lanes;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numeric::dispatch::{Arithmetic, Kernel, Plain, dispatch};
+
+    /// Every operation on eight awkward numbers, as bits.
+    struct All;
+
+    impl Kernel for All {
+        type Output = Vec<u32>;
+        #[inline(always)]
+        fn run<A: Arithmetic>(self) -> Vec<u32> {
+            let x = [-2.0, -0.0, 0.0, 1.0, 3.5, f32::NAN, f32::INFINITY, -1e-30];
+            let y = [1.0, 0.0, -0.0, f32::NAN, 2.0, 1.0, 1.0, 4.0_f32];
+            let (a, b) = (A::Lanes::<f32>::load(&x), A::Lanes::<f32>::load(&y));
+            let mut bits = vec![];
+            for lanes in [
+                a.add(b),
+                a.sub(b),
+                a.mul(b),
+                a.div(b),
+                a.mul(a).sqrt(),
+                a.min(b),
+                a.max(b),
+                a.if_positive(b, A::Lanes::<f32>::splat(7.0)),
+            ] {
+                let mut out = [0.0; 8];
+                lanes.store(&mut out);
+                bits.extend(out.map(|x| if x.is_nan() { u32::MAX } else { x.to_bits() }));
+            }
+            bits
+        }
+    }
+
+    #[test]
+    fn the_processors_lanes_do_what_plain_ones_do() {
+        assert_eq!(dispatch(All), All.run::<Plain>());
+    }
+}

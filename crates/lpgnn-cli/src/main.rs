@@ -22,7 +22,7 @@ use talk::Talk;
 
 /// Graph neural networks whose states are found by constrained optimisation.
 #[derive(Debug, Parser)]
-#[command(version = VERSION, propagate_version = true, max_term_width = 100)]
+#[command(name = "lpgnn", version = VERSION, propagate_version = true, max_term_width = 100)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

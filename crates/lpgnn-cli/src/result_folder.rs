@@ -20,7 +20,7 @@ impl ResultFolder {
     ) -> anyhow::Result<Self> {
         let path = match out {
             Some(path) => path.to_owned(),
-            None => (1_u64..)
+            None => (1..=u64::MAX)
                 .map(|number| Path::new("runs").join(format!("{name}-{number}")))
                 .find(|path| !path.exists())
                 .context("there is no free number left")?,

@@ -32,7 +32,7 @@ struct Listed {
 pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
     let mut paths = vec![];
     find(&arguments.folder, 0, &mut paths)?;
-    paths.sort_by(|a, b| natural(a).cmp(&natural(b)));
+    paths.sort_by_key(|path| natural(path));
     let mut runs = vec![];
     for path in &paths {
         match listed(path) {

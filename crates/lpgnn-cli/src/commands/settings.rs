@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use lpgnn::data::{Cache, Dataset, Format, ReadOptions, Source};
-use lpgnn::run::{RunConfig, Setting, TaskChoice, settings_of_toml};
+use lpgnn::run::{RunConfig, Setting, settings_of_toml};
 
 use super::data::read_format;
 
@@ -182,17 +182,7 @@ pub(crate) fn config_for(
     dataset: &Dataset,
     settings: &[Setting],
 ) -> anyhow::Result<RunConfig> {
-    let set = |path: &str| {
-        let setting = settings.iter().rfind(|setting| setting.path() == path);
-        setting.and_then(|setting| setting.value().as_str()).unwrap_or_default()
-    };
-    let task = match set("data.task") {
-        "nodes" => TaskChoice::Nodes,
-        "graphs" => TaskChoice::Graphs,
-        _ => TaskChoice::Auto,
-    };
-    let defaults = RunConfig::for_data(source, dataset, task, set("training.solver.kind"));
-    let mut config = defaults.with(settings)?;
+    let mut config = RunConfig::for_data(source, dataset, settings).with(settings)?;
     source.clone_into(&mut config.data.source);
     Ok(config)
 }

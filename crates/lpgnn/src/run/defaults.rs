@@ -1,4 +1,7 @@
-use super::{RunConfig, Task, TaskChoice};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{RunConfig, Setting, Task, TaskChoice};
 use crate::constraint::ConstraintFunction;
 use crate::data::Dataset;
 use crate::lagrangian::{Multipliers, ReadFrom, ReadLayers, Reads};
@@ -13,21 +16,30 @@ const MANY_NODES: usize = 20_000;
 const BATCH: usize = 128;
 
 impl RunConfig {
-    /// What does well on data of this kind and size, with the solver of this name.
-    ///
-    /// An unknown name gives the defaults of the default solver; [`with`](Self::with) is where
-    /// it is found out.
-    pub fn for_data(source: &str, dataset: &Dataset, choice: TaskChoice, solver: &str) -> Self {
-        let task = Task::of(choice, dataset).unwrap_or(Task::Nodes);
+    /// What does well on data of this kind and size, where these settings are going to be made
+    /// [`with`](Self::with) it: the task, the solver and the epochs among them decide on others.
+    pub fn for_data(source: &str, dataset: &Dataset, settings: &[Setting]) -> Self {
+        let wish = |path: &str| {
+            let setting = settings.iter().rfind(|setting| setting.path() == path);
+            setting.map(Setting::value)
+        };
+        let task = wish("data.task").and_then(|task| TaskChoice::deserialize(task).ok());
+        let task = Task::of(task.unwrap_or_default(), dataset).unwrap_or(Task::Nodes);
+        // What is no solver or no number is found out when the settings are made.
+        let solver = wish("training.solver.kind").and_then(Value::as_str).unwrap_or_default();
+        let epochs = wish("training.epochs").and_then(Value::as_u64);
+        let epochs = epochs.and_then(|epochs| usize::try_from(epochs).ok());
         let batches = dataset.nodes() > MANY_NODES && dataset.graphs() > 100;
-        let epochs = match task {
+        let epochs = epochs.unwrap_or(match task {
             Task::Nodes => 600,
             Task::Graphs if batches => 100,
             Task::Graphs => 400,
-        };
-        // Large steps find the way, small ones let states and weights come to rest.
-        let updates = epochs * if batches { dataset.graphs().div_ceil(BATCH) } else { 1 };
-        let half_life = Some(updates as f64 / 3.0);
+        });
+        // Large steps find the way, small ones let states and weights come to rest. Read-outs of
+        // whole graphs learn slowly, and rest before they have found it.
+        let updates = if batches { dataset.graphs().div_ceil(BATCH) } else { 1 };
+        let updates = epochs.saturating_mul(updates);
+        let half_life = (task == Task::Nodes).then_some((updates as f64 / 3.0).round().max(1.0));
         let weights = WeightDescent { rate: 0.005, half_life, ..WeightDescent::default() };
         let solver = match solver {
             "bdmm" => SolverConfig::Bdmm(Bdmm::default()),
@@ -56,7 +68,7 @@ impl RunConfig {
             epochs,
             solver,
             batch_size: batches.then_some(BATCH),
-            score_every: if batches { 2 } else { 10 },
+            score_every: (epochs / 20).clamp(1, if batches { 2 } else { 10 }),
             ..TrainingConfig::default()
         };
         if matches!(config.training.solver, SolverConfig::Bdmm(_)) {

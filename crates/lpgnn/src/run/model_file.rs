@@ -293,3 +293,52 @@ impl SavedModel {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::uniform;
+    use crate::data::generate::CliqueConfig;
+    use crate::run::RunConfig;
+
+    /// A checksum keeps accidents away; this is about files that were made to harm.
+    #[test]
+    fn a_strange_description_with_the_right_checksum_never_panics() {
+        let dataset = CliqueConfig { graphs: 2, ..CliqueConfig::default() }.generate(1).unwrap();
+        let config = RunConfig::for_data("clique", &dataset, &[]);
+        let setup = Setup::new(&config, &dataset).unwrap();
+        let weights = vec![0.5; setup.model.weights()];
+        let bundle = SavedModel::new(&setup, &config, "clique", 1, weights).bundle();
+        let about = bundle.about.to_string().into_bytes();
+        let mut draw = uniform(7);
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place")]
+        let mut below = |count: usize| (draw() * count as f64) as usize;
+        let mut read = 0;
+        for variant in 0..5000 {
+            let mut strange = about.clone();
+            let digits: Vec<usize> =
+                (0..strange.len()).filter(|&at| strange[at].is_ascii_digit()).collect();
+            for _ in 0..=variant % 3 {
+                let at = digits[below(digits.len())];
+                match variant % 4 {
+                    0 => strange[at] = b'0' + u8::try_from(below(10)).unwrap(),
+                    1 => drop(strange.splice(at..at, b"9999999".iter().copied())),
+                    2 => drop(strange.splice(at..=at, b"-1".iter().copied())),
+                    _ => strange[below(about.len())] = b' ' + u8::try_from(below(90)).unwrap(),
+                }
+            }
+            let Ok(about) = serde_json::from_slice(&strange) else { continue };
+            read += 1;
+            let mut bundle = bundle.clone();
+            bundle.about = about;
+            let bytes = bundle.to_bytes().unwrap();
+            // Other options of inference may be legal and take for ever.
+            if let Ok(model) = SavedModel::from_bytes(&bytes)
+                && model.training == config.training
+            {
+                let _ = model.predict(&dataset, false);
+            }
+        }
+        assert!(read > 1000, "only {read} variants were JSON at all");
+    }
+}

@@ -72,10 +72,9 @@ impl Task {
         let divides_nodes = dataset.split().is_some_and(|split| split.level == Level::Node);
         let task = match choice {
             TaskChoice::Nodes => Self::Nodes,
-            TaskChoice::Graphs => Self::Graphs,
             TaskChoice::Auto if dataset.graph_targets().is_none() => Self::Nodes,
             TaskChoice::Auto if divides_nodes && dataset.node_targets().is_some() => Self::Nodes,
-            TaskChoice::Auto => Self::Graphs,
+            TaskChoice::Auto | TaskChoice::Graphs => Self::Graphs,
         };
         match (task.targets(dataset), choice) {
             (Some(_), _) => Ok(task),

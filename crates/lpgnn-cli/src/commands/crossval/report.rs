@@ -8,7 +8,7 @@ use crate::trial::Trial;
 /// What became of a fold.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Fold {
-    fold: usize,
+    number: usize,
     /// Which of the configurations was chosen.
     candidate: usize,
     trial: Trial,
@@ -21,7 +21,7 @@ pub(super) struct Fold {
 
 impl Fold {
     pub(super) fn new(
-        fold: usize,
+        number: usize,
         candidate: usize,
         trial: Trial,
         baseline: &[BaselineScore],
@@ -34,7 +34,7 @@ impl Fold {
             }
         }
         Self {
-            fold,
+            number,
             candidate,
             trial,
             baseline_epochs: baseline.iter().map(|score| score.epoch).collect(),
@@ -47,7 +47,7 @@ impl Fold {
     pub(super) fn line(&self) -> String {
         let test = self.trial.test_value.map_or_else(|| "-".into(), tell);
         let diverged = if self.trial.diverged { "; it diverged" } else { "" };
-        format!("fold {:>2}: test {test} after epoch {}{diverged}", self.fold, self.trial.epoch)
+        format!("fold {:>2}: test {test} after epoch {}{diverged}", self.number, self.trial.epoch)
     }
 }
 

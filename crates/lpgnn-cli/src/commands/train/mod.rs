@@ -1,6 +1,6 @@
 mod watch;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
@@ -56,7 +56,7 @@ struct Run {
 
 pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
     let run = match &arguments.resume {
-        Some(path) => match resume(arguments, path.clone(), talk)? {
+        Some(path) => match resume(arguments, path, talk)? {
             Some(run) => run,
             None => return Ok(()),
         },
@@ -83,8 +83,8 @@ fn begin(arguments: &Arguments, talk: &Talk) -> anyhow::Result<Run> {
 }
 
 /// A run that was begun before; none when it is done already.
-fn resume(arguments: &Arguments, path: PathBuf, talk: &Talk) -> anyhow::Result<Option<Run>> {
-    let folder = RunFolder::open(&path)?;
+fn resume(arguments: &Arguments, path: &Path, talk: &Talk) -> anyhow::Result<Option<Run>> {
+    let folder = RunFolder::open(path)?;
     let before = folder.read_config()?;
     let asked = arguments.settings.settings()?;
     if let Some(other) = asked.iter().find(|setting| setting.path() != "training.epochs") {

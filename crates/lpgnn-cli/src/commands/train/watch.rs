@@ -122,7 +122,7 @@ impl<'a> Watch<'a> {
             bar.set_position(report.epoch as u64);
             bar.set_message(text.clone());
         }
-        if report.epoch % self.config.training.epochs.div_ceil(LINES) == 0 || last {
+        if report.epoch.is_multiple_of(self.config.training.epochs.div_ceil(LINES)) || last {
             let line = format!("epoch {:>5}  {text}", report.epoch);
             self.log.line(&line)?;
             if self.bar.is_none() {
@@ -165,7 +165,7 @@ fn tell(report: &EpochReport, scores: Option<&Scores>) -> String {
     let parts = scores.map(|scores| &scores.parts[..]).unwrap_or_default();
     // The test part is looked at when all is done.
     for (part, score) in parts.iter().filter(|(part, _)| *part != PartName::Test) {
-        text += &format!("  {} {}", part_name(*part), tell_score(score));
+        text.extend(["  ", part_name(*part), " ", &tell_score(score)]);
     }
     text
 }

@@ -1,45 +1,153 @@
-//! Lagrangian Propagation Graph Neural Networks.
+//! Lagrangian Propagation Graph Neural Networks: GNNs whose states are found by constrained
+//! optimisation, together with the weights.
+//!
+//! # The method on one page
+//!
+//! A graph neural network gives every node `v` a state `x_v`, which follows from the labels of the
+//! node and of its neighbours and from their states: `x_v = f_{a,v}(X | θ_a)` for all nodes at once,
+//! a fixed point. What is to be predicted is read off the states, `f_r(x_v | θ_r)`.
+//!
+//! The original GNN iterates `f_a` to its fixed point at every update of the weights and carries the
+//! error back through all iterations. LP-GNN makes the states variables of their own, and the fixed
+//! point a constraint on them:
+//!
+//! ```text
+//! min over θ_a, θ_r, X    Σ_{v ∈ S} loss(f_r(x_v | θ_r), y_v)
+//! subject to              G(x_v − f_{a,v}(X | θ_a)) = 0         for every node v
+//!
+//! 𝓛(θ, X, Λ) = Σ_{v ∈ S} loss(f_r(x_v | θ_r), y_v)  +  Σ_v λ_v · G(x_v − f_{a,v}(X | θ_a))
+//! ```
+//!
+//! At a saddle point of the Lagrangian `𝓛` the constraint holds and the loss is stationary. One
+//! evaluation of `𝓛` and its gradient touches every node and every pair of neighbours once, however
+//! far information has to travel: `∂𝓛/∂x_v` needs `v` and its neighbours only.
+//!
+//! Everything a solver sees is that gradient. Solvers differ in who follows which part of it:
+//!
+//! | solver | states `X` | multipliers `Λ` | weights `θ` |
+//! |---|---|---|---|
+//! | [`Bdmm`](saddle::Bdmm), the paper's | descend `∂𝓛/∂X` | climb `∂𝓛/∂Λ` | descend `∂𝓛/∂θ` |
+//! | [`OneShot`](saddle::OneShot) | one step `X − β ∂𝓛/∂Λ` | one step `Λ − β ∂𝓛/∂X` | descend |
+//! | [`Implicit`](saddle::Implicit) | such steps until they settle | then these until they settle | descend |
+//! | [`Unrolled`](saddle::Unrolled), the original GNN | such steps from zero | carried back through them | descend |
+//!
+//! The last three need `G = lin` with one multiplier per component. Then `X − ∂𝓛/∂Λ` is `f_a(X)`, so
+//! states follow the transition function and the loss never pulls them; and the other step is the
+//! adjoint equation of the fixed point.
+//!
+//! Free states can cheat: a residual too small to notice is enough to write the answer into them.
+//! So scores are always made from states found afresh ([`inference`]), and every scored epoch tells
+//! the [cheating gap](train::Scores::cheating_gap): accuracy from trained states minus that.
+//! A [bound](train::TrainingConfig::lipschitz) on the Lipschitz constant of `f_a` below 1 leaves one
+//! fixed point for states to be at.
+//!
+//! # A first example
+//!
+//! Which nodes belong to a clique of three? Training and test graphs are drawn from a seed.
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//!
+//! use lpgnn::data::generate::CliqueConfig;
+//! use lpgnn::data::{Encoding, LabelOptions, LabelSource};
+//! use lpgnn::train::{
+//!     EpochReport, ModelConfig, PartName, Trainer, TrainerState, TrainingConfig, TrainingData,
+//! };
+//!
+//! // Three times 20 graphs of 7 nodes, labelled with their degrees, in one batch.
+//! let dataset = CliqueConfig { graphs: 20, ..CliqueConfig::default() }.generate(0)?;
+//! let labels = LabelOptions { source: LabelSource::Degree, ..LabelOptions::default() };
+//! let encoding = Encoding::new(&dataset, &labels)?;
+//! let batch = encoding.batch::<f32>(&dataset)?;
+//!
+//! // A third to learn from, a third to choose the epoch, a third to be scored on.
+//! let split = dataset.split().expect("a drawn task comes with its split");
+//! let data = TrainingData::new(&batch, split, false)?;
+//!
+//! // The functions, and how to train them. What is not told is as documented.
+//! let (label, arc_label) = (encoding.node_width(), encoding.arc_width());
+//! let model = ModelConfig { state: 10, ..ModelConfig::default() }
+//!     .build(label, arc_label, data.outputs(), data.per_graph())?;
+//! let config = TrainingConfig { epochs: 60, score_every: 20, ..TrainingConfig::default() };
+//! let plan = config.check()?;
+//!
+//! let mut losses = vec![];
+//! let mut watch = |report: &EpochReport, _: &TrainerState| {
+//!     losses.push(report.loss);
+//!     ControlFlow::Continue(())
+//! };
+//! let trained = Trainer::new(plan, &model, &data)?.run(&mut watch)?;
+//!
+//! assert!(losses[59] < losses[0]);
+//! let scores = trained.scores.expect("the last epoch is scored");
+//! let accuracy = scores.of(PartName::Test).and_then(|score| score.accuracy).unwrap();
+//! assert!(accuracy > 0.8, "{accuracy}"); // 57 % of the nodes are in a clique
+//! assert!(scores.cheating_gap.unwrap().abs() < 0.1); // the states did not cheat
+//! assert_eq!(scores.unsettled, 0); // and exist for every graph
+//! # Ok::<(), lpgnn::Error>(())
+//! ```
+//!
+//! # The way of the data
+//!
+//! [`data`] → [`graph`] → [`network`], [`activation`] → [`transition`] → [`output`] →
+//! [`constraint`] → [`lagrangian`] → [`saddle`] → [`train`] → [`inference`] → [`evaluate`] →
+//! [`run`]; and [`check`] for functions of one's own.
+//!
+//! Functions are nothing but their shape: weights come from outside as one flat slice. All random
+//! numbers come from seeds, and the same configuration with the same seed gives the same bits for
+//! any number of threads.
 
-/// Files and generated tasks become a [`Dataset`](data::Dataset), and that becomes numbers.
+/// Files and generated tasks become a [`Dataset`](data::Dataset), and an
+/// [`Encoding`](data::Encoding) makes numbers of it.
 pub mod data;
 
 /// Graphs, and the disjoint union of graphs that one update works on.
 pub mod graph;
 
 /// The networks that `f_a` and `f_r` are made of.
+///
 pub mod network;
 
 /// What a unit of a network applies to its sum.
 pub mod activation;
 
-/// State transition functions `f_a`.
+/// `f_a`: the state of a node from the node and its neighbours.
+///
 pub mod transition;
 
-/// The output function `f_r` and its loss.
+/// `f_r` and its loss: what is read off the states, and how far it is from the targets.
+///
 pub mod output;
 
-/// The constraint function `G`.
+/// `G`: what a residual `x − f_a` counts.
 pub mod constraint;
 
-/// The Lagrangian, its variables and its gradients.
+/// `𝓛`: the loss and the constraint, with every derivative.
+///
 pub mod lagrangian;
 
-/// Solvers of the saddle point: what moves when.
+/// Who moves when: solvers of the saddle point.
+///
 pub mod saddle;
 
-/// Training: a configuration becomes a checked plan, and the plan runs.
+/// From a configuration to trained weights.
+///
 pub mod train;
 
-/// States and outputs of graphs that were not trained on.
+/// From trained weights to states and outputs of any graph.
+///
 pub mod inference;
 
 /// Metrics, and the protocols by which numbers are made.
+///
 pub mod evaluate;
 
-/// Runs: one configuration for everything, and the files that a run leaves behind.
+/// From one file to a model on disk, with everything needed to use it again.
+///
 pub mod run;
 
-/// Checks that a new function can be put through: the ones this crate uses itself.
+/// What functions and solvers of one's own should pass before they are used.
+///
 pub mod check;
 
 mod error;

@@ -13,6 +13,12 @@
 //! For `G = lin` and one multiplier per component `X − ∂𝓛/∂Λ = f_a(X)`, so the last three iterate
 //! the transition function, and `Λ − ∂𝓛/∂X = Jᵀ Λ − ∂loss/∂X` with `J = ∂f_a/∂X`: the adjoint
 //! equation of its fixed point. They never let the loss pull a state.
+//!
+//! [`Objective`]: crate::lagrangian::Objective
+//! [`Bdmm`]: crate::saddle::Bdmm
+//! [`OneShot`]: crate::saddle::OneShot
+//! [`Implicit`]: crate::saddle::Implicit
+//! [`Unrolled`]: crate::saddle::Unrolled
 
 mod bdmm;
 mod fixed_point;

@@ -1,0 +1,50 @@
+# make test    everything that must hold: doc tests, examples, tests, transcripts
+# make check   the same behind formatting, lints and documentation without warnings
+# make bench   how fast things are, on this machine
+# make fuzz    100,000 damaged inputs for every reader
+# make doc     the documentation of the library, in target/doc
+
+CARGO ?= cargo
+# One selection of packages and features for all builds, so that nothing is built twice.
+ALL := --workspace --all-features --locked
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+EXAMPLES := $(basename $(notdir $(wildcard crates/lpgnn/examples/*.rs)))
+# cargo-nextest runs the tests of all binaries side by side; cargo alone does without.
+NEXTEST := $(shell $(CARGO) nextest --version 2>/dev/null)
+ifdef NEXTEST
+RUN_TESTS := $(CARGO) nextest run $(ALL)
+else
+RUN_TESTS := $(CARGO) test $(ALL) --lib --bins --tests
+endif
+
+.PHONY: test check lint doc doctest examples bench fuzz setup
+.DEFAULT_GOAL := test
+
+# The tests come last, so that their summary is the last thing to be read.
+test: doctest examples
+	$(RUN_TESTS)
+
+check: lint doc test
+
+doctest: setup
+	$(CARGO) test $(ALL) --doc --quiet
+
+examples: setup
+	$(CARGO) build $(ALL) --examples --profile test
+	@set -e; for example in $(EXAMPLES); do echo "example $$example"; "$(TARGET)/debug/examples/$$example"; done
+
+lint: setup
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy $(ALL) --all-targets -- -D warnings
+
+doc: setup
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(ALL) --no-deps
+
+bench: setup
+	$(CARGO) bench $(ALL) --bench '*'
+
+fuzz: setup
+	LPGNN_FUZZ=100000 $(CARGO) test --release --locked -p lpgnn --test fuzz_readers -- --nocapture
+
+setup:
+	@command -v $(CARGO) >/dev/null || { echo "cargo is not here: install Rust (https://rustup.rs), and run make again" >&2; exit 1; }

@@ -2,9 +2,9 @@
 //!
 //! | file | holds | made by |
 //! |---|---|---|
-//! | `config.toml` | every setting, as used | [`RunConfig`] |
-//! | `model.safetensors` | weights and all that prediction needs | [`SavedModel`] |
-//! | `checkpoint.safetensors` | where training is | [`Checkpoint`] |
+//! | `config.toml` | every setting, as used | [`RunConfig`](crate::run::RunConfig) |
+//! | `model.safetensors` | weights and all that prediction needs | [`SavedModel`](crate::run::SavedModel) |
+//! | `checkpoint.safetensors` | where training is | [`Checkpoint`](crate::run::Checkpoint) |
 //!
 //! Files are written beside their place and moved there when they are complete, so that whatever
 //! happens there is an old file or a new one, and never half of one.

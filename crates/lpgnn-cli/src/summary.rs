@@ -81,9 +81,7 @@ impl Summary {
                 "diverged: the {variable} are no longer numbers in epoch {diverged_in}, {seconds:.1} s"
             ),
         };
-        let best =
-            if epoch == epochs { String::new() } else { format!("; weights of epoch {epoch}") };
-        writeln!(text, "{ended}{best}")?;
+        writeln!(text, "{ended}; weights of epoch {epoch}")?;
         if let Some(scores) = &self.scores {
             let parts: Vec<String> = scores
                 .parts

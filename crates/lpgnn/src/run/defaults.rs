@@ -72,8 +72,10 @@ impl RunConfig {
             ..TrainingConfig::default()
         };
         if matches!(config.training.solver, SolverConfig::Bdmm(_)) {
-            // A loss that weighs little cannot write the classes into the states.
-            config.training.weighing.loss_weight = 1e-5;
+            // A loss that weighs little cannot write the classes into the states. A node pulls its
+            // own state alone, a graph those of all its nodes in one direction.
+            config.training.weighing.loss_weight = if task == Task::Nodes { 1e-3 } else { 1e-5 };
+            config.training.weighing.damping = 1.0;
             config.model.constraint = ConstraintFunction::Squared;
             config.model.multipliers = Multipliers::PerNode;
         }

@@ -75,7 +75,6 @@ impl RunConfig {
             // A loss that weighs little cannot write the classes into the states. A node pulls its
             // own state alone, a graph those of all its nodes in one direction.
             config.training.weighing.loss_weight = if task == Task::Nodes { 1e-3 } else { 1e-5 };
-            config.training.weighing.damping = 1.0;
             config.model.constraint = ConstraintFunction::Squared;
             config.model.multipliers = Multipliers::PerNode;
         }

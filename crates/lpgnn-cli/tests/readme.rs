@@ -2,6 +2,8 @@
 //!
 //! `README=overwrite cargo test -p lpgnn-cli --test readme` writes what is said now.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
@@ -25,7 +27,7 @@ fn the_tour_does_what_the_readme_says() {
                 || std::env::var("README").is_ok_and(|value| value == "overwrite"),
             "{line}\nsays\n{said}\nwhere the README has\n{expected}"
         );
-        written += &format!("```console\n{line}\n{said}```{rest}");
+        written += &["```console\n", line, "\n", &said, "```", rest].concat();
         commands += 1;
     }
     assert!(commands >= 5, "only {commands} commands were found");

@@ -387,7 +387,6 @@ fn a_solver_of_ones_own_trains() {
     let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
     let (label, arc) = (batch.node_labels().width(), batch.arc_labels().width());
     let model = small().build::<f32>(label, arc, 2, false).unwrap();
-    let mut quiet = |_: &EpochReport, _: &TrainerState<f32>| ControlFlow::Continue(());
     let trained = |own: bool| {
         let trainer = Trainer::new(config(4).check().unwrap(), &model, &data).unwrap();
         let trainer = if own {
@@ -395,7 +394,8 @@ fn a_solver_of_ones_own_trains() {
         } else {
             trainer
         };
-        trainer.run(&mut |r: &EpochReport, s: &TrainerState<f32>| quiet(r, s)).unwrap().weights
+        let mut quiet = |_: &EpochReport, _: &TrainerState<f32>| ControlFlow::Continue(());
+        trainer.run(&mut quiet).unwrap().weights
     };
     assert_ne!(trained(true), trained(false));
 }

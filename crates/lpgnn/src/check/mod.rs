@@ -58,8 +58,8 @@ fn relative_error(a: f64, b: f64) -> f64 {
 }
 
 /// Whether a transition function keeps its contract on `batch`: its derivatives are those of its
-/// value, in weights, states and labels; its fused pass agrees with forward and backward; and a
-/// node's image depends on the node and its neighbours alone.
+/// value, in weights, states and labels, and are added to what is there; its fused pass agrees with
+/// forward and backward; and a node's image depends on the node and its neighbours alone.
 ///
 /// # Errors
 ///
@@ -69,151 +69,200 @@ pub fn transition(
     batch: &GraphBatch<f64>,
     seed: u64,
 ) -> Result<(), Error> {
+    f.check(batch, batch.node_labels().view())?;
     let mut draw = uniform(seed);
-    let mut weights = vec![0.0; f.weights()];
-    f.initialize(&mut draw, &mut weights);
-    // Biases start at zero, where a forgotten one would not be noticed.
-    weights.iter_mut().for_each(|w| *w += 0.2 * (draw() - 0.5));
-    let mut states = Matrix::zeros(batch.nodes(), f.state());
-    states.as_mut_slice().fill_with(|| draw() - 0.5);
-    let mut d_image = states.clone();
-    d_image.as_mut_slice().fill_with(|| draw() - 0.5);
+    let trial = Trial::new(f, batch, &mut draw);
+    let added = trial.backward(&mut draw);
+    trial.check_slopes(&added)?;
+    trial.check_pass(&added, &mut draw)?;
+    trial.check_locality()
+}
 
-    // Dense labels, so that they have a derivative.
-    let given = batch.node_labels();
-    let mut labels = Matrix::zeros(given.rows(), given.width());
-    for row in 0..given.rows() {
-        for (column, value) in given.entries(row) {
-            labels.row_mut(row)[column] = value;
+/// A transition function at a random point, with a random `∂𝓛/∂f_a`.
+struct Trial<'a> {
+    f: &'a dyn Transition<f64>,
+    batch: &'a GraphBatch<f64>,
+    weights: Vec<f64>,
+    /// Dense, so that they have a derivative.
+    labels: Matrix<f64>,
+    states: Matrix<f64>,
+    d_image: Matrix<f64>,
+    scratch: Scratch<f64>,
+}
+
+/// What a way back adds to the gradients of weights, states and labels.
+struct Added {
+    weights: Vec<f64>,
+    states: Matrix<f64>,
+    labels: Matrix<f64>,
+}
+
+impl<'a> Trial<'a> {
+    fn new(
+        f: &'a dyn Transition<f64>,
+        batch: &'a GraphBatch<f64>,
+        mut draw: &mut dyn FnMut() -> f64,
+    ) -> Self {
+        let mut weights = vec![0.0; f.weights()];
+        f.initialize(&mut draw, &mut weights);
+        // Biases start at zero, where a forgotten one would not be noticed.
+        weights.iter_mut().for_each(|w| *w += 0.2 * (draw() - 0.5));
+        let given = batch.node_labels();
+        let mut labels = Matrix::zeros(given.rows(), given.width());
+        for row in 0..given.rows() {
+            for (column, value) in given.entries(row) {
+                labels.row_mut(row)[column] = value;
+            }
         }
+        let states = random(batch.nodes(), f.state(), draw);
+        let d_image = random(batch.nodes(), f.state(), draw);
+        Self { f, batch, weights, labels, states, d_image, scratch: Scratch::new() }
     }
-    let scratch = Scratch::new();
-    let value = |weights: &[f64], labels: &Matrix<f64>, states: &Matrix<f64>| {
-        let mut image = Matrix::zeros(batch.nodes(), f.state());
-        let input = Input { batch, labels: LabelsView::Dense(labels), states };
-        f.forward(weights, input, &mut image, &scratch);
+
+    fn input(&self) -> Input<'_, f64> {
+        let labels = LabelsView::Dense(&self.labels);
+        Input { batch: self.batch, labels, states: &self.states }
+    }
+
+    fn image(&self, weights: &[f64], labels: &Matrix<f64>, states: &Matrix<f64>) -> Matrix<f64> {
+        let mut image = Matrix::zeros(self.batch.nodes(), self.f.state());
+        let input = Input { batch: self.batch, labels: LabelsView::Dense(labels), states };
+        self.f.forward(weights, input, &mut image, &self.scratch);
         image
-    };
-    let weighed = |image: &Matrix<f64>| -> f64 {
-        image.as_slice().iter().zip(d_image.as_slice()).map(|(f, d)| f * d).sum()
-    };
-
-    // Gradients are added to what is there, which is not zero.
-    let mut d_weights: Vec<f64> = (0..weights.len()).map(|_| draw()).collect();
-    let mut fill = |rows: usize, cols: usize| {
-        let mut matrix = Matrix::zeros(rows, cols);
-        matrix.as_mut_slice().fill_with(&mut draw);
-        matrix
-    };
-    let mut d_states = fill(states.rows(), states.cols());
-    let mut d_labels = fill(labels.rows(), labels.cols());
-    let before = (d_weights.clone(), d_states.clone(), d_labels.clone());
-    let input = Input { batch, labels: LabelsView::Dense(&labels), states: &states };
-    f.check(batch, input.labels)?;
-    let gradients = Gradients {
-        weights: Some(&mut d_weights),
-        states: &mut d_states,
-        labels: Some(&mut d_labels),
-    };
-    f.backward(&weights, input, &d_image, gradients, &scratch);
-    subtract(&mut d_weights, &before.0);
-    subtract(d_states.as_mut_slice(), before.1.as_slice());
-    subtract(d_labels.as_mut_slice(), before.2.as_slice());
-
-    // The fused pass, and one that only states are wanted of.
-    let upstream = Given { d_image: &d_image, d_states: &before.1 };
-    let mut none = Matrix::zeros(batch.nodes(), 0);
-    let mut p_weights = before.0.clone();
-    let (mut p_states, mut p_labels) = (fill(states.rows(), states.cols()), before.2.clone());
-    let gradients = Gradients {
-        weights: Some(&mut p_weights),
-        states: &mut p_states,
-        labels: Some(&mut p_labels),
-    };
-    f.pass(&weights, input, &upstream, &mut none, gradients, &scratch);
-    let mut s_states = before.1.clone();
-    let gradients = Gradients { weights: None, states: &mut s_states, labels: None };
-    f.backward(&weights, input, &d_image, gradients, &scratch);
-    subtract(&mut p_weights, &before.0);
-    subtract(p_labels.as_mut_slice(), before.2.as_slice());
-    for states in [&mut p_states, &mut s_states] {
-        subtract(states.as_mut_slice(), before.1.as_slice());
     }
-    for (what, a, b) in [
-        (
-            "the fused pass and backward have different gradients of weights",
-            &p_weights[..],
-            &d_weights[..],
-        ),
-        (
-            "the fused pass and backward have different gradients of states",
-            p_states.as_slice(),
-            d_states.as_slice(),
-        ),
-        (
-            "the fused pass and backward have different gradients of labels",
-            p_labels.as_slice(),
-            d_labels.as_slice(),
-        ),
-        (
-            "states have another gradient where it alone is wanted",
-            s_states.as_slice(),
-            d_states.as_slice(),
-        ),
-    ] {
-        if a.iter().zip(b).any(|(a, b)| relative_error(*a, *b) > 1e-9) {
-            return Err(Error::Mismatch(what.into()));
+
+    /// What backward adds to gradients that are not zero.
+    fn backward(&self, draw: &mut dyn FnMut() -> f64) -> Added {
+        let before = self.random_gradients(draw);
+        let (mut weights, mut states, mut labels) =
+            (before.weights.clone(), before.states.clone(), before.labels.clone());
+        let gradients = Gradients {
+            weights: Some(&mut weights),
+            states: &mut states,
+            labels: Some(&mut labels),
+        };
+        self.f.backward(&self.weights, self.input(), &self.d_image, gradients, &self.scratch);
+        Added { weights, states, labels }.minus(&before)
+    }
+
+    fn random_gradients(&self, draw: &mut dyn FnMut() -> f64) -> Added {
+        Added {
+            weights: (0..self.weights.len()).map(|_| draw()).collect(),
+            states: random(self.states.rows(), self.states.cols(), draw),
+            labels: random(self.labels.rows(), self.labels.cols(), draw),
         }
     }
 
-    let compare = |what: &str, i: usize, exact: f64, along: &dyn Fn(f64) -> f64| {
-        let slope = (along(STEP) - along(-STEP)) / (2.0 * STEP);
-        if relative_error(exact, slope) < 1e-6 {
-            Ok(())
-        } else {
+    /// Derivatives are the slopes of `Σ d_image ⊙ f_a`.
+    fn check_slopes(&self, added: &Added) -> Result<(), Error> {
+        let value = |weights: &[f64], labels: &Matrix<f64>, states: &Matrix<f64>| -> f64 {
+            let image = self.image(weights, labels, states);
+            image.as_slice().iter().zip(self.d_image.as_slice()).map(|(f, d)| f * d).sum()
+        };
+        let compare = |what: &str, i: usize, exact: f64, along: &dyn Fn(f64) -> f64| {
+            let slope = (along(STEP) - along(-STEP)) / (2.0 * STEP);
+            if relative_error(exact, slope) < 1e-6 {
+                return Ok(());
+            }
             Err(Error::Mismatch(format!(
                 "the derivative in {what} {i} is {exact}, but the slope of the value is {slope}"
             )))
+        };
+        for (i, &exact) in added.weights.iter().enumerate() {
+            compare("weight", i, exact, &|h| {
+                let mut moved = self.weights.clone();
+                moved[i] += h;
+                value(&moved, &self.labels, &self.states)
+            })?;
         }
-    };
-    for (i, &exact) in d_weights.iter().enumerate() {
-        compare("weight", i, exact, &|h| {
-            let mut moved = weights.clone();
-            moved[i] += h;
-            weighed(&value(&moved, &labels, &states))
-        })?;
-    }
-    for (i, &exact) in d_states.as_slice().iter().enumerate() {
-        compare("state", i, exact, &|h| {
-            let mut moved = states.clone();
-            moved.as_mut_slice()[i] += h;
-            weighed(&value(&weights, &labels, &moved))
-        })?;
-    }
-    for (i, &exact) in d_labels.as_slice().iter().enumerate() {
-        compare("label", i, exact, &|h| {
-            let mut moved = labels.clone();
-            moved.as_mut_slice()[i] += h;
-            weighed(&value(&weights, &moved, &states))
-        })?;
+        for (i, &exact) in added.states.as_slice().iter().enumerate() {
+            compare("state", i, exact, &|h| {
+                let mut moved = self.states.clone();
+                moved.as_mut_slice()[i] += h;
+                value(&self.weights, &self.labels, &moved)
+            })?;
+        }
+        for (i, &exact) in added.labels.as_slice().iter().enumerate() {
+            compare("label", i, exact, &|h| {
+                let mut moved = self.labels.clone();
+                moved.as_mut_slice()[i] += h;
+                value(&self.weights, &moved, &self.states)
+            })?;
+        }
+        Ok(())
     }
 
-    let image = value(&weights, &labels, &states);
-    for u in 0..batch.nodes() {
-        let mut moved = states.clone();
-        moved.row_mut(u).iter_mut().for_each(|x| *x += 1.0);
-        let other = value(&weights, &labels, &moved);
-        let far = (0..batch.nodes())
-            .filter(|&v| v != u && !batch.neighbours().of(v).iter().any(|&w| w as usize == u));
-        for v in far {
-            if image.row(v).iter().zip(other.row(v)).any(|(a, b)| a.to_bits() != b.to_bits()) {
+    /// The fused pass, and a way back of which only states are wanted, add the same.
+    fn check_pass(&self, added: &Added, draw: &mut dyn FnMut() -> f64) -> Result<(), Error> {
+        let before = self.random_gradients(draw);
+        let upstream = Given { d_image: &self.d_image, d_states: &before.states };
+        let (mut weights, mut labels) = (before.weights.clone(), before.labels.clone());
+        // The upstream sets the gradient of states; whatever was there is gone.
+        let mut states = random(self.states.rows(), self.states.cols(), draw);
+        let gradients = Gradients {
+            weights: Some(&mut weights),
+            states: &mut states,
+            labels: Some(&mut labels),
+        };
+        let mut none = Matrix::zeros(self.batch.nodes(), 0);
+        self.f.pass(&self.weights, self.input(), &upstream, &mut none, gradients, &self.scratch);
+        let fused = Added { weights, states, labels }.minus(&before);
+
+        let mut states = before.states.clone();
+        let gradients = Gradients { weights: None, states: &mut states, labels: None };
+        self.f.backward(&self.weights, self.input(), &self.d_image, gradients, &self.scratch);
+        subtract(states.as_mut_slice(), before.states.as_slice());
+
+        let expected = added.states.as_slice();
+        for (what, found, expected) in [
+            ("weights by the fused pass", &fused.weights[..], &added.weights[..]),
+            ("states by the fused pass", fused.states.as_slice(), expected),
+            ("labels by the fused pass", fused.labels.as_slice(), added.labels.as_slice()),
+            ("states where they alone are wanted", states.as_slice(), expected),
+        ] {
+            if found.iter().zip(expected).any(|(a, b)| relative_error(*a, *b) > 1e-9) {
                 return Err(Error::Mismatch(format!(
-                    "the image of node {v} depends on node {u}, which is no neighbour"
+                    "the gradient of {what} is another than that by backward"
                 )));
             }
         }
+        Ok(())
     }
-    Ok(())
+
+    /// A node's image depends on the node and its neighbours alone.
+    fn check_locality(&self) -> Result<(), Error> {
+        let image = self.image(&self.weights, &self.labels, &self.states);
+        for u in 0..self.batch.nodes() {
+            let mut moved = self.states.clone();
+            moved.row_mut(u).iter_mut().for_each(|x| *x += 1.0);
+            let other = self.image(&self.weights, &self.labels, &moved);
+            let near = |v: usize| self.batch.neighbours().of(v).iter().any(|&w| w as usize == u);
+            for v in (0..self.batch.nodes()).filter(|&v| v != u && !near(v)) {
+                if image.row(v).iter().zip(other.row(v)).any(|(a, b)| a.to_bits() != b.to_bits()) {
+                    return Err(Error::Mismatch(format!(
+                        "the image of node {v} depends on node {u}, which is no neighbour"
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Added {
+    fn minus(mut self, other: &Self) -> Self {
+        subtract(&mut self.weights, &other.weights);
+        subtract(self.states.as_mut_slice(), other.states.as_slice());
+        subtract(self.labels.as_mut_slice(), other.labels.as_slice());
+        self
+    }
+}
+
+/// Numbers in (−½, ½).
+fn random(rows: usize, cols: usize, draw: &mut dyn FnMut() -> f64) -> Matrix<f64> {
+    let mut matrix = Matrix::zeros(rows, cols);
+    matrix.as_mut_slice().fill_with(|| draw() - 0.5);
+    matrix
 }
 
 /// An upstream that is known beforehand.

@@ -1,6 +1,8 @@
 # make test    everything that must hold: doc tests, examples, tests, transcripts
 # make check   the same behind formatting, lints and documentation without warnings
-# make bench   how fast things are, on this machine
+# make bench   how fast kernels and whole updates are, on this machine
+# make bench-peers   the same beside other programs, by benchmarks/run.py ARGS="…"
+# make instructions  record how many instructions an update takes
 # make fuzz    100,000 damaged inputs for every reader
 # make doc     the documentation of the library, in target/doc
 
@@ -17,11 +19,12 @@ else
 RUN_TESTS := $(CARGO) test $(ALL) --lib --bins --tests
 endif
 
-.PHONY: test check lint doc doctest examples bench fuzz setup
+.PHONY: test check lint doc doctest examples bench bench-peers instructions fuzz setup
 .DEFAULT_GOAL := test
 
 # The tests come last, so that their summary is the last thing to be read.
 test: doctest examples
+	@command -v valgrind >/dev/null || echo "skipped: valgrind is not installed, so instructions are not counted"
 	$(RUN_TESTS)
 
 check: lint doc test
@@ -41,7 +44,18 @@ doc: setup
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(ALL) --no-deps
 
 bench: setup
-	$(CARGO) bench $(ALL) --bench '*'
+	$(CARGO) bench $(ALL) --bench kernels
+	$(CARGO) bench $(ALL) --bench update -- --bound
+	$(CARGO) bench $(ALL) --bench update -- --bound --tanh
+	$(CARGO) bench $(ALL) --bench update -- --every --seconds 1 a b
+	$(CARGO) bench $(ALL) --bench read_tu
+
+# For instance: make bench-peers ARGS="--quick", or ARGS="program --data ~/datasets"
+bench-peers: setup
+	python3 benchmarks/run.py $(ARGS)
+
+instructions: setup
+	LPGNN_INSTRUCTIONS=record $(CARGO) test $(ALL) --test instructions -- --nocapture
 
 fuzz: setup
 	LPGNN_FUZZ=100000 $(CARGO) test --release --locked -p lpgnn --test fuzz_readers -- --nocapture

@@ -150,6 +150,10 @@ pub mod run;
 ///
 pub mod check;
 
+/// Not part of the interface: the innermost loops, for the benchmarks.
+#[doc(hidden)]
+pub mod kernels;
+
 mod error;
 mod numeric;
 

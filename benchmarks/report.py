@@ -1,0 +1,190 @@
+"""RESULTS.md from what was measured."""
+
+import json
+import math
+import os
+
+import workers
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+STORE = os.path.join(HERE, "results.json")
+RESULTS = os.path.join(HERE, "RESULTS.md")
+TITLES = {"peers": "Beside others", "scaling": "Scaling", "program": "Small data"}
+HEAD = """# Results
+
+Written by `make bench-peers`; [README.md](README.md) says how things are measured and what the words mean, and
+`results.json` has the same figures unrounded. Every section names its day, its commit and how busy the machine was: figures
+of a busy machine compare programs that had their turns side by side, and say little about what either could do alone.
+"""
+
+
+def record(name, facts, section):
+    """Replaces a section of the results."""
+    results = {}
+    if os.path.exists(STORE):
+        with open(STORE) as file:
+            results = json.load(file)
+    results[name] = {"facts": facts, "section": section}
+    with open(STORE, "w") as file:
+        json.dump(results, file, indent=1)
+        file.write("\n")
+    # Numbers of threads are words in JSON: read what was written, so that both ways give the same text.
+    with open(STORE) as file:
+        results = json.load(file)
+    parts = [HEAD] + [render(name, **results[name]) for name in TITLES if name in results]
+    with open(RESULTS, "w") as file:
+        file.write("\n".join(parts))
+
+
+def section(name, facts, section):
+    return render(name, json.loads(json.dumps(facts)), json.loads(json.dumps(section)))
+
+
+def render(name, facts, section):
+    body = {"peers": peers, "scaling": scaling, "program": program}[name](section)
+    return f"## {TITLES[name]}\n\n{where(facts)}\n\n{body}"
+
+
+def where(facts):
+    return (f"{facts['date']} UTC · {facts['processor']}, {facts['cores']} cores · commit {facts['commit']} · {facts['rustc']} · "
+            f"load {facts['load_before']:.1f} before, {facts['load_after']:.1f} after")
+
+
+def table(heads, rows):
+    line = lambda cells: "| " + " | ".join(cells) + " |"
+    return "\n".join([line(heads), line(["---"] + ["---:"] * (len(heads) - 1)), *map(line, rows)]) + "\n"
+
+
+def number(x):
+    """Three digits."""
+    if x == 0 or not math.isfinite(x):
+        return str(x)
+    digits = max(0, 2 - math.floor(math.log10(abs(x))))
+    return f"{x:.{digits}f}"
+
+
+def span(row, key="", low="least", high="most"):
+    return f"{number(row[key])} ({number(row[low])}–{number(row[high])})"
+
+
+# ---- peers -------------------------------------------------------------------------------------------------------
+
+
+def peers(section):
+    threads = [str(count) for count in section["threads"]]
+    machine = section["machine"]
+    heads = ["", *(f"{count} threads" for count in threads)]
+    limit = lambda title, key: [title, *(number(machine[count][key]) for count in threads)]
+    parts = ["The machine at its best:\n", table(heads, [
+        limit("triad, GB/s", "triad"), limit("multiply-adds, GFLOP/s", "peak"),
+        limit("our product in cache, GFLOP/s", "product"), limit("our tanh in cache, G/s", "tanh")])]
+    versions = ", ".join(f"{name} {version}" for name, version in section["versions"].items())
+    parts.append(f"Versions: {versions}.\n")
+    for name, problem in section["missing"].items():
+        parts.append(f"{name}: {problem}.\n")
+    parts.append(f"Milliseconds per update, median of {section['rounds']} rounds of {number(section['seconds'])} s (least–most "
+                 "of the rounds' medians); how many times ours, by rounds; peak memory of the process; processors others kept "
+                 "busy meanwhile.\n")
+    for found in section["tables"]:
+        parts.append(one_table(found, threads, machine))
+    return "\n".join(parts)
+
+
+def one_table(found, threads, machine):
+    meta, graphs = found["meta"], found["meta"]["G"]
+    title = (f"### {found['workload']}, h with {'tanh on its' if found['output'] == 'tanh' else 'linear'} output\n\n"
+             f"{graphs:,} graph{'s' if graphs > 1 else ''}, {meta['V']:,} nodes, {meta['E']:,} arcs, state {meta['state']}, "
+             f"hidden {meta['hidden']}, {'graph' if meta['graph'] else 'node'}-focused\n")
+    heads = [""]
+    for count in threads:
+        heads += [f"{count} threads, ms", "× ours"]
+    heads += ["peak MB", "others busy", "gradient differs by"]
+    rows = []
+    bounds = ["bound (ours ÷ bound)"]
+    for count in threads:
+        ours = found["rows"]["ours"][count]
+        bound = least(ours["work"], machine[count])
+        bounds += [number(bound), f"{ours['ms'] / bound:.1f}"]
+    names = {**workers.OURS, **workers.PEERS}
+    for name, by_threads in found["rows"].items():
+        cells = [names[name][0]]
+        good = [row for row in by_threads.values() if "problem" not in row]
+        for count in threads:
+            row = by_threads.get(count, {"problem": "–"})
+            if "problem" in row:
+                cells += [row["problem"], ""]
+            else:
+                cells += [span(row, "ms"), "1" if name == "ours" else span(row, "ratio", "ratio_least", "ratio_most")]
+        cells.append(str(max(row["peak_mb"] for row in good)) if good else "")
+        cells.append(f"{max(row['others'] for row in good):.1f}" if good else "")
+        errors = [row["error"] for row in good if row["error"] is not None]
+        cells.append(f"{max(errors):.0e}" if errors and name != "ours" else "")
+        rows.append(cells)
+    return title + "\n" + table(heads, rows + [bounds + ["", "", ""]])
+
+
+def least(work, machine):
+    """As `Work::bound` in the benchmarks of the crate."""
+    arithmetic = work["flops"] / machine["peak"] + work["tanhs"] / machine["tanh"]
+    return max(arithmetic, work["bytes"] / machine["triad"]) / 1e6
+
+
+# ---- scaling -----------------------------------------------------------------------------------------------------
+
+
+def slope(rows):
+    """The exponent of arcs in the time, by least squares on logarithms."""
+    x, y = [math.log(row["arcs"]) for row in rows], [math.log(row["ms"]) for row in rows]
+    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
+    return sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y)) / sum((a - mean_x) ** 2 for a in x)
+
+
+def scaling(section):
+    parts = []
+    for output, rows in section["arcs"].items():
+        parts.append(f"### Time and arcs, h with {'tanh on its' if output == 'tanh' else 'linear'} output\n\n"
+                     "One random graph of ten arcs a node, state and hidden 32, one thread.\n")
+        before, lines = None, []
+        for row in rows:
+            local = f"{slope([before, row]):.2f}" if before else ""
+            lines.append([f"{row['arcs']:,}", span(row, "ms"), number(1e6 * row["ms"] / row["arcs"]), local,
+                          number(row["bound_ms"]), f"{row['ms'] / row['bound_ms']:.1f}"])
+            before = row
+        heads = ["arcs", "ms per update", "ns per arc", "slope from the row above", "bound, ms", "× bound"]
+        parts.append(table(heads, lines))
+        last = rows[-1]
+        parts.append(f"Fitted over all sizes, time grows like arcs to the power {slope(rows):.3f}. Peak memory at "
+                     f"{last['arcs']:,} arcs: {last['peak_mb']:,} MB, {1e6 * last['peak_mb'] / last['nodes']:.0f} bytes a node.\n")
+    chain, random = section["diameter"]
+    ratio = chain["ms"] / random["ms"]
+    parts.append(f"### Diameter\n\nGraphs of {chain['nodes']:,} nodes and about as many edges; the chain's diameter is {chain['nodes'] - 1:,}, "
+                 "and its nodes are numbered at random.\n")
+    parts.append(table(["", "arcs", "ms per update"], [
+        ["chain", f"{chain['arcs']:,}", span(chain, "ms")], ["random", f"{random['arcs']:,}", span(random, "ms")]]))
+    parts.append(f"The chain takes {ratio:.2f} times the random graph.\n")
+    parts.append("### Beside unrolling\n\nOne random graph of 100,000 arcs; the unrolled GNN is ours too, so only the method differs.\n")
+    first = section["unrolled"][0]["ms"]
+    parts.append(table(["", "ms per update", "× bdmm", "peak MB"], [
+        [row["solver"], span(row, "ms"), f"{row['ms'] / first:.2f}", str(row["peak_mb"])] for row in section["unrolled"]]))
+    return "\n".join(parts)
+
+
+# ---- program -----------------------------------------------------------------------------------------------------
+
+
+def program(section):
+    lines = []
+    for row in section["rows"]:
+        if "problem" in row:
+            lines.append([row["what"], row["problem"], ""])
+        else:
+            seconds = span(row, "seconds") if "least" in row else number(row["seconds"])
+            lines.append([row["what"], seconds, row["aim"] or ""])
+    parts = ["The release program, from the start of its process; median (least–most).\n",
+             table(["", "seconds", "aim: below"], lines)]
+    if section["updates"]:
+        parts.append("Updates on real data, state 50, hidden 50, linear output:\n")
+        parts.append(table(["", "threads", "nodes", "arcs", "ms per update", "bound, ms", "× bound"], [
+            [row["workload"], str(row["threads"]), f"{row['nodes']:,}", f"{row['arcs']:,}", span(row, "ms"),
+             number(row["bound_ms"]), f"{row['ms'] / row['bound_ms']:.1f}"] for row in section["updates"]]))
+    return "\n".join(parts)

@@ -1,0 +1,336 @@
+#!/usr/bin/env python3
+"""Measures this library beside others, on the same bytes, in one go; writes RESULTS.md.
+
+    benchmarks/run.py [SECTION…] [OPTION…]          or: make bench-peers ARGS="…"
+
+Sections are `peers`, `scaling` and `program`, all of them unless told. `--quick` takes about two
+minutes once the peers are installed. What a run measures replaces what RESULTS.md said about the same
+section; `--dry` leaves the file alone. `benchmarks/README.md` explains what is measured.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import workers
+from workers import OURS, PEERS, ROOT, WORK, Failure, Worker
+
+SECTIONS = ["peers", "scaling", "program"]
+
+
+def main():
+    options = parse()
+    os.makedirs(WORK, exist_ok=True)
+    if "peers" in options.sections and sys.prefix != workers.VENV:
+        # numpy is there.
+        workers.make_venv()
+        os.execv(workers.PYTHON, [workers.PYTHON, os.path.abspath(__file__), *sys.argv[1:]])
+    benches = workers.build()
+    import report
+    measure = {"peers": peers, "scaling": scaling, "program": program}
+    for name in options.sections:
+        facts = surroundings()
+        section = measure[name](options, benches)
+        facts["load_after"] = os.getloadavg()[0]
+        text = report.section(name, facts, section)
+        print(text)
+        if not options.dry:
+            report.record(name, facts, section)
+
+
+def parse():
+    words = lambda text: text.split(",")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], default=SECTIONS, metavar="SECTION")
+    parser.add_argument("--workloads", type=words, help="a,b,b_l,c unless told; also d, or a number of arcs")
+    parser.add_argument("--peers", type=words, help=", ".join([*OURS, *PEERS]))
+    parser.add_argument("--outputs", type=words, help="tanh,linear: the output of h")
+    parser.add_argument("--threads", type=words, help="1,2 unless told")
+    parser.add_argument("--rounds", type=int, help="how often each has its turn; 5 unless told")
+    parser.add_argument("--seconds", type=float, help="of each turn; 2 unless told")
+    parser.add_argument("--data", help="a folder that holds the folders MUTAG, NCI1, IMDB-BINARY, cora, however deep")
+    parser.add_argument("--quick", action="store_true", help="a,b with one thread, tanh and few rounds")
+    parser.add_argument("--dry", action="store_true", help="do not write RESULTS.md")
+    options = parser.parse_args()
+    quick = options.quick
+    options.workloads = options.workloads or (["a", "b"] if quick else ["a", "b", "b_l", "c"])
+    options.outputs = options.outputs or (["tanh"] if quick else ["tanh", "linear"])
+    cores = len(os.sched_getaffinity(0))
+    threads = options.threads or (["1"] if quick else ["1", "2"])
+    options.threads = [count for count in map(int, threads) if count <= cores] or [1]
+    options.rounds = options.rounds or (2 if quick else 5)
+    options.seconds = options.seconds or (1.0 if quick else 2.0)
+    options.peers = options.peers or (["ours", "jax", "torch-compiled", "torch-authors"] if quick else [*OURS, *PEERS])
+    unknown = [name for name in options.peers if name not in {**OURS, **PEERS}]
+    if unknown:
+        parser.error(f"there is no peer {unknown[0]}: choose from {', '.join([*OURS, *PEERS])}")
+    if "ours" not in options.peers:
+        options.peers = ["ours", *options.peers]
+    return options
+
+
+def surroundings():
+    """When, where and what is measured."""
+    text = lambda *command: subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    processor = [line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
+    changed = text("git", "status", "--porcelain", "--untracked-files=no", "--", "crates", "Cargo.lock", "Cargo.toml")
+    return {
+        "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+        "processor": processor[0] if processor else "unknown",
+        "cores": os.cpu_count(),
+        "commit": text("git", "rev-parse", "--short=10", "HEAD") + (" and changes" if changed else ""),
+        "rustc": text("rustc", "--version"),
+        "load_before": os.getloadavg()[0],
+    }
+
+
+# ---- peers -------------------------------------------------------------------------------------------------------
+
+
+def peers(options, benches):
+    """Ours and the others, by turns."""
+    missing = {}
+    for name in options.peers:
+        if name in PEERS:
+            problem = workers.install(PEERS[name][3])
+            if problem:
+                missing[name] = f"cannot be installed: {problem}"
+    machine = {threads: run_json([benches["machine"], "--json", "--threads", str(threads)])
+               for threads in options.threads}
+    tables, versions = [], {}
+    for workload in options.workloads:
+        folder = arrays(workload, benches)
+        point = draw_point(folder)
+        for output in options.outputs:
+            rows = {}
+            for threads in options.threads:
+                measured = turns(options, benches, missing, folder, point, output, threads, versions)
+                for name, row in measured.items():
+                    rows.setdefault(name, {})[threads] = row
+            with open(os.path.join(folder, "meta.json")) as file:
+                tables.append({"workload": workload, "output": output, "meta": json.load(file), "rows": rows})
+    return {"machine": machine, "tables": tables, "versions": versions, "threads": options.threads,
+            "rounds": options.rounds, "seconds": options.seconds, "missing": missing}
+
+
+def turns(options, benches, missing, folder, point, output, threads, versions):
+    """Starts everybody, lets all compute the same gradient, and then gives each its turn, again and again."""
+    rows, alive = {}, []
+    names = [name for name in options.peers if name not in missing]
+    for name in names:
+        problem = too_large(name, folder, [worker.name for worker in alive])
+        if problem:
+            rows[name] = {"problem": problem}
+            continue
+        talk(f"{os.path.basename(folder)}, {output}, {threads} threads: starting {name}")
+        try:
+            worker = Worker(name, benches, folder, output, threads, point)
+        except Failure as failure:
+            rows[name] = {"problem": f"failed: {failure}"}
+            continue
+        versions[name] = worker.ready["version"]
+        alive.append(worker)
+    try:
+        agreement = agree([worker for worker in alive if worker.agrees], folder, point)
+        for turn in range(options.rounds):
+            talk(f"{os.path.basename(folder)}, {output}, {threads} threads: round {turn + 1} of {options.rounds}")
+            for worker in alive:
+                # Threads of the one before, if they spin while they wait, come to rest.
+                time.sleep(0.3)
+                worker.run(options.seconds)
+    finally:
+        for worker in alive:
+            worker.end()
+    ours = next(worker for worker in alive if worker.name == "ours")
+    for worker in alive:
+        ratios = [theirs / own for theirs, own in zip(worker.medians, ours.medians)]
+        rows[worker.name] = {
+            "ms": statistics.median(worker.medians), "least": min(worker.medians), "most": max(worker.medians),
+            "ratio": statistics.median(ratios), "ratio_least": min(ratios), "ratio_most": max(ratios),
+            "peak_mb": worker.peak, "others": statistics.median(worker.others),
+            "error": agreement.get(worker.name),
+            "work": {key: ours.ready[key] for key in ("flops", "tanhs", "bytes")},
+        }
+    return rows
+
+
+def too_large(name, folder, started):
+    """Whether it would not fit beside those that are already there: a guess on the safe side."""
+    with open(os.path.join(folder, "meta.json")) as file:
+        meta = json.load(file)
+
+    def gigabytes(name):
+        per_arc = {"torch-authors": 6 * (2 * meta["state"] + 2 * meta["m"]), "torch-unrolled": 40 * meta["hidden"],
+                   "gin": 12 * meta["state"]}.get(name, 0 if name in OURS else 10 * meta["hidden"])
+        return 4e-9 * (meta["E"] * per_arc + meta["V"] * (meta["m"] + 20 * meta["state"]))
+
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    needed = gigabytes(name) + sum(map(gigabytes, started))
+    if name not in OURS and needed > 0.8 * memory:
+        return f"not run: all together would need about {needed:.0f} GB"
+    return None
+
+
+def agree(alive, folder, point):
+    """Everybody's value and gradient at the same point: the largest differences to ours, relative to the largest
+    entry of each array of weights, of the states and of the multipliers. Ends everything when they are too large."""
+    import numpy as np
+    sys.path.insert(0, os.path.join(os.path.dirname(__file__), "peers"))
+    import common
+    workload = common.Workload(folder)
+    # G = abs-ε has kinks: where a residual lies on one, single precision may fall to either side. Among few residuals
+    # none does; among millions some do, and only the smooth G can be compared entry by entry.
+    constraints = ["squared"] + (["abs-eps"] if workload.nodes * workload.state < 1e5 else [])
+    worst = {}
+    for constraint in constraints:
+        found = {}
+        for worker in alive:
+            to = os.path.join(WORK, "gradients", worker.name)
+            value = worker.order("evaluate", constraint, point, to)["loss"]
+            found[worker.name] = (value, common.Point(workload, to))
+        value, ours = found["ours"]
+        for name, (theirs, gradient) in found.items():
+            errors = {"value": abs(theirs - value) / abs(value)}
+            pairs = [(key, gradient.weights[key], ours.weights[key]) for key in ours.weights]
+            pairs += [("states", gradient.states, ours.states), ("multipliers", gradient.multipliers, ours.multipliers)]
+            for key, theirs_, own in pairs:
+                errors[key] = float(np.abs(theirs_ - own).max() / max(np.abs(theirs_).max(), 1e-30))
+            key = max(errors, key=errors.get)
+            if not errors[key] < 1e-4:
+                sys.exit(f"{name} and ours differ by {errors[key]:.1e} in {key} at the same point with G = {constraint}: "
+                         "nothing is measured")
+            worst[name] = max(worst.get(name, 0.0), errors[key])
+    return worst
+
+
+def arrays(workload, benches):
+    """The folder of the raw arrays of a workload."""
+    data = os.path.join(WORK, "data")
+    folder = os.path.join(data, workload)
+    # Written anew each time: a generator that has changed must not leave old arrays behind.
+    talk(f"{workload}: writing its arrays")
+    subprocess.run([benches["update"], workload, "--write", data], check=True)
+    return folder
+
+
+def draw_point(folder):
+    """Weights, states and multipliers to start from, drawn from a fixed seed."""
+    import numpy as np
+    sys.path.insert(0, os.path.join(os.path.dirname(__file__), "peers"))
+    import common
+    workload, point = common.Workload(folder), os.path.join(folder, "point")
+    draw = np.random.default_rng(7)
+    weights = {}
+    for name, shape in workload.shapes().items():
+        scale = (2 / sum(shape)) ** 0.5 if len(shape) == 2 else 0.1
+        weights[name] = draw.standard_normal(shape) * scale
+    states = 0.5 * draw.standard_normal((workload.nodes, workload.state), dtype=np.float32)
+    common.write_gradient(workload, point, weights, states, draw.random((workload.nodes, 1)))
+    return point
+
+
+# ---- scaling -----------------------------------------------------------------------------------------------------
+
+
+def scaling(options, benches):
+    """Time per update against the number of arcs, the diameter, and the steps of an unrolled GNN."""
+    def update(name, *more):
+        # Memory from a run of its own: the limits of the machine are measured with large arrays.
+        row = run_json([benches["update"], name, "--json", "--bound", "--seconds", str(options.seconds), *more])
+        row["peak_mb"] = run_json([benches["update"], name, "--json", "--seconds", "0", *more])["peak_mb"]
+        return row
+
+    sizes = [10 ** power for power in range(3, 6 if options.quick else 8)]
+    by_arcs = {}
+    for output in options.outputs:
+        tanh = ["--tanh"] if output == "tanh" else []
+        by_arcs[output] = []
+        for arcs in sizes:
+            talk(f"scaling: {arcs} arcs, {output}")
+            by_arcs[output].append(update(str(arcs), *tanh))
+    nodes = 20_000 if options.quick else 200_000
+    talk("scaling: chain and random graph")
+    diameter = [update(f"{kind}:{nodes}") for kind in ("chain", "random")]
+    talk("scaling: unrolled")
+    unrolled = [update("100000", "--solver", solver) for solver in
+                ["bdmm", "one-shot"] + [f"unrolled-{steps}" for steps in (1, 2, 4, 8, 16, 32)]]
+    return {"arcs": by_arcs, "diameter": diameter, "unrolled": unrolled}
+
+
+# ---- program -----------------------------------------------------------------------------------------------------
+
+
+def program(options, benches):
+    """The release program on small data, as a user meets it."""
+    lpgnn = workers.build_program()
+    rows = []
+
+    def first_epoch(what, aim, *arguments):
+        """From the start of the process to the report of its first epoch."""
+        times = []
+        for _ in range(5 if options.quick else 20):
+            begin = time.perf_counter()
+            process = subprocess.Popen([lpgnn, "train", *arguments, "--epochs", "2", "--score-every", "1000", "--json", "--quiet"],
+                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            line = process.stdout.readline()
+            times.append(time.perf_counter() - begin)
+            process.communicate()
+            if not line.startswith("{"):
+                sys.exit(f"lpgnn train {' '.join(arguments)} did not report an epoch")
+        rows.append({"what": what, "aim": aim, "seconds": statistics.median(times), "least": min(times), "most": max(times)})
+
+    talk("program: first epoch")
+    first_epoch("a generated task, start to first epoch", "0.05", "--threads", "1")
+    updates = []
+    for name in ("MUTAG", "NCI1", "IMDB-BINARY", "cora"):
+        path = find(options.data, name)
+        if not path:
+            rows.append({"what": name, "problem": "no data: give --data"})
+            continue
+        if name == "MUTAG":
+            first_epoch("MUTAG, start to first epoch", "0.05", path)
+        if name == "NCI1":
+            first_epoch("NCI1, read and ready: start to first epoch of a model of one unit", None,
+                        path, "--state", "1", "--hidden", "1")
+        talk(f"program: updates on {name}")
+        for threads in options.threads:
+            updates.append(run_json([benches["update"], "--data", path, "--json", "--bound", "--seconds",
+                                     str(options.seconds), "--threads", str(threads)]))
+    path = find(options.data, "MUTAG")
+    if path:
+        epochs = "100" if options.quick else "1000"
+        talk(f"program: MUTAG, 10 folds of {epochs} epochs")
+        begin = time.perf_counter()
+        out = os.path.join(WORK, f"crossval-{os.getpid()}-{int(time.time())}")
+        subprocess.run([lpgnn, "crossval", path, "--folds", "10", "--epochs", epochs, "--state", "10", "--hidden", "20",
+                        "--out", out, "--quiet", "--json"], check=True, stdout=subprocess.DEVNULL)
+        rows.append({"what": f"MUTAG, 10 folds of {epochs} epochs, state 10, hidden 20", "aim": None,
+                     "seconds": time.perf_counter() - begin})
+    return {"rows": rows, "updates": updates}
+
+
+def find(data, name):
+    """The folder of that name, however deep, that is a data set rather than its folds."""
+    for folder, folders, _ in sorted(os.walk(data)) if data else []:
+        if name in folders and "folds" not in folder:
+            return os.path.join(folder, name)
+    return None
+
+
+def run_json(command):
+    answer = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if answer.returncode:
+        sys.exit(f"{' '.join(command)} failed")
+    return json.loads(answer.stdout)
+
+
+def talk(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""Programs that take orders: ours and the peers, each in a process of its own, and who else is busy."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+TARGET = os.path.abspath(os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target")))
+WORK = os.path.join(TARGET, "peers")
+VENV = os.path.join(WORK, "venv")
+PYTHON = os.path.join(VENV, "bin", "python")
+
+# Freed memory is kept and lies in huge pages: up to twice as fast for frameworks that allocate in
+# every step. Ours does not, and runs without.
+ALLOCATOR = {
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+    "MALLOC_MMAP_THRESHOLD_": "34359738368",
+    "MALLOC_TRIM_THRESHOLD_": "34359738368",
+}
+
+# name: (what it is, script, its options, packages, whether it computes the same as ours)
+PEERS = {
+    "jax": ("JAX, jit, factored", "jax_lpgnn.py", [], ["jax"], True),
+    "torch-compiled": ("PyTorch, compiled, factored", "torch_lpgnn.py", ["--form", "compiled"], ["torch"], True),
+    "torch-sparse": ("PyTorch, sparse products, factored", "torch_lpgnn.py", ["--form", "sparse"], ["torch"], True),
+    "torch-authors": ("PyTorch, the authors' way", "torch_lpgnn.py", ["--form", "authors"], ["torch"], True),
+    "torch-unrolled": ("unrolled GNN, T = 5, PyTorch", "torch_unrolled.py", ["--steps", "5"], ["torch"], False),
+    "gin": ("GIN, 5 layers, PyTorch Geometric", "geometric_gin.py", [], ["torch", "torch-geometric"], False),
+}
+OURS = {
+    "ours": ("**lpgnn**, bdmm", ["--solver", "bdmm"], True),
+    "ours-one-shot": ("**lpgnn**, one-shot", ["--solver", "one-shot"], False),
+    "ours-unrolled": ("**lpgnn**, unrolled GNN, T = 5", ["--solver", "unrolled-5"], False),
+}
+
+
+class Failure(Exception):
+    """A program that ended instead of answering."""
+
+
+class Worker:
+    """A program that has loaded its workload and waits for orders."""
+
+    def __init__(self, name, benches, workload, output, threads, start):
+        self.name = name
+        environment = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
+        if name in OURS:
+            self.label, options, self.agrees = OURS[name]
+            folder, name_of = os.path.split(workload)
+            command = [benches["update"], name_of, "--raw", folder, "--serve", "--threads", str(threads)]
+            command += options + (["--tanh"] if output == "tanh" else [])
+            # The iterating solvers have other multipliers, and start where they like.
+            command += ["--start", start] if self.agrees else []
+        else:
+            self.label, script, options, _, self.agrees = PEERS[name]
+            environment.update(ALLOCATOR, JAX_PLATFORMS="cpu", PYTHONWARNINGS="ignore",
+                               TORCHINDUCTOR_CACHE_DIR=os.path.join(WORK, "inductor"))
+            command = [PYTHON, os.path.join(HERE, "peers", script), "--workload", workload]
+            command += ["--start", start, "--threads", str(threads), "--output", output] + options
+        cores = sorted(os.sched_getaffinity(0))[-threads:]
+        self.errors = open(os.path.join(WORK, f"{name}.stderr"), "w+")
+        self.process = subprocess.Popen(
+            command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=self.errors, preexec_fn=lambda: os.sched_setaffinity(0, cores))
+        self.ready = self._answer()
+        self.medians, self.blocks, self.peak, self.others = [], [], 0, []
+
+    def _answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            self.process.wait()
+            self.errors.seek(0)
+            said = self.errors.read().strip().splitlines()
+            raise Failure(said[-1] if said else f"ended with {self.process.returncode}")
+        return json.loads(line)
+
+    def order(self, *words):
+        try:
+            self.process.stdin.write(" ".join(map(str, words)) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass
+        return self._answer()
+
+    def run(self, seconds):
+        """Updates for that long; remembers the times and how busy everybody else was."""
+        begin, busy, own = time.time(), busy_seconds(), self._own_seconds()
+        answer = self.order("run", seconds)
+        elapsed = time.time() - begin
+        others = busy_seconds() - busy - (self._own_seconds() - own)
+        self.others.append(max(0.0, others / elapsed))
+        times = answer["ms"]
+        self.medians.append(times[len(times) // 2])
+        self.blocks += times
+        self.peak = answer["peak_mb"]
+
+    def _own_seconds(self):
+        with open(f"/proc/{self.process.pid}/stat") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+        self.errors.close()
+
+
+def busy_seconds():
+    """Seconds that all processors together have worked."""
+    with open("/proc/stat") as file:
+        fields = [int(field) for field in file.readline().split()[1:]]
+    return (sum(fields[:3]) + sum(fields[5:8])) / os.sysconf("SC_CLK_TCK")
+
+
+def build():
+    """The benchmarks and the program, as cargo builds them for release: name → path."""
+    command = ["cargo", "bench", "--locked", "--all-features", "--no-run", "-p", "lpgnn",
+               "--bench", "update", "--bench", "machine", "--message-format", "json"]
+    answer = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    if answer.returncode:
+        sys.exit("the benchmarks do not build")
+    artefacts = (json.loads(line) for line in answer.stdout.splitlines() if line.startswith("{"))
+    return {artefact["target"]["name"]: artefact["executable"] for artefact in artefacts
+            if artefact.get("executable") and "bench" in artefact["target"]["kind"]}
+
+
+def build_program():
+    command = ["cargo", "build", "--release", "--locked", "--workspace", "--all-features", "--bin", "lpgnn"]
+    if subprocess.run(command, cwd=ROOT).returncode:
+        sys.exit("the program does not build")
+    return os.path.join(TARGET, "release", "lpgnn")
+
+
+def make_venv():
+    if not os.path.exists(PYTHON):
+        print(f"making {VENV}", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
+    if install(["numpy"]):
+        sys.exit("numpy cannot be installed, and nothing can be compared without it")
+
+
+def install(packages):
+    """Installs packages in their pinned versions; what went wrong, if anything."""
+    pins = os.path.join(HERE, "peers", "requirements.txt")
+    wanted = [line.strip() for line in open(pins) if line.split("==")[0] in packages]
+    code = ("import importlib.metadata as m, sys\n"
+            "sys.exit(any(m.version(w.split('==')[0]) != w.split('==')[1] for w in sys.argv[1:]))")
+    quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if subprocess.run([PYTHON, "-c", code, *wanted], **quiet).returncode == 0:
+        return None
+    print("installing " + ", ".join(wanted), file=sys.stderr)
+    command = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", pins, *wanted]
+    answer = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+    if answer.returncode:
+        return (answer.stderr.strip().splitlines() or ["pip failed"])[-1]
+    return None

@@ -1,0 +1,54 @@
+//! A way to the innermost loops for the benchmarks, and for nothing else: it is no part of the
+//! interface and changes whenever they do.
+
+use crate::activation::{Activation, activate};
+use crate::numeric::{Packed, Store, padded};
+use crate::saddle::PrimalRule;
+
+/// A small matrix, packed to be multiplied from the left.
+#[derive(Debug)]
+pub struct Small {
+    packed: Packed<f32>,
+    inner: usize,
+    columns: usize,
+}
+
+impl Small {
+    /// Packs `b: [inner, columns]`.
+    pub fn new(b: &[f32], inner: usize, columns: usize) -> Self {
+        Self { packed: Packed::new(b, inner, columns), inner, columns }
+    }
+
+    /// `C ← A B` for `A: [rows, inner]`; rows of `C` have [`row`] entries.
+    pub fn product(&self, rows: usize, a: &[f32], c: &mut [f32]) {
+        let stride = padded(self.columns);
+        crate::numeric::product(rows, a, self.inner, &self.packed, c, stride, Store::Set);
+    }
+}
+
+/// The length of a row of `columns` columns in a buffer.
+pub fn row(columns: usize) -> usize {
+    padded(columns)
+}
+
+/// `C ← C + Aᵀ B` for `A: [rows, inner]`; rows of `B` and `C` have [`row`] entries.
+pub fn transposed_product(
+    rows: usize,
+    a: &[f32],
+    inner: usize,
+    b: &[f32],
+    columns: usize,
+    c: &mut [f32],
+) {
+    crate::numeric::transposed_product(rows, a, inner, inner, b, columns, c);
+}
+
+/// `Y ← tanh(Y)`; eight numbers at a time.
+pub fn tanh(y: &mut [f32]) {
+    activate(Activation::Tanh, &[0.0; 8], y);
+}
+
+/// The first step of Adam.
+pub fn adam(variable: &mut [f32], gradient: &[f32], moments: [&mut [f32]; 2]) {
+    PrimalRule::Adam.descend(1e-3, 1, variable, gradient, moments);
+}

@@ -56,6 +56,7 @@ bench-peers: setup
 
 instructions: setup
 	LPGNN_INSTRUCTIONS=record $(CARGO) test $(ALL) --test instructions -- --nocapture
+	LPGNN_INSTRUCTIONS=record $(CARGO) test $(ALL) --release --test instructions -- --nocapture
 
 fuzz: setup
 	LPGNN_FUZZ=100000 $(CARGO) test --release --locked -p lpgnn --test fuzz_readers -- --nocapture

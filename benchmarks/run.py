@@ -128,7 +128,7 @@ def turns(options, benches, missing, folder, point, output, threads, versions):
             continue
         talk(f"{os.path.basename(folder)}, {output}, {threads} threads: starting {name}")
         try:
-            worker = Worker(name, benches, folder, output, threads, point)
+            worker = Worker.start(name, benches, folder, output, threads, point)
         except Failure as failure:
             rows[name] = {"problem": f"failed: {failure}"}
             continue
@@ -136,12 +136,7 @@ def turns(options, benches, missing, folder, point, output, threads, versions):
         alive.append(worker)
     try:
         agreement = agree([worker for worker in alive if worker.agrees], folder, point)
-        for turn in range(options.rounds):
-            talk(f"{os.path.basename(folder)}, {output}, {threads} threads: round {turn + 1} of {options.rounds}")
-            for worker in alive:
-                # Threads of the one before, if they spin while they wait, come to rest.
-                time.sleep(0.3)
-                worker.run(options.seconds)
+        workers.take_turns(alive, options.rounds, options.seconds, lambda text: talk(f"{os.path.basename(folder)}: {text}"))
     finally:
         for worker in alive:
             worker.end()
@@ -238,27 +233,34 @@ def draw_point(folder):
 
 def scaling(options, benches):
     """Time per update against the number of arcs, the diameter, and the steps of an unrolled GNN."""
-    def update(name, *more):
-        # Memory from a run of its own: the limits of the machine are measured with large arrays.
-        row = run_json([benches["update"], name, "--json", "--bound", "--seconds", str(options.seconds), *more])
-        row["peak_mb"] = run_json([benches["update"], name, "--json", "--seconds", "0", *more])["peak_mb"]
-        return row
+    machine = run_json([benches["machine"], "--json"])
+
+    def group(*cases):
+        """Rows of workloads and solvers that have their turns together."""
+        alive, rows = [], []
+        try:
+            for workload, output, solver in cases:
+                talk(f"scaling: starting {workload}, {output}, {solver}")
+                alive.append(Worker.ours(benches, workload, output, 1, "--solver", solver))
+            workers.take_turns(alive, options.rounds, options.seconds / 2, lambda text: talk(f"scaling: {text}"))
+        finally:
+            for worker in alive:
+                worker.end()
+        for (workload, output, solver), worker in zip(cases, alive):
+            rows.append({**worker.ready, "workload": workload, "output": output, "solver": solver,
+                         "ms": statistics.median(worker.medians), "least": worker.least, "most": max(worker.medians),
+                         "peak_mb": worker.peak, "others": statistics.median(worker.others)})
+        return rows
 
     sizes = [10 ** power for power in range(3, 6 if options.quick else 8)]
-    by_arcs = {}
-    for output in options.outputs:
-        tanh = ["--tanh"] if output == "tanh" else []
-        by_arcs[output] = []
-        for arcs in sizes:
-            talk(f"scaling: {arcs} arcs, {output}")
-            by_arcs[output].append(update(str(arcs), *tanh))
     nodes = 20_000 if options.quick else 200_000
-    talk("scaling: chain and random graph")
-    diameter = [update(f"{kind}:{nodes}") for kind in ("chain", "random")]
-    talk("scaling: unrolled")
-    unrolled = [update("100000", "--solver", solver) for solver in
-                ["bdmm", "one-shot"] + [f"unrolled-{steps}" for steps in (1, 2, 4, 8, 16, 32)]]
-    return {"arcs": by_arcs, "diameter": diameter, "unrolled": unrolled}
+    return {
+        "machine": machine,
+        "arcs": {output: group(*((str(arcs), output, "bdmm") for arcs in sizes)) for output in options.outputs},
+        "diameter": group(*((f"{kind}:{nodes}", "linear", "bdmm") for kind in ("chain", "random"))),
+        "unrolled": group(*(("100000", "linear", solver) for solver in
+                            ["bdmm", "one-shot"] + [f"unrolled-{steps}" for steps in (1, 2, 4, 8, 16, 32)])),
+    }
 
 
 # ---- program -----------------------------------------------------------------------------------------------------

@@ -44,29 +44,36 @@ class Failure(Exception):
 class Worker:
     """A program that has loaded its workload and waits for orders."""
 
-    def __init__(self, name, benches, workload, output, threads, start):
-        self.name = name
-        environment = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
-        if name in OURS:
-            self.label, options, self.agrees = OURS[name]
-            folder, name_of = os.path.split(workload)
-            command = [benches["update"], name_of, "--raw", folder, "--serve", "--threads", str(threads)]
-            command += options + (["--tanh"] if output == "tanh" else [])
-            # The iterating solvers have other multipliers, and start where they like.
-            command += ["--start", start] if self.agrees else []
-        else:
-            self.label, script, options, _, self.agrees = PEERS[name]
-            environment.update(ALLOCATOR, JAX_PLATFORMS="cpu", PYTHONWARNINGS="ignore",
-                               TORCHINDUCTOR_CACHE_DIR=os.path.join(WORK, "inductor"))
-            command = [PYTHON, os.path.join(HERE, "peers", script), "--workload", workload]
-            command += ["--start", start, "--threads", str(threads), "--output", output] + options
+    def __init__(self, name, label, agrees, command, threads, **environment):
+        self.name, self.label, self.agrees = name, label, agrees
+        environment = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads), **environment)
         cores = sorted(os.sched_getaffinity(0))[-threads:]
-        self.errors = open(os.path.join(WORK, f"{name}.stderr"), "w+")
+        self.errors = open(os.path.join(WORK, "stderr"), "w+")
         self.process = subprocess.Popen(
             command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=self.errors, preexec_fn=lambda: os.sched_setaffinity(0, cores))
         self.ready = self._answer()
-        self.medians, self.blocks, self.peak, self.others = [], [], 0, []
+        self.medians, self.least, self.peak, self.others = [], float("inf"), 0, []
+
+    @classmethod
+    def start(cls, name, benches, workload, output, threads, start):
+        """Ours or a peer on a folder of raw arrays, from the point in the folder `start`."""
+        if name in OURS:
+            label, options, agrees = OURS[name]
+            folder, workload = os.path.split(workload)
+            # The iterating solvers have other multipliers, and start where they like.
+            options = options + ["--raw", folder] + (["--start", start] if agrees else [])
+            return cls.ours(benches, workload, output, threads, *options, name=name, label=label, agrees=agrees)
+        label, script, options, _, agrees = PEERS[name]
+        command = [PYTHON, os.path.join(HERE, "peers", script), "--workload", workload]
+        command += ["--start", start, "--threads", str(threads), "--output", output] + options
+        return cls(name, label, agrees, command, threads, **ALLOCATOR, JAX_PLATFORMS="cpu", PYTHONWARNINGS="ignore",
+                   TORCHINDUCTOR_CACHE_DIR=os.path.join(WORK, "inductor"))
+
+    @classmethod
+    def ours(cls, benches, workload, output, threads, *options, name="ours", label="", agrees=False):
+        command = [benches["update"], workload, "--serve", "--threads", str(threads), *options]
+        return cls(name, label, agrees, command + (["--tanh"] if output == "tanh" else []), threads)
 
     def _answer(self):
         line = self.process.stdout.readline()
@@ -94,7 +101,7 @@ class Worker:
         self.others.append(max(0.0, others / elapsed))
         times = answer["ms"]
         self.medians.append(times[len(times) // 2])
-        self.blocks += times
+        self.least = min(self.least, times[0])
         self.peak = answer["peak_mb"]
 
     def _own_seconds(self):
@@ -106,6 +113,16 @@ class Worker:
         self.process.stdin.close()
         self.process.wait()
         self.errors.close()
+
+
+def take_turns(alive, rounds, seconds, talk):
+    """Gives each its turn, again and again, so that what disturbs one disturbs all."""
+    for turn in range(rounds):
+        talk(f"round {turn + 1} of {rounds}")
+        for worker in alive:
+            # Threads of the one before, if they spin while they wait, come to rest.
+            time.sleep(0.3)
+            worker.run(seconds)
 
 
 def busy_seconds():

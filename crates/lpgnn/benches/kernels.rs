@@ -7,6 +7,7 @@
 //! Bytes are those that must be read and written at least, operations those that must be done; a
 //! tanh counts as one.
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "this is a program")]
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "sizes are known")]
 
 mod support;
 
@@ -30,7 +31,6 @@ fn main() {
         arguments[at + 1].parse::<f64>().ok()
     };
     let seconds = value("--seconds").unwrap_or(0.5);
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few threads")]
     let threads = value("--threads").unwrap_or(1.0) as usize;
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().unwrap();
     println!("{:44} {:>12} {:>10} {:>10}", "kernel", "µs", "GB/s", "GFLOP/s");

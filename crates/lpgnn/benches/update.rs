@@ -22,6 +22,7 @@
 //!
 //! Workloads are those of [`Workload::generate`]; `a b b_l c` unless told.
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "this is a program")]
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts are small")]
 
 mod support;
 
@@ -38,6 +39,7 @@ use support::updates::{Options, evaluate, train};
 use support::workload::Workload;
 
 #[derive(Default)]
+#[allow(clippy::struct_excessive_bools, reason = "as many as there are switches")]
 struct Arguments {
     names: Vec<String>,
     data: Vec<PathBuf>,
@@ -177,6 +179,7 @@ fn serve(workload: &Workload, arguments: &Arguments) {
         println!(
             "{}",
             json!({ "flops": work.flops, "tanhs": work.tanhs, "bytes": work.bytes,
+                    "nodes": workload.batch.nodes(), "arcs": workload.batch.neighbours().len(),
                     "version": env!("CARGO_PKG_VERSION") })
         );
         for order in std::io::stdin().lock().lines() {

@@ -134,7 +134,7 @@ def busy_seconds():
 
 def build():
     """The benchmarks and the program, as cargo builds them for release: name → path."""
-    command = ["cargo", "bench", "--locked", "--all-features", "--no-run", "-p", "lpgnn",
+    command = ["cargo", "bench", "--locked", "--workspace", "--all-features", "--no-run",
                "--bench", "update", "--bench", "machine", "--message-format", "json"]
     answer = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if answer.returncode:

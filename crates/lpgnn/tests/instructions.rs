@@ -5,10 +5,9 @@
 //! and the difference is what the updates between take.
 //!
 //! The figures are in `benchmarks/instructions.toml`; `make instructions` records them anew, for two
-//! profiles. That of the tests spares `make test` a build of its own: its assertions count several
-//! times as much as the loops they guard, but are made per loop. `cargo test --release --test
-//! instructions` counts what users run. Another compiler or processor gives other figures, which
-//! are told and not judged.
+//! profiles. That of the tests spares `make test` a build of its own; its assertions about double
+//! the count. `cargo test --release --test instructions` counts what users run. Another compiler or
+//! processor gives other figures, which are told and not judged.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::print_stdout, reason = "a test that is skipped says so")]

@@ -35,7 +35,7 @@ impl Workload {
     /// |---|---|
     /// | `a` | 100 of 7 nodes, with one real label, node-focused |
     /// | `b`, `b_l` | 4110 of about 30 nodes with 37 one-hot labels, graph-focused |
-    /// | `b_tiny` | 24 of the same kind |
+    /// | `b_tiny` | 12 of the same kind |
     /// | `c`, `d` | one of 10⁵ or 10⁶ nodes and ten times as many arcs, 64 real features, node-focused |
     /// | a number | like `c`, with that many arcs |
     /// | `chain:N`, `random:N` | one of N nodes and 2 (N − 1) arcs, a chain or random |
@@ -44,7 +44,7 @@ impl Workload {
         match name {
             "a" => many(name, 100, 7, 7, 6.5, None),
             "b" | "b_l" => many(name, 4110, 10, 49, 2.25, Some(37)),
-            "b_tiny" => many(name, 24, 10, 49, 2.25, Some(37)),
+            "b_tiny" => many(name, 12, 10, 49, 2.25, Some(37)),
             "c" => random(name, 100_000, 1_000_000),
             "d" => random(name, 1_000_000, 10_000_000),
             _ => match name.split_once(':') {

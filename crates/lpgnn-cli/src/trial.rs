@@ -36,7 +36,7 @@ pub(crate) fn train(
     bar: &ProgressBar,
 ) -> anyhow::Result<Option<Trial>> {
     let setup = Setup::with_split(config, dataset, split)?;
-    let trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
+    let trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?.scoring_held_out();
     let mut trial = Trial {
         epochs: vec![],
         valid: vec![],

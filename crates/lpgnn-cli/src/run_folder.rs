@@ -26,13 +26,11 @@ const ALL: [&str; 6] = [SUMMARY, MODEL, CHECKPOINT, METRICS, LOG, CONFIG];
 impl RunFolder {
     /// A new folder for a run: `out`, or the next one called after the data in `runs`.
     pub(crate) fn create(out: Option<&Path>, name: &str, force: bool) -> anyhow::Result<Self> {
-        match out {
-            Some(path) => Self::create_at(path, force),
-            None => {
-                let path = create_next(Path::new("runs"), name)?;
-                Self { path, lock: None }.lock()
-            }
+        if let Some(path) = out {
+            return Self::create_at(path, force);
         }
+        let path = create_next(Path::new("runs"), name)?;
+        Self { path, lock: None }.lock()
     }
 
     fn create_at(path: &Path, force: bool) -> anyhow::Result<Self> {

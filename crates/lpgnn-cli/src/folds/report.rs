@@ -3,6 +3,7 @@ use std::fmt::Write;
 use anyhow::Context;
 use lpgnn::evaluate::{BaselineScore, MeanAndDeviation, Protocol, best_mean_epoch};
 
+use crate::summary::tell_value;
 use crate::trial::Trial;
 
 /// What became of a fold.
@@ -48,7 +49,7 @@ impl Fold {
     }
 
     pub(crate) fn line(&self) -> String {
-        let test = self.trial.test_value.map_or_else(|| "-".into(), tell);
+        let test = self.trial.test_value.map_or_else(|| "-".into(), tell_value);
         let diverged = if self.trial.diverged { "; it diverged" } else { "" };
         let Self { kind, number, .. } = self;
         format!("{kind} {number:>2}: test {test} after epoch {}{diverged}", self.trial.epoch)
@@ -152,8 +153,4 @@ fn range(values: MeanAndDeviation) -> String {
         return format!("loss {:.4} ± {:.4}", -values.mean, values.deviation);
     }
     format!("{:>5.1} ± {:>4.1} %", 100.0 * values.mean, 100.0 * values.deviation)
-}
-
-fn tell(value: f64) -> String {
-    if value < 0.0 { format!("loss {:.4}", -value) } else { format!("{:.1} %", 100.0 * value) }
 }

@@ -32,7 +32,7 @@ impl Setup {
     /// and data do not fit each other.
     pub fn new(config: &RunConfig, dataset: &Dataset) -> Result<Self, Error> {
         let task = Task::of(config.data.task, dataset)?;
-        let split = split(&config.split, dataset, task)?;
+        let split = config.split.divide(dataset, task)?;
         Self::with_split(config, dataset, split)
     }
 
@@ -104,20 +104,26 @@ impl Task {
     }
 }
 
-/// The split that a configuration asks for.
-fn split(config: &SplitConfig, dataset: &Dataset, task: Task) -> Result<Split, Error> {
-    let usable = |split: &&Split| !(task == Task::Graphs && split.level == Level::Node);
-    match (config.source, dataset.split().filter(usable)) {
-        (SplitSource::Auto | SplitSource::Data, Some(split)) => return Ok(split.clone()),
-        (SplitSource::Data, None) => {
-            return Err(Error::Mismatch(format!(
+impl SplitConfig {
+    /// The split that it asks for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when the data are to have one and do not, [`Error::Option`] for shares
+    /// that are none.
+    pub fn divide(&self, dataset: &Dataset, task: Task) -> Result<Split, Error> {
+        let usable = |split: &&Split| !(task == Task::Graphs && split.level == Level::Node);
+        match (self.source, dataset.split().filter(usable)) {
+            (SplitSource::Auto | SplitSource::Data, Some(split)) => Ok(split.clone()),
+            (SplitSource::Data, None) => Err(Error::Mismatch(format!(
                 "{} comes without a split of its {}",
                 dataset.name(),
                 task.as_str()
-            )));
+            ))),
+            _ => {
+                let ratio = Ratio { train: self.train, valid: self.valid, test: self.test };
+                Split::by_ratio(dataset, task.level(dataset), ratio, self.seed)
+            }
         }
-        _ => {}
     }
-    let ratio = Ratio { train: config.train, valid: config.valid, test: config.test };
-    Split::by_ratio(dataset, task.level(dataset), ratio, config.seed)
 }

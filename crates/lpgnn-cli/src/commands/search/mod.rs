@@ -16,6 +16,7 @@ use crate::interrupt::{self, Stopped};
 use crate::parallel;
 use crate::result_folder::ResultFolder;
 use crate::run_folder::MODEL;
+use crate::summary::tell_value;
 use crate::talk::{Talk, print, print_json};
 use crate::trial::{self, Place, Trial};
 use space::Space;
@@ -200,7 +201,7 @@ fn rounds(trials: usize, epochs: usize, arguments: &Arguments) -> Vec<Round> {
 }
 
 impl Search<'_> {
-    /// Trials of the last round, the best first, and whether all rounds were done in time.
+    /// All trials, the best of the last round first, and whether all rounds were done in time.
     fn rounds(
         &self,
         rounds: &[Round],
@@ -231,6 +232,9 @@ impl Search<'_> {
             now.sort_by(|a, b| value(b).total_cmp(&value(a)));
             if !now.is_empty() {
                 alive = now.iter().map(|done| done.trial - 1).collect();
+                // Behind those that went on come those that did not.
+                ranked.retain(|before| !now.iter().any(|now| now.trial == before.trial));
+                now.append(&mut ranked);
                 ranked = now;
             }
             if !complete {
@@ -357,23 +361,28 @@ fn differences(base: &RunConfig, trial: &RunConfig) -> anyhow::Result<Vec<(Strin
 }
 
 fn line(done: &Ranked) -> String {
-    let value = done.result.valid_value.map_or_else(|| "-".into(), |value| format!("{value:.4}"));
-    format!("trial {:>4}: valid {value} in {} epochs", done.trial, done.epochs)
+    let value = number(done.result.valid_value);
+    format!("trial {:>4}: valid {value} after {} epochs", done.trial, done.epochs)
 }
 
 fn number(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".into(), |x| format!("{x:.4}"))
+    value.map_or_else(|| "-".into(), tell_value)
+}
+
+/// As `rate=0.01`; a number that was drawn has many digits, of which a few will do.
+fn short((path, value): &(String, String)) -> String {
+    let key = path.rsplit('.').next().unwrap_or(path);
+    match value.parse::<f64>() {
+        Ok(number) if value.len() > 8 => format!("{key}={number:.2e}"),
+        _ => format!("{key}={value}"),
+    }
 }
 
 impl Found {
     fn text(&self) -> Result<String, std::fmt::Error> {
         let mut text = format!("{:>5}  {:>6}  {:>7}  settings\n", "trial", "epochs", "valid");
         for done in self.ranked.iter().take(10) {
-            let settings: Vec<String> = done
-                .settings
-                .iter()
-                .map(|(path, value)| format!("{}={value}", path.rsplit('.').next().unwrap_or(path)))
-                .collect();
+            let settings: Vec<String> = done.settings.iter().map(short).collect();
             let line = format!(
                 "{:>5}  {:>6}  {:>7}  {}",
                 done.trial,

@@ -128,7 +128,8 @@ fn ended(arguments: &Arguments, folder: &RunFolder) -> anyhow::Result<Option<Sum
     let before = folder.read_config()?;
     let same = longer(arguments, &before)? == before;
     let summary = folder.read_summary()?;
-    Ok(summary.filter(|summary| same && summary.reason != Ending::Stopped))
+    let whole = same && folder.file(MODEL).exists();
+    Ok(summary.filter(|summary| whole && summary.reason != Ending::Stopped))
 }
 
 /// The configuration of a run with more epochs, if they were asked for.

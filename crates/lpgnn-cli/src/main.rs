@@ -4,6 +4,7 @@ mod bars;
 mod commands;
 mod folds;
 mod interrupt;
+mod machine;
 mod majority;
 mod parallel;
 mod result_folder;

@@ -63,6 +63,19 @@ impl ResultFolder {
         self.file(name).exists()
     }
 
+    /// Takes all results out, and what there is of others.
+    pub(crate) fn clear(&self) -> anyhow::Result<()> {
+        let cannot = || format!("cannot clear {}", self.path.display());
+        for entry in std::fs::read_dir(&self.path).with_context(cannot)? {
+            let path = entry.with_context(cannot)?.path();
+            let result = path.extension().is_some_and(|end| end == "json" || end == "safetensors");
+            if result && !path.ends_with(PLAN) {
+                std::fs::remove_file(path).with_context(cannot)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Writes a result, as JSON.
     pub(crate) fn save(&self, name: &str, value: &impl Serialize) -> anyhow::Result<()> {
         let text = serde_json::to_string(value)? + "\n";

@@ -196,7 +196,8 @@ pub(crate) fn percent(share: f64) -> String {
 
 /// An accuracy, or minus a loss.
 pub(crate) fn tell_value(value: f64) -> String {
-    if value < 0.0 { format!("loss {:.4}", -value) } else { percent(value) }
+    // A loss of zero is minus zero here.
+    if value.is_sign_negative() { format!("loss {:.4}", -value) } else { percent(value) }
 }
 
 /// The accuracy, or the loss where there is none.

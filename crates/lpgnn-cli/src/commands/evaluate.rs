@@ -116,24 +116,24 @@ fn text(report: &Report) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     match &report.metrics {
         Metrics::Classes { count, accuracy, balanced_accuracy, macro_f1, auc, loss, confusion } => {
-            writeln!(text, "{:<19}{count}", report.task.as_str())?;
-            writeln!(text, "{:<19}{}", "accuracy", percent(*accuracy))?;
-            writeln!(text, "{:<19}{}", "balanced accuracy", percent(*balanced_accuracy))?;
-            writeln!(text, "{:<19}{macro_f1:.4}", "macro F1")?;
+            writeln!(text, "{:<21}{count}", report.task.as_str())?;
+            writeln!(text, "{:<21}{}", "accuracy", percent(*accuracy))?;
+            writeln!(text, "{:<21}{}", "balanced accuracy", percent(*balanced_accuracy))?;
+            writeln!(text, "{:<21}{macro_f1:.4}", "macro F1")?;
             if let Some(auc) = auc {
-                writeln!(text, "{:<19}{auc:.4}", "AUC")?;
+                writeln!(text, "{:<21}{auc:.4}", "AUC")?;
             }
-            writeln!(text, "{:<19}{loss:.4}", "cross-entropy")?;
+            writeln!(text, "{:<21}{loss:.4}", "cross-entropy")?;
             let classes = report.classes.as_deref().unwrap_or_default();
             writeln!(text, "\ntrue class, and how often it was taken for which")?;
             confusion_table(&mut text, classes, confusion)?;
         }
         Metrics::Values { count, mean_squared_error, mean_absolute_error, r_squared } => {
-            writeln!(text, "{:<19}{count}", report.task.as_str())?;
-            writeln!(text, "{:<19}{mean_squared_error:.6}", "mean squared error")?;
-            writeln!(text, "{:<19}{mean_absolute_error:.6}", "mean absolute error")?;
+            writeln!(text, "{:<21}{count}", report.task.as_str())?;
+            writeln!(text, "{:<21}{mean_squared_error:.6}", "mean squared error")?;
+            writeln!(text, "{:<21}{mean_absolute_error:.6}", "mean absolute error")?;
             if let Some(r_squared) = r_squared {
-                writeln!(text, "{:<19}{r_squared:.4}", "R²")?;
+                writeln!(text, "{:<21}{r_squared:.4}", "R²")?;
             }
         }
         _ => {}
@@ -141,7 +141,7 @@ fn text(report: &Report) -> Result<String, std::fmt::Error> {
     let settled = report.graphs - report.unsettled;
     writeln!(
         text,
-        "\nsettled            {settled} of {} graphs, largest residual {:.1e}",
+        "\nsettled              {settled} of {} graphs, largest residual {:.1e}",
         report.graphs, report.largest_residual
     )?;
     Ok(text)

@@ -426,12 +426,15 @@ fn part_labels<S: Scalar>(
         Part::Values { names, mean, scale } => {
             let found = features.values();
             if features.value_names() != names {
+                let list = |names: &[String]| match names {
+                    [] => "no real values".to_owned(),
+                    [name] => format!("the real value {name}"),
+                    _ => format!("{} real values ({})", names.len(), names.join(", ")),
+                };
                 return Err(Error::Mismatch(format!(
-                    "the {what}s have {} real values ({}), the model reads {} ({})",
-                    features.value_names().len(),
-                    features.value_names().join(", "),
-                    names.len(),
-                    names.join(", ")
+                    "the {what}s have {}, the model reads {}",
+                    list(features.value_names()),
+                    list(names)
                 )));
             }
             let entries = found

@@ -143,7 +143,7 @@ impl Bundle {
             path: path.to_owned(),
             source,
         })?;
-        Self::from_bytes(&bytes).map_err(|problem| Place::file(path).error(format!("it {problem}")))
+        Self::from_bytes(&bytes).map_err(|problem| Place::file(path).error(problem))
     }
 
     /// # Errors

@@ -109,8 +109,7 @@ impl Checkpoint {
     /// [`Error::Io`]; [`Error::Input`] when it is none, a damaged one, or one of another training.
     pub fn read(path: &Path, model: &Model<f32>, nodes: usize) -> Result<Self, Error> {
         let bundle = Bundle::read(path)?;
-        Self::of_bundle(bundle, model, nodes)
-            .map_err(|problem| Place::file(path).error(format!("it {problem}")))
+        Self::of_bundle(bundle, model, nodes).map_err(|problem| Place::file(path).error(problem))
     }
 
     fn of_bundle(mut bundle: Bundle, model: &Model<f32>, nodes: usize) -> Result<Self, String> {

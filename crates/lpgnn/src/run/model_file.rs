@@ -187,7 +187,7 @@ impl SavedModel {
     /// [`Error::Io`]; [`Error::Input`] when the file is no model, or a damaged one.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let bundle = Bundle::read(path)?;
-        Self::of_bundle(bundle).map_err(|problem| Place::file(path).error(format!("it {problem}")))
+        Self::of_bundle(bundle).map_err(|problem| Place::file(path).error(problem))
     }
 
     /// The file as bytes.

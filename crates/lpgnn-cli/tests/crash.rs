@@ -147,6 +147,34 @@ fn ctrl_c_stops_folds_and_trials_and_tells_how_to_go_on() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn folds_that_were_stopped_go_on_to_the_same_result() {
+    let place = tempfile::tempdir().unwrap();
+    let arguments = |out: &'static str| {
+        let settings = ["--epochs=100", "--batch-size=32", "--set=model.dropout=0.2"];
+        [&["crossval", "clique", "--folds=2", "--threads=1", out][..], &settings].concat()
+    };
+    assert!(run(place.path(), &arguments("--out=whole")).0);
+    for _ in 0..2 {
+        let mut child = lpgnn(place.path(), &arguments("--out=stopped")).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(700));
+        let _ = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+        child.wait().unwrap();
+    }
+    let (done, said) = run(place.path(), &arguments("--out=stopped"));
+    assert!(done, "{said}");
+    for name in ["fold-01.json", "fold-02.json"] {
+        let fold = |folder: &str| -> serde_json::Value {
+            let text = std::fs::read_to_string(place.path().join(folder).join(name)).unwrap();
+            let mut fold: serde_json::Value = serde_json::from_str(&text).unwrap();
+            fold["trial"].as_object_mut().unwrap().remove("seconds");
+            fold
+        };
+        assert_eq!(fold("stopped"), fold("whole"), "{name}");
+    }
+}
+
 #[test]
 fn two_processes_do_not_work_on_the_same_folder() {
     let place = tempfile::tempdir().unwrap();

@@ -1,3 +1,4 @@
+mod data;
 mod record;
 mod results;
 mod row;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use lpgnn::data::{Builtin, Cache, Dataset, ReadOptions, Source};
+use lpgnn::data::Dataset;
 use lpgnn::evaluate::Protocol;
 use lpgnn::run::{RunConfig, Setting, Setup, Task, fingerprint};
 
@@ -15,6 +16,7 @@ use super::settings::config_for;
 use crate::folds::{self, Division, Part, Report};
 use crate::result_folder::ResultFolder;
 use crate::talk::{Talk, print, print_json};
+use data::data;
 use record::{COMMIT, Record};
 use row::Row;
 
@@ -141,7 +143,7 @@ impl Work<'_> {
         let results = arguments.dir.join(RESULTS);
         let before = Record::read(&results, &row.name)?;
         let before = before.filter(|_| !arguments.quick && !arguments.again);
-        let dataset = match self.data() {
+        let dataset = match data(row, arguments.data.as_deref()) {
             Ok(dataset) => dataset,
             Err(error @ lpgnn::Error::UnknownSet { .. }) => {
                 talk.say(format_args!("{}: not run, since {error}, or use --data", row.name));
@@ -155,9 +157,9 @@ impl Work<'_> {
             return Ok(before.filter(|record| record.is_of(row)));
         }
         let config = self.config(&dataset)?;
-        let data = fingerprint(&dataset);
+        let print = fingerprint(&dataset);
         if let Some(record) = before {
-            if record.is_of(row) && record.has_same(&config, &data)? {
+            if record.is_of(row) && record.has_same(&config, &print)? {
                 talk.say(format_args!("{}: has a result; --again runs it again", row.name));
                 return Ok(Some(record));
             }
@@ -172,30 +174,15 @@ impl Work<'_> {
             about.protocol,
             about.protocol.describe()
         ));
-        let folder = self.folder(&config, &data, &parts)?;
+        let folder = self.folder(&config, &print, &parts)?;
         let folds = folds::work(&parts, &dataset, &folder, "the same command", talk)?;
         let report = Report::new(dataset.name(), about.protocol, config.training.seed, &folds)?;
-        let record = Record::new(row, report, &config, data, arguments.quick)?;
+        let record = Record::new(row, report, &config, print, arguments.quick)?;
         folder.save("result.json", &record)?;
         if !arguments.quick {
             record.write(&results)?;
         }
         Ok(Some(record))
-    }
-
-    fn data(&self) -> Result<Dataset, lpgnn::Error> {
-        let source = self.row.source();
-        if let Ok(builtin) = source.parse::<Builtin>() {
-            return builtin.generate(self.row.about.data_seed);
-        }
-        let given = self.arguments.data.iter().flat_map(|dir| {
-            [dir.join(source), dir.join(format!("{source}.zip")), dir.join("tu").join(source)]
-        });
-        let source = match given.into_iter().find(|path| path.exists()) {
-            Some(path) => Source::Path(path),
-            None => Source::find(source, &Cache::of_user()?)?,
-        };
-        source.load(&ReadOptions::default())
     }
 
     fn fold_files(&self) -> Option<PathBuf> {
@@ -251,7 +238,7 @@ impl Work<'_> {
             "data": data,
             "commit": COMMIT,
             "candidates": config,
-            "parts": parts.iter().map(|part| part.number).collect::<Vec<_>>(),
+            "parts": parts.iter().map(|part| (part.number, &part.split.test)).collect::<Vec<_>>(),
         });
         let quick = if self.arguments.quick { "-quick" } else { "" };
         let name = format!("{}-{}-{COMMIT}{quick}", self.row.name, &self.row.hash[..8]);

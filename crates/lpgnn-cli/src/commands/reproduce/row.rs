@@ -38,6 +38,8 @@ pub(super) struct Experiment {
     /// Of a set that is generated.
     #[serde(default)]
     pub(super) data_seed: u64,
+    /// The options of such a set, if not its defaults.
+    pub(super) generate: Option<toml::Table>,
     pub(super) paper: Option<Published>,
 }
 

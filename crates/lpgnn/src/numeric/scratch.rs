@@ -1,8 +1,11 @@
 use std::fmt;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::sync::{Mutex, PoisonError};
 
 use crate::Scalar;
+
+/// Numbers of single precision in a line of the cache.
+const LINE: usize = 16;
 
 /// Buffers that are used again from update to update, so that none is allocated twice.
 #[derive(Default)]
@@ -19,21 +22,24 @@ impl<S: Scalar> Scratch<S> {
     /// A buffer of `len` numbers, whatever they are; it comes back when dropped.
     pub(crate) fn take(&self, len: usize) -> Spare<'_, S> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = len + LINE;
         // The smallest that is large enough, else the largest, so that few ever grow.
         let fit = (0..free.len()).min_by_key(|&i| {
             let size = free[i].len();
-            (size < len, size.abs_diff(len))
+            (size < room, size.abs_diff(room))
         });
         let mut buffer = fit.map(|i| free.swap_remove(i)).unwrap_or_default();
         drop(free);
-        if buffer.len() < len {
-            buffer.resize(len, S::ZERO);
+        if buffer.len() < room {
+            buffer.resize(room, S::ZERO);
         }
         if cfg!(debug_assertions) {
             // Whoever reads what it has not written shall see it.
             buffer.fill(S::of(f64::NAN));
         }
-        Spare { buffer, len, home: self }
+        // Rows that start where a line of the cache does touch fewer of them.
+        let start = buffer.as_ptr().align_offset(LINE * size_of::<S>()).min(LINE);
+        Spare { buffer, range: start..start + len, home: self }
     }
 
     /// A buffer of `len` zeros.
@@ -61,20 +67,20 @@ impl<S: Scalar> Clone for Scratch<S> {
 pub(crate) struct Spare<'a, S: Scalar> {
     /// It never shrinks, so that numbers are not written twice only to exist.
     buffer: Vec<S>,
-    len: usize,
+    range: Range<usize>,
     home: &'a Scratch<S>,
 }
 
 impl<S: Scalar> Deref for Spare<'_, S> {
     type Target = [S];
     fn deref(&self) -> &[S] {
-        &self.buffer[..self.len]
+        &self.buffer[self.range.clone()]
     }
 }
 
 impl<S: Scalar> DerefMut for Spare<'_, S> {
     fn deref_mut(&mut self) -> &mut [S] {
-        &mut self.buffer[..self.len]
+        &mut self.buffer[self.range.clone()]
     }
 }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::Scalar;
 use crate::activation::{Activation, Unit, with_unit};
 use crate::graph::Neighbours;
-use crate::numeric::{Arithmetic, Kernel, Lanes, dispatch, for_lanes};
+use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, dispatch, for_lanes};
 
 /// Rows of nodes from `base` on.
 #[derive(Clone, Copy)]
@@ -19,10 +19,26 @@ pub(super) struct Table<'a, S> {
     pub(super) width: usize,
 }
 
-impl<'a, S> Table<'a, S> {
+impl<'a, S: Scalar> Table<'a, S> {
     #[inline(always)]
     fn row(&self, node: usize) -> &'a [S] {
         &self.rows[(node - self.base) * self.width..][..self.width]
+    }
+
+    /// `W` times eight columns of a row, from `column` on.
+    #[inline(always)]
+    pub(super) fn lanes<const W: usize>(&self, node: usize, column: usize) -> &'a [[S; LANES]; W] {
+        let (lanes, _) = self.rows[(node - self.base) * self.width + column..].as_chunks();
+        lanes.first_chunk().expect("rows are padded")
+    }
+
+    /// Lets the processor fetch a row that will soon be read; one that is not there does no harm.
+    #[inline(always)]
+    pub(super) fn call_for<A: Arithmetic>(&self, node: usize) {
+        let start = node.wrapping_sub(self.base).wrapping_mul(self.width);
+        for line in (0..self.width).step_by(2 * LANES) {
+            A::prefetch(self.rows, start.wrapping_add(line));
+        }
     }
 }
 
@@ -75,19 +91,24 @@ pub(super) struct Counts<'a, S> {
 
 impl<S: Scalar> Counts<'_, S> {
     #[inline(always)]
-    fn at(&self, v: usize, degree: usize) -> S {
+    pub(super) fn at(&self, v: usize, degree: usize) -> S {
         if self.mean { S::ONE / S::of(degree.max(1) as f64) } else { self.of(v) }
     }
 
     #[inline(always)]
-    fn of(&self, u: usize) -> S {
+    pub(super) fn of(&self, u: usize) -> S {
         if self.roots.is_empty() { S::ONE } else { self.roots[u] }
     }
 
     /// `Σ_u at(v) · of[u]`: how often a bias behind the sum counts.
     pub(super) fn total(&self, neighbours: &Neighbours, v: usize) -> S {
-        let sum: S = neighbours.of(v).iter().map(|&u| self.of(u as usize)).sum();
-        self.at(v, neighbours.degree(v)) * sum
+        let degree = neighbours.degree(v);
+        let sum = if self.roots.is_empty() {
+            S::of(degree as f64)
+        } else {
+            neighbours.of(v).iter().map(|&u| self.of(u as usize)).sum()
+        };
+        self.at(v, degree) * sum
     }
 }
 

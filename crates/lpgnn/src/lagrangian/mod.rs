@@ -254,6 +254,7 @@ impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
                 damping: S::of(self.weighing.damping),
                 d_state: d_state.as_ref(),
                 d_image: d_image.as_ref(),
+                scratch: self.scratch,
             };
             let (below, own) = gradient.states.split_at_mut(layer);
             components += at.states[layer].as_slice().len();
@@ -275,7 +276,7 @@ impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
                 let image = self.image(layer, at);
                 let groups = self.batch.groups().ranges();
                 let d_multipliers = &mut gradient.multipliers[layer];
-                term.residual(groups, &image, &mut own[0], d_multipliers, self.scratch)
+                term.residual(groups, &image, &mut own[0], d_multipliers)
             });
         }
         Evaluation {

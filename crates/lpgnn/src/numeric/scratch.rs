@@ -2,7 +2,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::{Mutex, PoisonError};
 
-use crate::Scalar;
+use crate::{Matrix, Scalar};
 
 /// Numbers of single precision in a line of the cache.
 const LINE: usize = 16;
@@ -11,12 +11,13 @@ const LINE: usize = 16;
 #[derive(Default)]
 pub struct Scratch<S = f32> {
     free: Mutex<Vec<Vec<S>>>,
+    matrices: Mutex<Vec<Matrix<S>>>,
 }
 
 impl<S: Scalar> Scratch<S> {
     /// No buffers yet.
     pub fn new() -> Self {
-        Self { free: Mutex::new(vec![]) }
+        Self { free: Mutex::new(vec![]), matrices: Mutex::new(vec![]) }
     }
 
     /// A buffer of `len` numbers, whatever they are; it comes back when dropped.
@@ -40,6 +41,19 @@ impl<S: Scalar> Scratch<S> {
         // Rows that start where a line of the cache does touch fewer of them.
         let start = buffer.as_ptr().align_offset(LINE * size_of::<S>()).min(LINE);
         Spare { buffer, range: start..start + len, home: self }
+    }
+
+    /// A matrix of whatever numbers; it comes back when dropped.
+    pub(crate) fn matrix(&self, rows: usize, cols: usize) -> SpareMatrix<'_, S> {
+        let mut free = self.matrices.lock().unwrap_or_else(PoisonError::into_inner);
+        let fit = free.iter().position(|matrix| (matrix.rows(), matrix.cols()) == (rows, cols));
+        let mut matrix =
+            fit.map_or_else(|| Matrix::zeros(rows, cols), |place| free.swap_remove(place));
+        drop(free);
+        if cfg!(debug_assertions) {
+            matrix.as_mut_slice().fill(S::of(f64::NAN));
+        }
+        SpareMatrix { matrix, home: self }
     }
 
     /// A buffer of `len` zeros.
@@ -88,5 +102,31 @@ impl<S: Scalar> Drop for Spare<'_, S> {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
         self.home.free.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+    }
+}
+
+/// A matrix on loan from a [`Scratch`].
+pub(crate) struct SpareMatrix<'a, S: Scalar> {
+    matrix: Matrix<S>,
+    home: &'a Scratch<S>,
+}
+
+impl<S: Scalar> Deref for SpareMatrix<'_, S> {
+    type Target = Matrix<S>;
+    fn deref(&self) -> &Matrix<S> {
+        &self.matrix
+    }
+}
+
+impl<S: Scalar> DerefMut for SpareMatrix<'_, S> {
+    fn deref_mut(&mut self) -> &mut Matrix<S> {
+        &mut self.matrix
+    }
+}
+
+impl<S: Scalar> Drop for SpareMatrix<'_, S> {
+    fn drop(&mut self) {
+        let matrix = std::mem::take(&mut self.matrix);
+        self.home.matrices.lock().unwrap_or_else(PoisonError::into_inner).push(matrix);
     }
 }

@@ -32,6 +32,12 @@ impl<'a, S: Scalar> Table<'a, S> {
         lanes.first_chunk().expect("rows are padded")
     }
 
+    /// Whether its rows are beyond the near caches.
+    #[inline(always)]
+    pub(super) fn is_far(&self) -> bool {
+        self.rows.len() > 1 << 16
+    }
+
     /// Lets the processor fetch a row that will soon be read; one that is not there does no harm.
     #[inline(always)]
     pub(super) fn call_for<A: Arithmetic>(&self, node: usize) {
@@ -40,6 +46,12 @@ impl<'a, S: Scalar> Table<'a, S> {
             A::prefetch(self.rows, start.wrapping_add(line));
         }
     }
+}
+
+/// The row that will be needed eight pairs after this one; any, near the end.
+#[inline(always)]
+pub(super) fn ahead(rows: &[u32], pair: usize) -> usize {
+    rows.get(pair + 8).map_or(0, |&row| row as usize)
 }
 
 /// `t_(v,u) ← σ(p_u + q_v)`, or the sum itself while arc labels are still to be added.
@@ -64,11 +76,14 @@ pub(super) fn gather<S: Scalar>(
         #[inline(always)]
         fn run<A: Arithmetic>(self) {
             let Self(neighbours, nodes, p, q, t, _) = self;
-            let mut t = t.chunks_exact_mut(q.width);
+            let (far, mut t) = (p.is_far(), t.chunks_exact_mut(q.width));
             for v in nodes {
                 let q = q.row(v);
-                for (&u, t) in neighbours.of(v).iter().zip(&mut t) {
-                    let p = p.row(u as usize);
+                for (pair, t) in neighbours.range(v).zip(&mut t) {
+                    if far {
+                        p.call_for::<A>(ahead(neighbours.nodes(), pair));
+                    }
+                    let p = p.row(neighbours.nodes()[pair] as usize);
                     for_lanes!((t), (p, q) => {
                         let sum = A::Lanes::<S>::load(p).add(Lanes::load(q));
                         U::value(sum).store(t);
@@ -247,15 +262,48 @@ pub(super) fn spread_to_maximum<S: Scalar>(
     crate::activation::differentiate(activation, t, d);
 }
 
-/// `dq_v ← Σ_u d_(v,u)`
+/// `d_(v,u) ← d_(v,u) ⊙ σ'(t_(v,u))` and `dq_v ← Σ_u d_(v,u)`
 pub(super) fn sum_by_target<S: Scalar>(
     neighbours: &Neighbours,
     nodes: Range<usize>,
+    activation: Activation,
     width: usize,
-    d: &[S],
+    t: &[S],
+    d: &mut [S],
     dq: &mut [S],
 ) {
-    sum(neighbours, nodes, Counts { mean: false, roots: &[] }, width, d, dq);
+    struct SumByTarget<'a, S, U>(
+        &'a Neighbours,
+        Range<usize>,
+        usize,
+        &'a [S],
+        &'a mut [S],
+        &'a mut [S],
+        PhantomData<U>,
+    );
+    impl<S: Scalar, U: Unit> Kernel for SumByTarget<'_, S, U> {
+        type Output = ();
+        #[inline(always)]
+        fn run<A: Arithmetic>(self) {
+            let Self(neighbours, nodes, width, t, d, dq, _) = self;
+            let mut pairs = t.chunks_exact(width).zip(d.chunks_exact_mut(width));
+            for (v, dq) in nodes.zip(dq.chunks_exact_mut(width)) {
+                dq.fill(S::ZERO);
+                for (t, d) in pairs.by_ref().take(neighbours.degree(v)) {
+                    for_lanes!((dq, d), (t) => {
+                        let each = U::slope(A::Lanes::<S>::load(t)).mul(Lanes::load(d));
+                        each.store(d);
+                        each.add(Lanes::load(dq)).store(dq);
+                    });
+                }
+            }
+        }
+    }
+    if width > 0 {
+        with_unit!(activation, U => {
+            dispatch(SumByTarget::<S, U>(neighbours, nodes, width, t, d, dq, PhantomData));
+        });
+    }
 }
 
 /// `dp_u ← dp_u + d_(v,u)`, where all sources lie in the table that starts at `base`.
@@ -300,9 +348,12 @@ pub(super) fn sum_by_source<S: Scalar>(
         #[inline(always)]
         fn run<A: Arithmetic>(self) {
             let Self(neighbours, nodes, width, d, dp) = self;
+            let table = Table { rows: d, base: 0, width };
             for (u, dp) in nodes.zip(dp.chunks_exact_mut(width)) {
                 dp.fill(S::ZERO);
-                for &twin in &neighbours.twins()[neighbours.range(u)] {
+                for pair in neighbours.range(u) {
+                    let twin = neighbours.twins()[pair];
+                    table.call_for::<A>(ahead(neighbours.twins(), pair));
                     let d = &d[twin as usize * width..][..width];
                     for_lanes!((dp), (d) => A::Lanes::<S>::load(dp).add(Lanes::load(d)).store(dp));
                 }

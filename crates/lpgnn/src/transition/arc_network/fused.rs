@@ -12,14 +12,11 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::edges::{Counts, Table};
+use super::edges::{Counts, Table, ahead};
 use crate::Scalar;
 use crate::activation::{Activation, Unit, with_unit};
 use crate::graph::Neighbours;
 use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, dispatch, for_lanes};
-
-/// Pairs from here to those whose rows are already called for.
-const AHEAD: usize = 8;
 
 /// `s_v` and `g_v` of `nodes`.
 pub(super) fn sums<S: Scalar>(
@@ -34,8 +31,8 @@ pub(super) fn sums<S: Scalar>(
 ) {
     if q.width > 0 {
         with_unit!(activation, U => {
-            let unit = PhantomData::<U>;
-            dispatch(Sums { neighbours, nodes, counts, p, q, s, g, unit });
+            let (far, unit) = (p.is_far(), PhantomData::<U>);
+            dispatch(Sums { neighbours, nodes, counts, p, q, s, g, far, unit });
         });
     }
 }
@@ -48,6 +45,7 @@ struct Sums<'a, S, U> {
     q: Table<'a, S>,
     s: &'a mut [S],
     g: &'a mut [S],
+    far: bool,
     unit: PhantomData<U>,
 }
 
@@ -75,9 +73,10 @@ impl<S: Scalar, U: Unit> Sums<'_, S, U> {
         let own = self.q.lanes::<W>(v, column);
         let zero = A::Lanes::<S>::splat(S::ZERO);
         let (mut sum, mut slopes) = ([zero; W], [zero; W]);
-        for (u, ahead) in with_ahead(self.neighbours, v) {
-            if column == 0 {
-                self.p.call_for::<A>(ahead);
+        for (pair, &u) in self.neighbours.range(v).zip(self.neighbours.of(v)) {
+            let u = u as usize;
+            if self.far && column == 0 {
+                self.p.call_for::<A>(ahead(self.neighbours.nodes(), pair));
             }
             let other = self.p.lanes::<W>(u, column);
             let of = A::Lanes::<S>::splat(self.counts.of(u));
@@ -151,8 +150,8 @@ pub(super) fn to_sources<S: Scalar>(
 ) {
     if q.width > 0 {
         with_unit!(activation, U => {
-            let unit = PhantomData::<U>;
-            dispatch(ToSources { neighbours, nodes, counts, p, q, d, d_p, unit });
+            let (far, unit) = (p.is_far(), PhantomData::<U>);
+            dispatch(ToSources { neighbours, nodes, counts, p, q, d, d_p, far, unit });
         });
     }
 }
@@ -165,6 +164,7 @@ struct ToSources<'a, S, U> {
     q: Table<'a, S>,
     d: Table<'a, S>,
     d_p: &'a mut [S],
+    far: bool,
     unit: PhantomData<U>,
 }
 
@@ -191,8 +191,10 @@ impl<S: Scalar, U: Unit> ToSources<'_, S, U> {
     fn columns<A: Arithmetic, const W: usize>(&mut self, u: usize, column: usize) {
         let own = self.p.lanes::<W>(u, column);
         let mut sum = [A::Lanes::<S>::splat(S::ZERO); W];
-        for (v, ahead) in with_ahead(self.neighbours, u) {
-            if column == 0 {
+        for (pair, &v) in self.neighbours.range(u).zip(self.neighbours.of(u)) {
+            let v = v as usize;
+            if self.far && column == 0 {
+                let ahead = ahead(self.neighbours.nodes(), pair);
                 self.q.call_for::<A>(ahead);
                 self.d.call_for::<A>(ahead);
             }
@@ -210,15 +212,6 @@ impl<S: Scalar, U: Unit> ToSources<'_, S, U> {
             of.mul(*sum).store(d_p);
         }
     }
-}
-
-/// The neighbours of a node, each with the one whose rows will be needed [`AHEAD`] pairs later.
-#[inline(always)]
-fn with_ahead(neighbours: &Neighbours, v: usize) -> impl Iterator<Item = (usize, usize)> {
-    let pairs = neighbours.range(v);
-    let ahead = &neighbours.nodes()[(pairs.start + AHEAD).min(neighbours.len())..];
-    let ahead = ahead.iter().chain(std::iter::repeat(&0));
-    neighbours.of(v).iter().zip(ahead).map(|(&u, &ahead)| (u as usize, ahead as usize))
 }
 
 /// The columns of a row, as many times eight at a time as registers hold: where they start, and

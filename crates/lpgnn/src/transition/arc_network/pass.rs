@@ -243,12 +243,14 @@ impl<'w, S: Scalar> Prepared<'w, S> {
 
     fn project_into(&self, nodes: Range<usize>, p: &mut [S], q: &mut [S]) {
         let (x, state, width) = (self.states(&nodes), self.network.state, self.first());
-        p.fill(S::ZERO);
+        if self.a.is_none() {
+            p.fill(S::ZERO);
+        }
         if width > 0 {
             q.chunks_exact_mut(width).for_each(|row| row.copy_from_slice(&self.bias));
         }
         if let Some(a) = &self.a {
-            product(nodes.len(), x, state, &a.forward, p, width, Store::Add);
+            product(nodes.len(), x, state, &a.forward, p, width, Store::Set);
         }
         if let Some(c) = &self.c {
             product(nodes.len(), x, state, &c.forward, q, width, Store::Add);
@@ -445,38 +447,25 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let mut d_sums = self.scratch.take(nodes.len() * aggregated);
         self.before_sum(nodes.clone(), &trace.sums, d_image, partial.as_deref_mut(), &mut d_sums);
 
-        // ∂𝓛/∂ of the value of every pair, after the slope of the layer that made it
-        let last = trace.above.last().map_or(&trace.t[..], |y| &y.value[..]);
-        let mut d = self.scratch.take(pairs.len() * aggregated);
-        let activation = self.activation(self.network.layers_per_pair() - 1);
-        if self.network.aggregation == Aggregation::Max {
-            let at = (&trace.sums[..], &d_sums[..]);
-            edges::spread_to_maximum(
-                neighbours,
-                nodes.clone(),
-                activation,
-                aggregated,
-                at,
-                last,
-                &mut d,
-            );
+        // ∂𝓛/∂ of the first layer's sums, where they are kept if they are
+        let mut own = self.scratch.take(match sources {
+            Sources::Add(..) => pairs.len() * width,
+            Sources::Keep(..) => 0,
+        });
+        let d_first = match sources {
+            Sources::Add(..) => &mut own[..],
+            Sources::Keep(kept, from) => {
+                &mut kept[(pairs.start - *from) * width..(pairs.end - *from) * width]
+            }
+        };
+        if self.stack.layers.is_empty() {
+            // The slope of the first layer is among what has been spread.
+            self.spread(nodes.clone(), trace, &d_sums, d_first);
+            let none = Activation::Identity;
+            edges::sum_by_target(neighbours, nodes.clone(), none, width, &trace.t, d_first, d_q);
         } else {
-            let counts = self.counts();
-            edges::spread(
-                neighbours,
-                nodes.clone(),
-                counts,
-                activation,
-                aggregated,
-                &d_sums,
-                last,
-                &mut d,
-            );
-        }
-
-        // ∂𝓛/∂ of the first layer's sums
-        if !self.stack.layers.is_empty() {
-            let mut d_first = self.scratch.take(pairs.len() * width);
+            let mut d = self.scratch.take(pairs.len() * aggregated);
+            self.spread(nodes.clone(), trace, &d_sums, &mut d);
             self.stack.backward(
                 layout,
                 pairs.len(),
@@ -486,27 +475,34 @@ impl<'w, S: Scalar> Prepared<'w, S> {
                 d,
                 None,
                 partial.as_deref_mut(),
-                Some((&mut d_first, Store::Set)),
+                Some((d_first, Store::Set)),
                 self.scratch,
             );
-            crate::activation::differentiate(self.activation(0), &trace.t, &mut d_first);
-            d = d_first;
+            let first = self.activation(0);
+            edges::sum_by_target(neighbours, nodes.clone(), first, width, &trace.t, d_first, d_q);
         }
         if let (Some(arc), Some(partial)) = (&self.arc, partial) {
             let labels = self.input.batch.arc_labels().view();
             for (weights, arcs) in arc.iter().zip([neighbours.outgoing(), neighbours.incoming()]) {
-                weights.gradient_arcs(layout, labels, &arcs[pairs.clone()], &d, partial);
+                weights.gradient_arcs(layout, labels, &arcs[pairs.clone()], d_first, partial);
             }
         }
-        edges::sum_by_target(neighbours, nodes.clone(), width, &d, d_q);
-        match sources {
-            Sources::Add(d_p, base) => {
-                edges::add_by_source(neighbours, nodes, *base, width, &d, d_p);
-            }
-            Sources::Keep(kept, from) => {
-                kept[(pairs.start - *from) * width..(pairs.end - *from) * width]
-                    .copy_from_slice(&d);
-            }
+        if let Sources::Add(d_p, base) = sources {
+            edges::add_by_source(neighbours, nodes, *base, width, &own, d_p);
+        }
+    }
+
+    /// `∂𝓛/∂` of the last sums of every pair, from `∂𝓛/∂` of the aggregate.
+    fn spread(&self, nodes: Range<usize>, trace: &Trace<'_, S>, d_sums: &[S], d: &mut [S]) {
+        let (neighbours, aggregated) = (self.neighbours(), self.aggregated());
+        let last = trace.above.last().map_or(&trace.t[..], |y| &y.value[..]);
+        let activation = self.activation(self.network.layers_per_pair() - 1);
+        if self.network.aggregation == Aggregation::Max {
+            let at = (&trace.sums[..], d_sums);
+            edges::spread_to_maximum(neighbours, nodes, activation, aggregated, at, last, d);
+        } else {
+            let counts = self.counts();
+            edges::spread(neighbours, nodes, counts, activation, aggregated, d_sums, last, d);
         }
     }
 

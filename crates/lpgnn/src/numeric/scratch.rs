@@ -32,6 +32,8 @@ impl<S: Scalar> Scratch<S> {
         let mut buffer = fit.map(|i| free.swap_remove(i)).unwrap_or_default();
         drop(free);
         if buffer.len() < room {
+            buffer.reserve_exact(room - buffer.len());
+            ask_for_large_pages(&buffer);
             buffer.resize(room, S::ZERO);
         }
         if cfg!(debug_assertions) {
@@ -62,6 +64,24 @@ impl<S: Scalar> Scratch<S> {
         buffer.fill(S::ZERO);
         buffer
     }
+}
+
+/// Lets the system back a large buffer that is still to be filled with large pages: rows of
+/// neighbours lie anywhere in it, and with small pages every one of them needs a look-up.
+fn ask_for_large_pages<S>(buffer: &Vec<S>) {
+    #[cfg(target_os = "linux")]
+    {
+        const PAGE: usize = 1 << 21;
+        let start = buffer.as_ptr().cast_mut().cast::<u8>();
+        let skip = start.align_offset(PAGE);
+        let bytes = (buffer.capacity() * size_of::<S>()).saturating_sub(skip) / PAGE * PAGE;
+        if bytes > 0 {
+            // SAFETY: the range lies within the buffer, and advice changes no contents. That it is
+            // not taken is no failure.
+            unsafe { libc::madvise(start.wrapping_add(skip).cast(), bytes, libc::MADV_HUGEPAGE) };
+        }
+    }
+    let _ = buffer;
 }
 
 impl<S> fmt::Debug for Scratch<S> {

@@ -2,13 +2,17 @@
 
 mod bars;
 mod commands;
+mod folds;
 mod interrupt;
+mod machine;
+mod majority;
 mod parallel;
 mod result_folder;
 mod run_folder;
 mod summary;
 mod talk;
 mod trial;
+mod work_folder;
 
 use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
@@ -18,11 +22,12 @@ use anyhow::Context;
 use clap::Parser;
 
 use commands::Command;
+use interrupt::{STOPPED, Stopped};
 use talk::Talk;
 
 /// Graph neural networks whose states are found by constrained optimisation.
 #[derive(Debug, Parser)]
-#[command(name = "lpgnn", version = VERSION, propagate_version = true, max_term_width = 100)]
+#[command(name = "lpgnn", version = VERSION, propagate_version = true, max_term_width = 100, after_help = CODES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -36,11 +41,14 @@ struct Arguments {
     threads: Option<NonZeroUsize>,
 }
 
+const CODES: &str = "Exit codes: 0 done, 1 failed, 2 misused, 130 stopped on request (Ctrl-C; a \
+                     second one ends it at once)";
+
 /// With the commit and the optional parts of the library.
 const VERSION: &str =
     concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("LPGNN_COMMIT"), "; features: fetch)");
 
-/// The exit codes, which clap uses too.
+/// The exit codes, which clap uses too; and [`STOPPED`].
 const DONE: u8 = 0;
 const FAILED: u8 = 1;
 const MISUSED: u8 = 2;
@@ -52,6 +60,10 @@ fn main() -> ExitCode {
         Ok(()) => DONE,
         // Whoever read our output has seen enough, as `head` has.
         Err(error) if is_broken_pipe(&error) => DONE,
+        Err(error) if error.is::<Stopped>() => {
+            talk.say(error);
+            STOPPED
+        }
         Err(error) => {
             talk::tell_error(&error);
             match error.downcast_ref() {

@@ -2,13 +2,22 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use lpgnn::run::{RunConfig, write_file};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use crate::work_folder::{FolderLock, create_next, is_empty};
 
 /// A folder of results that are made one by one, so that what is done is not done again.
 #[derive(Debug)]
-pub(crate) struct ResultFolder(PathBuf);
+pub(crate) struct ResultFolder {
+    path: PathBuf,
+    #[expect(dead_code, reason = "it is held, not read")]
+    lock: FolderLock,
+}
 
 const PLAN: &str = "plan.json";
+const SETTINGS: &str = "settings.toml";
 
 impl ResultFolder {
     /// The folder `out`, new or with results of the same plan; or the next free one in `runs`.
@@ -20,36 +29,64 @@ impl ResultFolder {
     ) -> anyhow::Result<Self> {
         let path = match out {
             Some(path) => path.to_owned(),
-            None => (1..=u64::MAX)
-                .map(|number| Path::new("runs").join(format!("{name}-{number}")))
-                .find(|path| !path.exists())
-                .context("there is no free number left")?,
+            None => create_next(Path::new("runs"), name)?,
         };
-        let folder = Self(path);
-        let plan_file = folder.file(PLAN);
-        if let Ok(text) = std::fs::read_to_string(&plan_file) {
-            if serde_json::from_str::<Value>(&text).ok().as_ref() == Some(plan) {
-                return Ok(folder);
+        let shown = path.display();
+        match std::fs::read_to_string(path.join(PLAN)) {
+            Ok(text) if serde_json::from_str::<Value>(&text).ok().as_ref() == Some(plan) => {}
+            Ok(_) => bail!("{shown} has results of other data or settings"),
+            Err(_) if is_empty(&path)? => {
+                std::fs::create_dir_all(&path).with_context(|| format!("cannot create {shown}"))?;
             }
-            bail!("{} has results of other data or settings", folder.path().display());
+            Err(_) => bail!("{shown} is not empty, and not a folder of results"),
         }
-        let taken = std::fs::read_dir(folder.path()).is_ok_and(|mut all| all.next().is_some());
-        if taken {
-            bail!("{} is not empty, and not a folder of results", folder.path().display());
+        let folder = Self { lock: FolderLock::take(&path)?, path };
+        if !folder.has(PLAN) {
+            // First, since with it the folder is one of results.
+            folder.save(PLAN, plan)?;
         }
-        std::fs::create_dir_all(folder.path())
-            .with_context(|| format!("cannot create {}", folder.path().display()))?;
-        write_file(&folder.file("settings.toml"), config.to_toml().as_bytes())?;
-        // Last, since with it the folder is one of results.
-        write_file(&plan_file, format!("{plan}\n").as_bytes())?;
+        if !folder.has(SETTINGS) {
+            write_file(&folder.file(SETTINGS), config.to_toml().as_bytes())?;
+        }
         Ok(folder)
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.path.join(name)
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.file(name).exists()
+    }
+
+    /// Takes all results out, and what there is of others.
+    pub(crate) fn clear(&self) -> anyhow::Result<()> {
+        let cannot = || format!("cannot clear {}", self.path.display());
+        for entry in std::fs::read_dir(&self.path).with_context(cannot)? {
+            let path = entry.with_context(cannot)?.path();
+            let result = path.extension().is_some_and(|end| end == "json" || end == "safetensors");
+            if result && !path.ends_with(PLAN) {
+                std::fs::remove_file(path).with_context(cannot)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a result, as JSON.
+    pub(crate) fn save(&self, name: &str, value: &impl Serialize) -> anyhow::Result<()> {
+        let text = serde_json::to_string(value)? + "\n";
+        Ok(write_file(&self.file(name), text.as_bytes())?)
+    }
+
+    /// Reads what [`save`](Self::save) wrote.
+    pub(crate) fn read<T: DeserializeOwned>(&self, name: &str) -> anyhow::Result<T> {
+        let path = self.file(name);
+        let text = std::fs::read_to_string(&path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        serde_json::from_str(&text).with_context(|| format!("{} is no result", path.display()))
     }
 }

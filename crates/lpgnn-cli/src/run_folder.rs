@@ -6,10 +6,14 @@ use anyhow::{Context, bail};
 use lpgnn::run::{RunConfig, write_file};
 
 use crate::summary::Summary;
+use crate::work_folder::{FolderLock, create_next, is_empty};
 
-/// The folder of a run.
-#[derive(Clone, Debug)]
-pub(crate) struct RunFolder(PathBuf);
+/// The folder of a run; to write to it takes its lock.
+#[derive(Debug)]
+pub(crate) struct RunFolder {
+    path: PathBuf,
+    lock: Option<FolderLock>,
+}
 
 pub(crate) const CONFIG: &str = "config.toml";
 pub(crate) const MODEL: &str = "model.safetensors";
@@ -22,63 +26,42 @@ const ALL: [&str; 6] = [SUMMARY, MODEL, CHECKPOINT, METRICS, LOG, CONFIG];
 impl RunFolder {
     /// A new folder for a run: `out`, or the next one called after the data in `runs`.
     pub(crate) fn create(out: Option<&Path>, name: &str, force: bool) -> anyhow::Result<Self> {
-        match out {
-            Some(path) => Self::create_at(path, force),
-            None => Self::create_next(Path::new("runs"), name),
+        if let Some(path) = out {
+            return Self::create_at(path, force);
         }
+        let path = create_next(Path::new("runs"), name)?;
+        Self { path, lock: None }.lock()
     }
 
     fn create_at(path: &Path, force: bool) -> anyhow::Result<Self> {
-        let folder = Self(path.to_owned());
-        let taken = match fs::read_dir(path) {
-            Ok(mut entries) => entries.next().is_some(),
-            Err(error) if error.kind() == ErrorKind::NotFound => false,
-            Err(error) => {
-                return Err(error).with_context(|| format!("cannot use {}", path.display()));
-            }
-        };
-        if taken {
-            if !folder.file(CONFIG).exists() {
-                bail!("{} is no run and not empty, so it is left alone", path.display());
-            }
-            if !force {
-                bail!(
-                    "{} is a run already; --resume continues it, --force replaces it",
-                    path.display()
-                );
-            }
-            for name in ALL {
-                match fs::remove_file(folder.file(name)) {
-                    Err(error) if error.kind() != ErrorKind::NotFound => {
-                        return Err(error)
-                            .with_context(|| format!("cannot replace {}", path.display()));
-                    }
-                    _ => {}
-                }
-            }
+        let folder = Self { path: path.to_owned(), lock: None };
+        let taken = !is_empty(path)?;
+        if taken && !folder.file(CONFIG).exists() {
+            bail!("{} is no run and not empty, so it is left alone", path.display());
+        }
+        if taken && !force {
+            bail!(
+                "{} is a run already; --resume continues it, --force replaces it",
+                path.display()
+            );
         }
         fs::create_dir_all(path).with_context(|| format!("cannot create {}", path.display()))?;
+        let folder = folder.lock()?;
+        for name in ALL {
+            match fs::remove_file(folder.file(name)) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(error)
+                        .with_context(|| format!("cannot replace {}", path.display()));
+                }
+                _ => {}
+            }
+        }
         Ok(folder)
     }
 
-    /// `runs/NAME-1`, or the first number that is free: creating a folder succeeds only once.
-    fn create_next(parent: &Path, name: &str) -> anyhow::Result<Self> {
-        let cannot = || format!("cannot create a folder in {}", parent.display());
-        fs::create_dir_all(parent).with_context(cannot)?;
-        for number in 1_u64.. {
-            let path = parent.join(format!("{name}-{number}"));
-            match fs::create_dir(&path) {
-                Ok(()) => return Ok(Self(path)),
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error).with_context(cannot),
-            }
-        }
-        bail!("there is no free number left")
-    }
-
-    /// A run that is there.
+    /// A run that is there, to be looked at.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
-        let folder = Self(path.to_owned());
+        let folder = Self { path: path.to_owned(), lock: None };
         if folder.file(CONFIG).exists() {
             Ok(folder)
         } else {
@@ -86,12 +69,18 @@ impl RunFolder {
         }
     }
 
+    /// The same, to be written to.
+    pub(crate) fn lock(mut self) -> anyhow::Result<Self> {
+        self.lock = Some(FolderLock::take(&self.path)?);
+        Ok(self)
+    }
+
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.path.join(name)
     }
 
     pub(crate) fn write_config(&self, config: &RunConfig) -> anyhow::Result<()> {
@@ -123,16 +112,19 @@ impl RunFolder {
         }
     }
 
+    /// The metrics of all epochs so far.
+    pub(crate) fn read_metrics(&self) -> anyhow::Result<String> {
+        let path = self.file(METRICS);
+        match fs::read_to_string(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
+            read => read.with_context(|| format!("cannot read {}", path.display())),
+        }
+    }
+
     /// The metrics, to be continued behind `epochs`: what is told of later ones goes.
     pub(crate) fn metrics_from(&self, epochs: usize) -> anyhow::Result<LineFile> {
         let path = self.file(METRICS);
-        let kept = match fs::read_to_string(&path) {
-            Ok(text) => keep_until(&text, epochs),
-            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-            Err(error) => {
-                return Err(error).with_context(|| format!("cannot read {}", path.display()));
-            }
-        };
+        let kept = keep_until(&self.read_metrics()?, epochs);
         write_file(&path, kept.as_bytes())?;
         LineFile::open(path)
     }
@@ -194,6 +186,8 @@ mod tests {
         let folder = RunFolder::create(Some(&run), "x", false).unwrap();
         fs::write(folder.file(CONFIG), "").unwrap();
         assert!(RunFolder::create(Some(&run), "x", false).is_err());
+        assert!(RunFolder::create(Some(&run), "x", true).is_err(), "somebody is at work there");
+        drop(folder);
         assert!(RunFolder::create(Some(&run), "x", true).is_ok());
         fs::write(run.join("thesis.tex"), "years of work").unwrap();
         assert!(RunFolder::create(Some(&run), "x", true).is_err());

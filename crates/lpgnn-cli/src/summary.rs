@@ -124,7 +124,8 @@ impl Summary {
         let training = &config.training;
         let mut advice = vec![];
         if matches!(self.reason, Ending::Diverged { .. }) {
-            advice.push("a tenth of the rates: --rate 0.0005".into());
+            let rate = weight_rate(&training.solver) / 10.0;
+            advice.push(format!("a tenth of the rate: --rate {rate}"));
             if training.lipschitz.is_none() {
                 advice.push("a bound on f_a: --set training.lipschitz=0.9".into());
             }
@@ -172,6 +173,15 @@ impl Summary {
     }
 }
 
+fn weight_rate(solver: &SolverConfig) -> f64 {
+    match solver {
+        SolverConfig::Bdmm(solver) => solver.weights.rate,
+        SolverConfig::OneShot(solver) => solver.weights.rate,
+        SolverConfig::Implicit(solver) => solver.weights.rate,
+        SolverConfig::Unrolled(solver) => solver.weights.rate,
+    }
+}
+
 pub(crate) fn part_name(part: PartName) -> &'static str {
     match part {
         PartName::Train => "train",
@@ -182,6 +192,12 @@ pub(crate) fn part_name(part: PartName) -> &'static str {
 
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
+}
+
+/// An accuracy, or minus a loss.
+pub(crate) fn tell_value(value: f64) -> String {
+    // A loss of zero is minus zero here.
+    if value.is_sign_negative() { format!("loss {:.4}", -value) } else { percent(value) }
 }
 
 /// The accuracy, or the loss where there is none.

@@ -3,7 +3,6 @@ use std::fmt::Write;
 use clap::{Args, ValueEnum};
 use lpgnn::data::{Level, Split};
 use lpgnn::evaluate::Metrics;
-use lpgnn::graph::Targets;
 use lpgnn::run::Task;
 
 use super::model::{ModelArguments, Used};
@@ -15,7 +14,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     model: ModelArguments,
 
-    /// Which part of the data's own split to look at.
+    /// Which part to look at: of the split that the model was trained on, or of that of the data.
     #[arg(long, value_enum, default_value_t = Part::All)]
     part: Part,
 
@@ -52,10 +51,13 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
         Task::Nodes => batch.node_targets(),
         Task::Graphs => batch.graph_targets(),
     };
-    let rows = rows(arguments.part, &used, targets)?;
+    let rows = match arguments.part {
+        Part::All => (0..targets.rows()).collect(),
+        part => rows(part, &used)?,
+    };
     let targets = targets.select(rows.iter().copied());
     let outputs = used.predictions.outputs.select(rows.iter().copied());
-    let seen = lpgnn::run::fingerprint(&used.dataset) == used.model.data.fingerprint;
+    let seen = used.was_trained_on();
     if seen && arguments.part == Part::All {
         talk.say("note: the model was trained on these data; --part test leaves that part out");
     }
@@ -74,20 +76,22 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
 }
 
 /// The nodes or graphs of a part.
-fn rows(part: Part, used: &Used, targets: &Targets<f32>) -> anyhow::Result<Vec<usize>> {
-    let members = |split: &Split| match part {
-        Part::All => (0..targets.rows()).collect(),
-        Part::Train => split.train.clone(),
-        Part::Valid => split.valid.clone(),
-        Part::Test => split.test.clone(),
+fn rows(part: Part, used: &Used) -> anyhow::Result<Vec<usize>> {
+    let Some(split) = split(used)? else {
+        anyhow::bail!(
+            "{} comes without a split and is not what the model was trained on, so it has no such part",
+            used.dataset.name()
+        );
     };
-    if part == Part::All {
-        return Ok((0..targets.rows()).collect());
+    let members = match part {
+        Part::All => [split.train, split.valid, split.test].concat(),
+        Part::Train => split.train,
+        Part::Valid => split.valid,
+        Part::Test => split.test,
+    };
+    if members.is_empty() {
+        anyhow::bail!("that part of {} is empty", used.dataset.name());
     }
-    let Some(split) = used.dataset.split() else {
-        anyhow::bail!("{} comes without a split, so it has no such part", used.dataset.name());
-    };
-    let members: Vec<usize> = members(split);
     let starts = used.dataset.node_starts();
     Ok(match (split.level, used.model.task) {
         (Level::Graph, Task::Nodes) => {
@@ -100,28 +104,36 @@ fn rows(part: Part, used: &Used, targets: &Targets<f32>) -> anyhow::Result<Vec<u
     })
 }
 
+/// That of the training, or else that of the data.
+fn split(used: &Used) -> anyhow::Result<Option<Split>> {
+    if used.was_trained_on() {
+        return Ok(Some(used.model.split.divide(&used.dataset, used.model.task)?));
+    }
+    Ok(used.dataset.split().cloned())
+}
+
 fn text(report: &Report) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     match &report.metrics {
         Metrics::Classes { count, accuracy, balanced_accuracy, macro_f1, auc, loss, confusion } => {
-            writeln!(text, "{:<19}{count}", report.task.as_str())?;
-            writeln!(text, "{:<19}{}", "accuracy", percent(*accuracy))?;
-            writeln!(text, "{:<19}{}", "balanced accuracy", percent(*balanced_accuracy))?;
-            writeln!(text, "{:<19}{macro_f1:.4}", "macro F1")?;
+            writeln!(text, "{:<21}{count}", report.task.as_str())?;
+            writeln!(text, "{:<21}{}", "accuracy", percent(*accuracy))?;
+            writeln!(text, "{:<21}{}", "balanced accuracy", percent(*balanced_accuracy))?;
+            writeln!(text, "{:<21}{macro_f1:.4}", "macro F1")?;
             if let Some(auc) = auc {
-                writeln!(text, "{:<19}{auc:.4}", "AUC")?;
+                writeln!(text, "{:<21}{auc:.4}", "AUC")?;
             }
-            writeln!(text, "{:<19}{loss:.4}", "cross-entropy")?;
+            writeln!(text, "{:<21}{loss:.4}", "cross-entropy")?;
             let classes = report.classes.as_deref().unwrap_or_default();
             writeln!(text, "\ntrue class, and how often it was taken for which")?;
             confusion_table(&mut text, classes, confusion)?;
         }
         Metrics::Values { count, mean_squared_error, mean_absolute_error, r_squared } => {
-            writeln!(text, "{:<19}{count}", report.task.as_str())?;
-            writeln!(text, "{:<19}{mean_squared_error:.6}", "mean squared error")?;
-            writeln!(text, "{:<19}{mean_absolute_error:.6}", "mean absolute error")?;
+            writeln!(text, "{:<21}{count}", report.task.as_str())?;
+            writeln!(text, "{:<21}{mean_squared_error:.6}", "mean squared error")?;
+            writeln!(text, "{:<21}{mean_absolute_error:.6}", "mean absolute error")?;
             if let Some(r_squared) = r_squared {
-                writeln!(text, "{:<19}{r_squared:.4}", "R²")?;
+                writeln!(text, "{:<21}{r_squared:.4}", "R²")?;
             }
         }
         _ => {}
@@ -129,7 +141,7 @@ fn text(report: &Report) -> Result<String, std::fmt::Error> {
     let settled = report.graphs - report.unsettled;
     writeln!(
         text,
-        "\nsettled            {settled} of {} graphs, largest residual {:.1e}",
+        "\nsettled              {settled} of {} graphs, largest residual {:.1e}",
         report.graphs, report.largest_residual
     )?;
     Ok(text)

@@ -4,6 +4,7 @@ mod data;
 mod evaluate;
 mod model;
 mod predict;
+mod reproduce;
 mod runs;
 mod search;
 mod settings;
@@ -33,6 +34,8 @@ pub(crate) enum Command {
     Crossval(crossval::Arguments),
     /// Search for settings that do well on the validation part.
     Search(search::Arguments),
+    /// Run published experiments again, and compare.
+    Reproduce(reproduce::Arguments),
     /// List, inspect, generate, convert and fetch data sets.
     #[command(subcommand)]
     Data(data::DataCommand),
@@ -53,6 +56,7 @@ impl Command {
             Self::Runs(arguments) => runs::run(&arguments, talk),
             Self::Crossval(arguments) => crossval::run(&arguments, talk),
             Self::Search(arguments) => search::run(&arguments, talk),
+            Self::Reproduce(arguments) => reproduce::run(&arguments, talk),
             Self::Data(command) => command.run(talk),
             Self::Completions(arguments) => shell::completions(&arguments),
             Self::Man(arguments) => shell::man(&arguments, talk),

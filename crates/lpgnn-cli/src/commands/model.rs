@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Args;
 use lpgnn::data::{Dataset, Format};
-use lpgnn::run::{Predictions, SavedModel};
+use lpgnn::run::{Predictions, SavedModel, fingerprint};
 
 use super::data::read_format;
 use super::settings::load;
@@ -76,6 +76,11 @@ fn read_model(path: &Path) -> anyhow::Result<SavedModel> {
 }
 
 impl Used {
+    /// Whether these are the data that the model was trained on.
+    pub(crate) fn was_trained_on(&self) -> bool {
+        fingerprint(&self.dataset) == self.model.data.fingerprint
+    }
+
     /// The graph of a node or graph that something is predicted of, and its number within.
     pub(crate) fn place(&self, row: usize) -> (usize, usize) {
         let starts = self.dataset.node_starts();

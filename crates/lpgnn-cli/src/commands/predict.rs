@@ -94,13 +94,23 @@ impl Columns {
                 cells.push(json!(best.map(|best| &classes[best])));
                 cells.extend(shares.iter().map(|share| json!((share * 1e6).round() / 1e6)));
             }
-            None => cells.extend(outputs.iter().map(|value| json!(value))),
+            None => cells.extend(outputs.iter().map(|value| json!(shortest(*value)))),
         }
         let settled = &used.predictions.settled;
         cells.push(json!(settled.converged[graph]));
-        cells.push(json!(settled.residuals[graph]));
+        cells.push(json!(rounded(settled.residuals[graph])));
         cells
     }
+}
+
+/// To three digits: it says how much to trust a row, and no more.
+fn rounded(residual: f64) -> f64 {
+    format!("{residual:.2e}").parse().unwrap_or(residual)
+}
+
+/// As few digits as tell it from all others of single precision.
+fn shortest(value: f32) -> f64 {
+    value.to_string().parse().unwrap_or(f64::from(value))
 }
 
 fn cell(value: &Value) -> String {

@@ -30,6 +30,9 @@ struct Listed {
 }
 
 pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
+    if !arguments.folder.is_dir() {
+        bail!("there is no folder {}; `lpgnn train` makes runs", arguments.folder.display());
+    }
     let mut paths = vec![];
     find(&arguments.folder, 0, &mut paths)?;
     paths.sort_by_key(|path| natural(path));
@@ -90,6 +93,7 @@ fn flatten(path: &str, value: &serde_json::Value, settings: &mut Vec<(String, St
             }
         }
         serde_json::Value::String(text) => settings.push((path.to_owned(), text.clone())),
+        serde_json::Value::Null => settings.push((path.to_owned(), "none".to_owned())),
         value => settings.push((path.to_owned(), value.to_string())),
     }
 }

@@ -2,6 +2,7 @@ use std::collections::HashMap;
 
 use super::dataset::{Dataset, TargetColumn};
 use super::features::Features;
+use super::split::{Level, Split};
 use crate::graph::{BatchParts, GraphBatch, Labels, OneHot, SparseRows, Targets};
 use crate::{Error, Matrix, Scalar};
 
@@ -31,6 +32,27 @@ enum Part {
     Degree { largest: usize },
     /// One column that is `1`.
     Constant,
+}
+
+/// The rows of the graphs that are trained on.
+struct Seen {
+    nodes: Vec<usize>,
+    arcs: Vec<usize>,
+}
+
+impl Seen {
+    /// Members that do not exist are told of elsewhere.
+    fn of_graphs(dataset: &Dataset, graphs: &[usize]) -> Self {
+        let mut seen = vec![false; dataset.nodes()];
+        for ends in graphs.iter().filter_map(|&graph| dataset.node_starts().get(graph..graph + 2)) {
+            seen[ends[0]..ends[1]].fill(true);
+        }
+        let arcs = dataset.arcs().iter().enumerate();
+        Self {
+            arcs: arcs.filter(|(_, (u, _))| seen[*u as usize]).map(|(arc, _)| arc).collect(),
+            nodes: (0..seen.len()).filter(|&node| seen[node]).collect(),
+        }
+    }
 }
 
 /// Which of the features become labels.
@@ -73,22 +95,50 @@ impl Default for LabelOptions {
 }
 
 impl Encoding {
-    /// The encoding of `dataset`.
+    /// The encoding of `dataset`, all of whose graphs are trained on.
     ///
     /// # Errors
     ///
     /// [`Error::Mismatch`] when the features asked for do not exist.
     pub fn new(dataset: &Dataset, options: &LabelOptions) -> Result<Self, Error> {
+        let all = Seen {
+            nodes: (0..dataset.nodes()).collect(),
+            arcs: (0..dataset.arcs().len()).collect(),
+        };
+        Self::of(dataset, options, &all)
+    }
+
+    /// The encoding of `dataset`, of which only the graphs with training members of `split` are
+    /// trained on: means and deviations are theirs.
+    ///
+    /// Where nodes are divided, all graphs are seen in training, with the features of all their
+    /// nodes. Which categories and degrees there are is taken from all graphs always, since this
+    /// only gives every one of them a column.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`new`](Self::new).
+    pub fn for_split(
+        dataset: &Dataset,
+        options: &LabelOptions,
+        split: &Split,
+    ) -> Result<Self, Error> {
+        match split.level {
+            Level::Node => Self::new(dataset, options),
+            Level::Graph => Self::of(dataset, options, &Seen::of_graphs(dataset, &split.train)),
+        }
+    }
+
+    fn of(dataset: &Dataset, options: &LabelOptions, seen: &Seen) -> Result<Self, Error> {
         let features = dataset.node_features();
+        let rows = options.standardize.then_some(&seen.nodes[..]);
         let nodes = match options.source {
             LabelSource::Auto if !features.categories().is_empty() => categories(features),
-            LabelSource::Auto if !features.is_empty() => values(features, options.standardize),
+            LabelSource::Auto if !features.is_empty() => values(features, rows),
             LabelSource::Auto | LabelSource::Degree => vec![degree(dataset, options)],
             LabelSource::Categories => categories(features),
-            LabelSource::Values => values(features, options.standardize),
-            LabelSource::All => {
-                [categories(features), values(features, options.standardize)].concat()
-            }
+            LabelSource::Values => values(features, rows),
+            LabelSource::All => [categories(features), values(features, rows)].concat(),
             LabelSource::Constant => vec![Part::Constant],
         };
         if nodes.is_empty() {
@@ -99,7 +149,8 @@ impl Encoding {
         }
         let arcs = if options.arcs {
             let features = dataset.arc_features();
-            [categories(features), values(features, options.standardize)].concat()
+            let rows = options.standardize.then_some(&seen.arcs[..]);
+            [categories(features), values(features, rows)].concat()
         } else {
             vec![]
         };
@@ -226,15 +277,17 @@ fn categories(features: &Features) -> Vec<Part> {
     features.categories().iter().map(part).collect()
 }
 
-fn values(features: &Features, standardize: bool) -> Vec<Part> {
+/// With `rows`, values are shifted and scaled to mean 0 and deviation 1 over these.
+fn values(features: &Features, rows: Option<&[usize]>) -> Vec<Part> {
     let mut parts = vec![];
     let matrix = features.values();
     if matrix.cols() > 0 {
         let names = features.value_names().to_vec();
-        let (mean, scale) = if standardize {
-            (0..matrix.cols()).map(|column| mean_and_scale(matrix, column)).unzip()
-        } else {
-            (vec![0.0; matrix.cols()], vec![1.0; matrix.cols()])
+        let (mean, scale) = match rows {
+            Some(rows) => {
+                (0..matrix.cols()).map(|column| mean_and_scale(matrix, rows, column)).unzip()
+            }
+            None => (vec![0.0; matrix.cols()], vec![1.0; matrix.cols()]),
         };
         parts.push(Part::Values { names, mean, scale });
     }
@@ -244,13 +297,13 @@ fn values(features: &Features, standardize: bool) -> Vec<Part> {
     parts
 }
 
-/// The mean of a column and one over its deviation; a constant column is only shifted.
+/// The mean of a column over some rows and one over its deviation; a constant column is only shifted.
 #[allow(clippy::cast_possible_truncation, reason = "features are kept in single precision")]
-fn mean_and_scale(matrix: &Matrix<f32>, column: usize) -> (f32, f32) {
-    let rows = matrix.rows().max(1) as f64;
-    let entries = || (0..matrix.rows()).map(|row| f64::from(matrix.row(row)[column]));
-    let mean = entries().sum::<f64>() / rows;
-    let deviation = (entries().map(|x| (x - mean).powi(2)).sum::<f64>() / rows).sqrt();
+fn mean_and_scale(matrix: &Matrix<f32>, rows: &[usize], column: usize) -> (f32, f32) {
+    let count = rows.len().max(1) as f64;
+    let entries = || rows.iter().map(|&row| f64::from(matrix.row(row)[column]));
+    let mean = entries().sum::<f64>() / count;
+    let deviation = (entries().map(|x| (x - mean).powi(2)).sum::<f64>() / count).sqrt();
     // Below the rounding of single precision the deviation of a constant column is noise.
     let constant = deviation <= 1e-6 * mean.abs() || deviation == 0.0;
     (mean as f32, if constant { 1.0 } else { (1.0 / deviation) as f32 })
@@ -373,12 +426,15 @@ fn part_labels<S: Scalar>(
         Part::Values { names, mean, scale } => {
             let found = features.values();
             if features.value_names() != names {
+                let list = |names: &[String]| match names {
+                    [] => "no real values".to_owned(),
+                    [name] => format!("the real value {name}"),
+                    _ => format!("{} real values ({})", names.len(), names.join(", ")),
+                };
                 return Err(Error::Mismatch(format!(
-                    "the {what}s have {} real values ({}), the model reads {} ({})",
-                    features.value_names().len(),
-                    features.value_names().join(", "),
-                    names.len(),
-                    names.join(", ")
+                    "the {what}s have {}, the model reads {}",
+                    list(features.value_names()),
+                    list(names)
                 )));
             }
             let entries = found
@@ -442,5 +498,46 @@ fn targets<S: Scalar>(
         }
         (Some(TargetColumn::Values { values, .. }), None) => Ok(Targets::Values(values.convert())),
         _ => Ok(Targets::None(rows)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::DatasetParts;
+
+    /// Two graphs of two nodes, with one value per node and per arc.
+    fn pairs(nodes: [f32; 4], arcs: [f32; 2]) -> Dataset {
+        let values = |entries: &[f32]| {
+            let matrix = Matrix::from_entries(entries.len(), 1, entries.to_vec()).unwrap();
+            Features::none(entries.len()).with_values(vec!["x".into()], matrix).unwrap()
+        };
+        Dataset::new(DatasetParts {
+            name: "pairs".into(),
+            node_starts: vec![0, 2, 4],
+            arcs: vec![(0, 1), (2, 3)],
+            node_features: values(&nodes),
+            arc_features: values(&arcs),
+            node_targets: None,
+            graph_targets: None,
+            split: None,
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn graphs_that_are_not_trained_on_do_not_shift_or_scale() {
+        let options = LabelOptions::default();
+        let split = |level| Split { level, train: vec![1], valid: vec![], test: vec![0] };
+        let a = pairs([100.0, -300.0, 3.0, 5.0], [70.0, 2.0]);
+        let b = pairs([0.0, 0.0, 3.0, 5.0], [0.0, 2.0]);
+        let of = |set: &Dataset, level| Encoding::for_split(set, &options, &split(level)).unwrap();
+        assert_eq!(of(&a, Level::Graph), of(&b, Level::Graph));
+        let Part::Values { mean, scale, .. } = &of(&a, Level::Graph).nodes[0] else {
+            panic!("nodes have values")
+        };
+        assert_eq!((&mean[..], &scale[..]), (&[4.0][..], &[1.0][..]));
+        // All nodes of a graph that is trained on are seen, whatever is known of them.
+        assert_eq!(of(&a, Level::Node), Encoding::new(&a, &options).unwrap());
     }
 }

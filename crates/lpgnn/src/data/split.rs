@@ -6,7 +6,6 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use super::dataset::{Dataset, TargetColumn};
-use crate::graph::UNLABELLED;
 use crate::{Error, Place};
 
 /// Whether nodes or graphs are divided.
@@ -28,15 +27,28 @@ impl Level {
         }
     }
 
-    /// What is to be predicted at this level.
-    fn targets(self, dataset: &Dataset) -> Option<&TargetColumn> {
-        match self {
-            Self::Node => dataset.node_targets(),
-            Self::Graph => dataset.graph_targets(),
+    /// Who has a target at this level, class by class; real values are one class, and so are graphs
+    /// whose nodes have the targets.
+    fn classes(self, dataset: &Dataset) -> Option<Vec<(u32, usize)>> {
+        match (self, dataset.node_targets(), dataset.graph_targets()) {
+            (Self::Node, Some(targets), _) | (Self::Graph, _, Some(targets)) => {
+                let known = (0..self.count(dataset)).filter(|&row| targets.is_known(row));
+                Some(known.map(|row| (class(targets, row), row)).collect())
+            }
+            (Self::Graph, Some(targets), None) => {
+                let known = |&graph: &usize| {
+                    let (start, end) =
+                        (dataset.node_starts()[graph], dataset.node_starts()[graph + 1]);
+                    (start..end).any(|node| targets.is_known(node))
+                };
+                Some((0..dataset.graphs()).filter(known).map(|graph| (0, graph)).collect())
+            }
+            _ => None,
         }
     }
 
-    fn count(self, dataset: &Dataset) -> usize {
+    /// How many there are to divide.
+    pub fn count(self, dataset: &Dataset) -> usize {
         match self {
             Self::Node => dataset.nodes(),
             Self::Graph => dataset.graphs(),
@@ -48,7 +60,8 @@ impl Level {
 ///
 /// A split comes with the data ([`Dataset::split`]), is drawn from a seed ([`Split::by_ratio`],
 /// [`Split::k_fold`]) or is read from files ([`Split::read_folds`]). Drawn splits are stratified:
-/// every part has its share of every class. Nodes and graphs without a target are in no part.
+/// every part has its share of every class. Nodes and graphs without a target are in no part. Where
+/// nodes have targets and graphs are divided, every graph with a known target counts the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
     /// What is divided.
@@ -255,25 +268,26 @@ impl Split {
     }
 }
 
-/// Everything that has a target: class by class, shuffled within each. Real values are one class.
+/// Everything that has a target: class by class, shuffled within each.
 fn class_by_class(dataset: &Dataset, level: Level, seed: u64) -> Result<Vec<usize>, Error> {
-    let Some(targets) = level.targets(dataset) else {
+    let Some(mut order) = level.classes(dataset) else {
         return Err(Error::Mismatch(format!(
             "{} has no targets for {}s, so they cannot be divided",
             dataset.name(),
             level.as_str()
         )));
     };
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let mut order: Vec<usize> =
-        (0..level.count(dataset)).filter(|&row| targets.is_known(row)).collect();
-    order.shuffle(&mut random);
-    if let TargetColumn::Classes(classes) = targets {
-        // The sort is stable: members of a class stay shuffled.
-        order.sort_by_key(|&member| classes.codes()[member]);
-        debug_assert!(order.iter().all(|&member| classes.codes()[member] != UNLABELLED));
+    order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+    // The sort is stable: members of a class stay shuffled.
+    order.sort_by_key(|&(class, _)| class);
+    Ok(order.into_iter().map(|(_, member)| member).collect())
+}
+
+fn class(targets: &TargetColumn, row: usize) -> u32 {
+    match targets {
+        TargetColumn::Classes(classes) => classes.codes()[row],
+        TargetColumn::Values { .. } => 0,
     }
-    Ok(order)
 }
 
 /// The part to which the next member goes, given the sizes of the parts so far.
@@ -332,6 +346,7 @@ mod tests {
 
     use super::*;
     use crate::data::{Categories, DatasetParts, Features};
+    use crate::graph::UNLABELLED;
 
     /// One-node graphs with these classes; a class of 9 is unknown.
     fn graphs(classes: &[u32]) -> Dataset {
@@ -365,6 +380,32 @@ mod tests {
 
     fn known(classes: &[u32]) -> Vec<usize> {
         (0..classes.len()).filter(|&row| classes[row] != 9).collect()
+    }
+
+    #[test]
+    fn graphs_whose_nodes_have_the_targets_can_be_divided() {
+        // Two nodes per graph; those of graph 2 are unknown.
+        let codes = (0..12).map(|node| if node / 2 == 2 { UNLABELLED } else { node % 2 }).collect();
+        let values = vec!["out".to_owned(), "in".to_owned()];
+        let dataset = Dataset::new(DatasetParts {
+            name: "pairs".into(),
+            node_starts: (0..=6).map(|graph| 2 * graph).collect(),
+            arcs: vec![],
+            node_features: Features::none(12),
+            arc_features: Features::none(0),
+            node_targets: Some(TargetColumn::Classes(
+                Categories::from_codes("class", values, codes).unwrap(),
+            )),
+            graph_targets: None,
+            split: None,
+        })
+        .unwrap();
+        let folds = Split::k_fold(&dataset, Level::Graph, 5, 0).unwrap();
+        let mut tested: Vec<usize> = folds.iter().flat_map(|fold| fold.test.clone()).collect();
+        tested.sort_unstable();
+        assert_eq!(tested, [0, 1, 3, 4, 5]);
+        let inner = folds[0].with_validation(&dataset, 2, 0).unwrap();
+        assert_eq!((inner.train.len(), inner.valid.len()), (2, 2));
     }
 
     proptest! {

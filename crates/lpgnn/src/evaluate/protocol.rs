@@ -13,17 +13,23 @@ pub enum Protocol {
     /// Fair (P4): model and epoch are chosen on a part of the training folds, and the held-out fold
     /// is looked at once.
     Nested,
+    /// One split into training, validation and test part: the epoch is chosen on the validation part,
+    /// and the mean is over seeds of the training.
+    Split,
 }
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::BestMeanEpoch, Self::Nested];
+    pub const ALL: [Self; 3] = [Self::BestMeanEpoch, Self::Nested, Self::Split];
+    /// Those that divide the data into folds.
+    pub const OF_FOLDS: [Self; 2] = [Self::BestMeanEpoch, Self::Nested];
 
     /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::BestMeanEpoch => "best-mean-epoch",
             Self::Nested => "nested",
+            Self::Split => "split",
         }
     }
 
@@ -32,6 +38,7 @@ impl Protocol {
         match self {
             Self::BestMeanEpoch => "P1: one epoch for all folds, chosen by their mean; optimistic",
             Self::Nested => "P4: epoch chosen on an inner split, outer fold looked at once; fair",
+            Self::Split => "one split, epoch chosen on its validation part, mean over seeds; fair",
         }
     }
 }

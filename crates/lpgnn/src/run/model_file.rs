@@ -1,8 +1,8 @@
 use std::path::Path;
 
-use super::Setup;
 use super::bundle::Bundle;
 use super::tensors::shapes;
+use super::{Setup, SplitConfig};
 use crate::data::{Dataset, Encoding};
 use crate::graph::GraphBatch;
 use crate::inference::{Settled, predict};
@@ -29,6 +29,8 @@ pub struct SavedModel {
     pub encoding: Encoding,
     /// What it was trained on.
     pub data: DataOrigin,
+    /// How that was divided.
+    pub split: SplitConfig,
     /// The epoch its weights are of.
     pub epoch: usize,
     /// The weights of all functions.
@@ -94,6 +96,8 @@ struct About {
     training: TrainingConfig,
     encoding: Encoding,
     data: DataOrigin,
+    #[serde(default)]
+    split: SplitConfig,
     epoch: usize,
 }
 
@@ -122,6 +126,7 @@ impl SavedModel {
             training: config.training.clone(),
             encoding: setup.encoding.clone(),
             data: DataOrigin { name: name.into(), fingerprint: setup.fingerprint.clone() },
+            split: config.split,
             epoch,
             weights,
         }
@@ -218,6 +223,7 @@ impl SavedModel {
             training: self.training.clone(),
             encoding: self.encoding.clone(),
             data: self.data.clone(),
+            split: self.split,
             epoch: self.epoch,
         };
         let about = serde_json::to_value(about).unwrap_or_default();
@@ -254,6 +260,7 @@ impl SavedModel {
             training: about.training,
             encoding: about.encoding,
             data: about.data,
+            split: about.split,
             epoch: about.epoch,
             weights: vec![],
         };

@@ -1,7 +1,3 @@
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
-
 use super::{RunConfig, SplitConfig, SplitSource, Task, TaskChoice, fingerprint};
 use crate::Error;
 use crate::data::{Dataset, Encoding, Level, Ratio, Split, TargetColumn};
@@ -36,7 +32,7 @@ impl Setup {
     /// and data do not fit each other.
     pub fn new(config: &RunConfig, dataset: &Dataset) -> Result<Self, Error> {
         let task = Task::of(config.data.task, dataset)?;
-        let split = split(&config.split, dataset, task)?;
+        let split = config.split.divide(dataset, task)?;
         Self::with_split(config, dataset, split)
     }
 
@@ -48,7 +44,7 @@ impl Setup {
     pub fn with_split(config: &RunConfig, dataset: &Dataset, split: Split) -> Result<Self, Error> {
         let plan = config.training.clone().check()?;
         let task = Task::of(config.data.task, dataset)?;
-        let encoding = Encoding::new(dataset, &config.labels)?;
+        let encoding = Encoding::for_split(dataset, &config.labels, &split)?;
         let batch = encoding.batch::<f32>(dataset)?;
         let data = TrainingData::new(&batch, &split, task.per_graph())?;
         let (labels, arc_labels) = (encoding.node_width(), encoding.arc_width());
@@ -97,55 +93,37 @@ impl Task {
             Self::Graphs => dataset.graph_targets(),
         }
     }
+
+    /// What is divided for it: whole graphs, unless there is only one. Nodes of graphs that were
+    /// never seen are what is to be predicted later, too.
+    pub fn level(self, dataset: &Dataset) -> Level {
+        match self {
+            Self::Nodes if dataset.graphs() == 1 => Level::Node,
+            Self::Nodes | Self::Graphs => Level::Graph,
+        }
+    }
 }
 
-/// The split that a configuration asks for.
-fn split(config: &SplitConfig, dataset: &Dataset, task: Task) -> Result<Split, Error> {
-    let usable = |split: &&Split| !(task == Task::Graphs && split.level == Level::Node);
-    match (config.source, dataset.split().filter(usable)) {
-        (SplitSource::Auto | SplitSource::Data, Some(split)) => return Ok(split.clone()),
-        (SplitSource::Data, None) => {
-            return Err(Error::Mismatch(format!(
+impl SplitConfig {
+    /// The split that it asks for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when the data are to have one and do not, [`Error::Option`] for shares
+    /// that are none.
+    pub fn divide(&self, dataset: &Dataset, task: Task) -> Result<Split, Error> {
+        let usable = |split: &&Split| !(task == Task::Graphs && split.level == Level::Node);
+        match (self.source, dataset.split().filter(usable)) {
+            (SplitSource::Auto | SplitSource::Data, Some(split)) => Ok(split.clone()),
+            (SplitSource::Data, None) => Err(Error::Mismatch(format!(
                 "{} comes without a split of its {}",
                 dataset.name(),
                 task.as_str()
-            )));
+            ))),
+            _ => {
+                let ratio = Ratio { train: self.train, valid: self.valid, test: self.test };
+                Split::by_ratio(dataset, task.level(dataset), ratio, self.seed)
+            }
         }
-        _ => {}
     }
-    let ratio = Ratio { train: config.train, valid: config.valid, test: config.test };
-    match task {
-        Task::Graphs => Split::by_ratio(dataset, Level::Graph, ratio, config.seed),
-        Task::Nodes if dataset.graphs() == 1 => {
-            Split::by_ratio(dataset, Level::Node, ratio, config.seed)
-        }
-        // Nodes of graphs that were never seen are what is to be predicted later, too.
-        Task::Nodes => whole_graphs(dataset.graphs(), ratio, config.seed),
-    }
-}
-
-/// Whole graphs, whatever targets their nodes have.
-fn whole_graphs(graphs: usize, ratio: Ratio, seed: u64) -> Result<Split, Error> {
-    ratio.check()?;
-    let mut order: Vec<usize> = (0..graphs).collect();
-    order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a share of a count is a count"
-    )]
-    let share = |share: f64| (share * graphs as f64).round() as usize;
-    let train = share(ratio.train).clamp(1, graphs);
-    let valid = share(ratio.valid).min(graphs - train);
-    let sorted = |members: &[usize]| {
-        let mut members = members.to_vec();
-        members.sort_unstable();
-        members
-    };
-    Ok(Split {
-        level: Level::Graph,
-        train: sorted(&order[..train]),
-        valid: sorted(&order[train..train + valid]),
-        test: sorted(&order[train + valid..]),
-    })
 }

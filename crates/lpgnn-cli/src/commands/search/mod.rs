@@ -1,21 +1,24 @@
 pub(crate) mod space;
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use lpgnn::run::{RunConfig, Setup, fingerprint, write_file};
+use lpgnn::data::{Dataset, Split};
+use lpgnn::run::{RunConfig, SavedModel, Setup, fingerprint, write_file};
 
 use super::settings::{Chosen, SettingArguments};
 use crate::bars::Bars;
-use crate::interrupt;
+use crate::interrupt::{self, Stopped};
 use crate::parallel;
 use crate::result_folder::ResultFolder;
+use crate::run_folder::MODEL;
+use crate::summary::tell_value;
 use crate::talk::{Talk, print, print_json};
-use crate::trial::{self, Trial};
+use crate::trial::{self, Place, Trial};
 use space::Space;
 
 #[derive(Debug, Args)]
@@ -31,7 +34,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N|TIME")]
     budget: Option<Budget>,
 
-    /// Of so many trials, one goes on with so many times the epochs; 1 gives all of them all.
+    /// Of so many trials, one goes on to so many times the epochs; 1 gives all of them all.
     #[arg(long, value_name = "N", default_value_t = 3)]
     halving: usize,
 
@@ -78,11 +81,33 @@ impl FromStr for Budget {
 
 /// A finished trial of a round.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-struct Done {
+struct Ranked {
     trial: usize,
     epochs: usize,
     settings: Vec<(String, String)>,
     result: Trial,
+}
+
+/// What was found: only the validation part has decided.
+#[derive(Debug, serde::Serialize)]
+struct Found {
+    trial: usize,
+    valid: Option<f64>,
+    /// The winner on the test part, which nobody has looked at before.
+    test_of_the_winner: Option<f64>,
+    ranked: Vec<Ranked>,
+}
+
+/// A search, ready to go on.
+struct Search<'a> {
+    /// What the trials have in common.
+    config: RunConfig,
+    trials: Vec<RunConfig>,
+    dataset: Dataset,
+    /// Without a test part.
+    split: Split,
+    folder: ResultFolder,
+    bars: Bars<'a>,
 }
 
 pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
@@ -95,8 +120,8 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
     };
     let trials = space.trials(&config, most, config.training.seed)?;
     let Some(first) = trials.first() else { bail!("{} is empty", arguments.space) };
-    let setup = Setup::new(first, &dataset)?;
-    if setup.split.valid.is_empty() {
+    let whole = Setup::new(first, &dataset)?.split;
+    if whole.valid.is_empty() {
         bail!("the split of {} has no validation part to choose by", dataset.name());
     }
     let plan = serde_json::json!({
@@ -113,100 +138,200 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
         "{}: {} trials, epochs {}",
         dataset.name(),
         trials.len(),
-        rounds.iter().map(|(epochs, _)| epochs.to_string()).collect::<Vec<_>>().join(", then ")
+        rounds
+            .iter()
+            .map(|round| config.training.epochs.div_ceil(round.share).to_string())
+            .collect::<Vec<_>>()
+            .join(", then ")
     ));
+    let split = Split { test: vec![], ..whole.clone() };
     let bars = Bars::new(talk);
+    let search = Search { config, trials, dataset, split, folder, bars };
     let late = || match arguments.budget {
         Some(Budget::Time(time)) => begun.elapsed() >= time,
         _ => false,
     };
-    let mut alive: Vec<usize> = (0..trials.len()).collect();
-    let mut ranked = vec![];
-    for &(epochs, keep) in &rounds {
-        alive.truncate(keep);
-        let file = |trial: usize| folder.file(&format!("trial-{:05}-{epochs}.json", trial + 1));
-        let work = |place: usize| {
-            let trial = alive[place];
-            if file(trial).exists() || late() {
-                return Ok(());
-            }
-            let mut shorter = trials[trial].clone();
-            shorter.training.epochs = epochs;
-            shorter.training.score_every = shorter.training.score_every.min(epochs);
-            let bar = bars.add(&format!("trial {}", trial + 1), epochs);
-            let result = trial::train(&shorter, &dataset, setup.split.clone(), &bar)?;
-            bar.finish_and_clear();
-            let Some(result) = result else { return Ok(()) };
-            let settings = differences(&config, &trials[trial])?;
-            let done = Done { trial: trial + 1, epochs, settings, result };
-            bars.say(&line(&done));
-            save(&file(trial), &done)
-        };
-        let all = parallel::each(alive.len(), work)?;
-        if !all {
-            let again = folder.path().display();
-            bail!("stopped; the same command with --out {again} continues it");
-        }
-        let mut round: Vec<Done> = alive
-            .iter()
-            .filter(|&&trial| file(trial).exists())
-            .map(|&trial| read(&file(trial)))
-            .collect::<anyhow::Result<_>>()?;
-        // The sort is stable: of equals, the first goes on, whatever the number of threads.
-        round.sort_by(|a, b| value(b).total_cmp(&value(a)));
-        if !round.is_empty() {
-            alive = round.iter().map(|done| done.trial - 1).collect();
-            ranked = round;
-        }
-        if late() {
-            talk.say("the time is up");
-            break;
-        }
+    let (ranked, all) = search.rounds(&rounds, &late)?;
+    if !all {
+        talk.say(format_args!(
+            "the time is up; the same command with --out {} goes on",
+            search.folder.path().display()
+        ));
     }
-    finish(&folder, &trials, &ranked, arguments.json, talk)
-}
-
-fn finish(
-    folder: &ResultFolder,
-    trials: &[RunConfig],
-    ranked: &[Done],
-    json: bool,
-    talk: &Talk,
-) -> anyhow::Result<()> {
-    let best = ranked.first().context("the time was up before a trial was done")?;
-    let file = folder.file("best.toml");
-    write_file(&file, trials[best.trial - 1].to_toml().as_bytes())?;
-    save(&folder.file("result.json"), &ranked)?;
+    let found = search.finish(ranked, whole)?;
+    if all {
+        (0..search.trials.len()).for_each(|trial| search.forget(trial));
+    }
+    let file = search.folder.file(BEST);
     talk.say(format_args!("the best is {0}: lpgnn train --config {0}", file.display()));
-    if json { print_json(&ranked) } else { print(&table(ranked)?) }
+    if arguments.json { print_json(&found) } else { print(&found.text()?) }
 }
 
-/// The epochs of every round, and how many trials are in it.
-fn rounds(trials: usize, epochs: usize, arguments: &Arguments) -> Vec<(usize, usize)> {
-    let mut rounds = vec![];
-    let (mut left, mut length) = (1, epochs);
-    loop {
-        rounds.push((length.max(1), left));
-        if arguments.halving < 2
-            || left >= trials
-            || length / arguments.halving < arguments.min_epochs
-        {
-            break;
-        }
-        left = left.saturating_mul(arguments.halving);
-        length /= arguments.halving;
+/// The settings of the winner.
+const BEST: &str = "best.toml";
+
+/// A round of trials, each up to one over `share` of its epochs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Round {
+    share: usize,
+    trials: usize,
+}
+
+/// All trials for a part of their epochs, the better ones for more, and so on.
+fn rounds(trials: usize, epochs: usize, arguments: &Arguments) -> Vec<Round> {
+    let halving = arguments.halving.max(1);
+    let mut shares = vec![1_usize];
+    let mut left = 1;
+    while let Some(&share) = shares.last()
+        && halving > 1
+        && left < trials
+        && epochs / share / halving >= arguments.min_epochs.max(1)
+    {
+        shares.push(share * halving);
+        left *= halving;
     }
-    rounds.reverse();
     // The first round has all of them, and every other a share of those.
     let mut keep = trials;
-    for round in &mut rounds {
-        round.1 = keep;
-        keep = keep.div_ceil(arguments.halving.max(1));
-    }
-    rounds
+    let round = |share| {
+        let round = Round { share, trials: keep };
+        keep = keep.div_ceil(halving);
+        round
+    };
+    shares.into_iter().rev().map(round).collect()
 }
 
-fn value(done: &Done) -> f64 {
+impl Search<'_> {
+    /// All trials, the best of the last round first, and whether all rounds were done in time.
+    fn rounds(
+        &self,
+        rounds: &[Round],
+        late: &(dyn Fn() -> bool + Sync),
+    ) -> anyhow::Result<(Vec<Ranked>, bool)> {
+        let mut alive: Vec<usize> = (0..self.trials.len()).collect();
+        let mut ranked: Vec<Ranked> = vec![];
+        for round in rounds {
+            alive.split_off(round.trials.min(alive.len())).into_iter().for_each(|trial| {
+                self.forget(trial);
+            });
+            let all = parallel::each(alive.len(), |place| {
+                if late() { Ok(()) } else { self.train(alive[place], round.share, &ranked) }
+            })?;
+            if !all {
+                let again = self.folder.path().display();
+                let how = format!("stopped; the same command with --out {again} continues it");
+                return Err(Stopped(how).into());
+            }
+            let done = |&trial: &usize| self.folder.has(&file(trial, round.share));
+            let complete = alive.iter().all(done);
+            let mut now: Vec<Ranked> = alive
+                .iter()
+                .filter(|trial| done(trial))
+                .map(|&trial| self.folder.read(&file(trial, round.share)))
+                .collect::<anyhow::Result<_>>()?;
+            // The sort is stable: of equals, the first goes on, whatever the number of threads.
+            now.sort_by(|a, b| value(b).total_cmp(&value(a)));
+            if !now.is_empty() {
+                alive = now.iter().map(|done| done.trial - 1).collect();
+                // Behind those that went on come those that did not.
+                ranked.retain(|before| !now.iter().any(|now| now.trial == before.trial));
+                now.append(&mut ranked);
+                ranked = now;
+            }
+            if !complete {
+                return Ok((ranked, false));
+            }
+        }
+        Ok((ranked, true))
+    }
+
+    /// A trial, from where the round before has left it.
+    fn train(&self, trial: usize, share: usize, before: &[Ranked]) -> anyhow::Result<()> {
+        if self.folder.has(&file(trial, share)) {
+            return Ok(());
+        }
+        let config = &self.trials[trial];
+        let epochs = config.training.epochs.div_ceil(share);
+        let before = before.iter().find(|before| before.trial == trial + 1);
+        if let Some(Ranked { result, .. }) = before.filter(|before| before.result.ended) {
+            return self.save(trial, share, epochs, result);
+        }
+        let setup = Setup::with_split(config, &self.dataset, self.split.clone())?;
+        let bar = self.bars.add(&format!("trial {}", trial + 1), epochs);
+        let place = self.place(trial);
+        let done = trial::train(config, &setup, epochs, &place, &bar)?;
+        bar.finish_and_clear();
+        let Some(done) = done else { return Ok(()) };
+        let (epoch, weights) = (done.trial.epoch, done.weights.clone());
+        SavedModel::new(&setup, config, self.dataset.name(), epoch, weights)
+            .write(&self.model(trial))?;
+        self.save(trial, share, epochs, &done.trial)?;
+        place.keep(config, &setup, &done)
+    }
+
+    fn save(
+        &self,
+        trial: usize,
+        share: usize,
+        epochs: usize,
+        result: &Trial,
+    ) -> anyhow::Result<()> {
+        let settings = differences(&self.config, &self.trials[trial])?;
+        let done = Ranked { trial: trial + 1, epochs, settings, result: result.clone() };
+        self.folder.save(&file(trial, share), &done)?;
+        self.bars.say(&line(&done));
+        Ok(())
+    }
+
+    fn place(&self, trial: usize) -> Place {
+        Place::new(self.folder.path(), &format!("trial-{:05}", trial + 1))
+    }
+
+    fn model(&self, trial: usize) -> PathBuf {
+        self.folder.file(&format!("trial-{:05}.model.safetensors", trial + 1))
+    }
+
+    /// A trial that is not going on needs no checkpoint and no model.
+    fn forget(&self, trial: usize) {
+        self.place(trial).remove();
+        // What cannot be removed is in nobody's way.
+        let _ = std::fs::remove_file(self.model(trial));
+    }
+
+    /// Keeps the winner, and looks at the test part, once.
+    fn finish(&self, ranked: Vec<Ranked>, whole: Split) -> anyhow::Result<Found> {
+        let best = ranked.first().context("the time was up before a trial was done")?;
+        let trial = best.trial - 1;
+        let config = &self.trials[trial];
+        write_file(&self.folder.file(BEST), config.to_toml().as_bytes())?;
+        let path = self.model(trial);
+        let kept = self.folder.file(MODEL);
+        if path.exists() {
+            let copied = std::fs::copy(&path, &kept);
+            copied.with_context(|| format!("cannot write {}", kept.display()))?;
+        }
+        let weights = SavedModel::read(&kept)?.weights;
+        let test = if whole.test.is_empty() {
+            None
+        } else {
+            let setup = Setup::with_split(config, &self.dataset, whole)?;
+            trial::test(&setup, weights)?
+        };
+        let found = Found {
+            trial: best.trial,
+            valid: best.result.valid_value,
+            test_of_the_winner: test,
+            ranked,
+        };
+        self.folder.save("result.json", &found)?;
+        Ok(found)
+    }
+}
+
+fn file(trial: usize, share: usize) -> String {
+    format!("trial-{:05}-of-{share}.json", trial + 1)
+}
+
+fn value(done: &Ranked) -> f64 {
     done.result.valid_value.filter(|value| !value.is_nan()).unwrap_or(f64::NEG_INFINITY)
 }
 
@@ -235,41 +360,65 @@ fn differences(base: &RunConfig, trial: &RunConfig) -> anyhow::Result<Vec<(Strin
     Ok(found)
 }
 
-fn line(done: &Done) -> String {
-    let value = done.result.valid_value.map_or_else(|| "-".into(), |value| format!("{value:.4}"));
-    format!("trial {:>4}: valid {value} in {} epochs", done.trial, done.epochs)
+fn line(done: &Ranked) -> String {
+    let value = number(done.result.valid_value);
+    format!("trial {:>4}: valid {value} after {} epochs", done.trial, done.epochs)
 }
 
-fn table(ranked: &[Done]) -> Result<String, std::fmt::Error> {
-    let mut text =
-        format!("{:>5}  {:>6}  {:>7}  {:>7}  settings\n", "trial", "epochs", "valid", "test");
-    for done in ranked.iter().take(10) {
-        let number = |value: Option<f64>| value.map_or_else(|| "-".into(), |x| format!("{x:.4}"));
-        let settings: Vec<String> = done
-            .settings
-            .iter()
-            .map(|(path, value)| format!("{}={value}", path.rsplit('.').next().unwrap_or(path)))
-            .collect();
-        let line = format!(
-            "{:>5}  {:>6}  {:>7}  {:>7}  {}",
-            done.trial,
-            done.epochs,
-            number(done.result.valid_value),
-            number(done.result.test_value),
-            settings.join(" ")
-        );
-        writeln!(text, "{}", line.trim_end())?;
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".into(), tell_value)
+}
+
+/// As `rate=0.01`; a number that was drawn has many digits, of which a few will do.
+fn short((path, value): &(String, String)) -> String {
+    let key = path.rsplit('.').next().unwrap_or(path);
+    match value.parse::<f64>() {
+        Ok(number) if value.len() > 8 => format!("{key}={number:.2e}"),
+        _ => format!("{key}={value}"),
     }
-    Ok(text)
 }
 
-fn save(path: &Path, value: &impl serde::Serialize) -> anyhow::Result<()> {
-    let text = serde_json::to_string(value)? + "\n";
-    Ok(write_file(path, text.as_bytes())?)
+impl Found {
+    fn text(&self) -> Result<String, std::fmt::Error> {
+        let mut text = format!("{:>5}  {:>6}  {:>7}  settings\n", "trial", "epochs", "valid");
+        for done in self.ranked.iter().take(10) {
+            let settings: Vec<String> = done.settings.iter().map(short).collect();
+            let line = format!(
+                "{:>5}  {:>6}  {:>7}  {}",
+                done.trial,
+                done.epochs,
+                number(done.result.valid_value),
+                settings.join(" ")
+            );
+            writeln!(text, "{}", line.trim_end())?;
+        }
+        let Self { trial, valid, test_of_the_winner: test, .. } = self;
+        let (valid, test) = (number(*valid), number(*test));
+        writeln!(text, "winner: trial {trial}, valid {valid}; test, looked at once: {test}")?;
+        Ok(text)
+    }
 }
 
-fn read(path: &Path) -> anyhow::Result<Done> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_str(&text).with_context(|| format!("{} is no result", path.display()))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_grow_by_the_factor_that_trials_shrink_by() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            arguments: Arguments,
+        }
+        let rounds = |trials, epochs, options: &[&str]| {
+            let line = [&["search", "--space", "s"], options].concat();
+            let line = <Line as clap::Parser>::try_parse_from(line).unwrap();
+            let rounds = rounds(trials, epochs, &line.arguments);
+            rounds.iter().map(|round| (round.share, round.trials)).collect::<Vec<_>>()
+        };
+        assert_eq!(rounds(20, 300, &[]), [(9, 20), (3, 7), (1, 3)]);
+        assert_eq!(rounds(2, 300, &[]), [(3, 2), (1, 1)]);
+        assert_eq!(rounds(20, 30, &[]), [(1, 20)]);
+        assert_eq!(rounds(20, 300, &["--halving=1"]), [(1, 20)]);
+    }
 }

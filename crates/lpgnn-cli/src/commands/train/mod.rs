@@ -5,11 +5,13 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use lpgnn::data::{Dataset, Split, TargetColumn};
+use lpgnn::data::{Dataset, Split};
 use lpgnn::run::{Checkpoint, RunConfig, SavedModel, Setup};
 use lpgnn::train::{Trained, Trainer, TrainerState};
 
 use super::settings::{Chosen, SettingArguments, load};
+use crate::interrupt::Stopped;
+use crate::majority::majority;
 use crate::run_folder::{CHECKPOINT, MODEL, RunFolder};
 use crate::summary::{Ending, MET, Summary};
 use crate::talk::{Talk, print};
@@ -75,8 +77,7 @@ fn begin(arguments: &Arguments, talk: &Talk) -> anyhow::Result<Run> {
     // Whatever does not fit is found out before a folder is made.
     let setup = Setup::new(&config, &dataset)?;
     Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
-    let folder =
-        RunFolder::create(arguments.out.as_deref(), &folder_name(&dataset), arguments.force)?;
+    let folder = RunFolder::create(arguments.out.as_deref(), dataset.name(), arguments.force)?;
     folder.write_config(&config)?;
     talk.say(describe(&dataset, &config, &setup));
     Ok(Run { folder, config, dataset, setup, from: None })
@@ -85,30 +86,18 @@ fn begin(arguments: &Arguments, talk: &Talk) -> anyhow::Result<Run> {
 /// A run that was begun before; none when it is done already.
 fn resume(arguments: &Arguments, path: &Path, talk: &Talk) -> anyhow::Result<Option<Run>> {
     let folder = RunFolder::open(path)?;
-    let before = folder.read_config()?;
-    let asked = arguments.settings.settings()?;
-    if let Some(other) = asked.iter().find(|setting| setting.path() != "training.epochs") {
-        bail!(lpgnn::Error::Config {
-            origin: "--resume".into(),
-            problem: format!("{} is that of the run and cannot be changed", other.path()),
-        });
-    }
-    let config = before.with(&asked)?;
-    if config.training.epochs < before.training.epochs {
-        bail!(lpgnn::Error::Option {
-            option: "--epochs",
-            value: config.training.epochs.to_string(),
-            expected: format!("the run has {} already", before.training.epochs),
-        });
-    }
-    let summary = folder.read_summary()?;
-    let ended = summary.filter(|summary| summary.reason != Ending::Stopped);
-    if let (Some(summary), true) = (ended, config == before) {
+    if let (Some(summary), config) = (ended(arguments, &folder)?, folder.read_config()?) {
         talk.say(format_args!("{} is done; --epochs makes it longer", path.display()));
         talk.say(summary.text(&config).trim_end());
-        print(&format!("{}\n", path.display()))?;
+        if arguments.json {
+            print(&folder.read_metrics()?)?;
+        }
+        print_end(&folder, &summary, arguments.json)?;
         return Ok(None);
     }
+    let folder = folder.lock()?;
+    let before = folder.read_config()?;
+    let config = longer(arguments, &before)?;
     let (_, dataset) = load(&config.data.source, config.data.format)
         .with_context(|| format!("the data of {} are not there any more", path.display()))?;
     let setup = Setup::new(&config, &dataset)?;
@@ -132,6 +121,35 @@ fn resume(arguments: &Arguments, path: &Path, talk: &Talk) -> anyhow::Result<Opt
         folder.write_config(&config)?;
     }
     Ok(Some(Run { folder, config, dataset, setup, from }))
+}
+
+/// How a run ended that is not to be made longer.
+fn ended(arguments: &Arguments, folder: &RunFolder) -> anyhow::Result<Option<Summary>> {
+    let before = folder.read_config()?;
+    let same = longer(arguments, &before)? == before;
+    let summary = folder.read_summary()?;
+    let whole = same && folder.file(MODEL).exists();
+    Ok(summary.filter(|summary| whole && summary.reason != Ending::Stopped))
+}
+
+/// The configuration of a run with more epochs, if they were asked for.
+fn longer(arguments: &Arguments, before: &RunConfig) -> anyhow::Result<RunConfig> {
+    let asked = arguments.settings.settings()?;
+    if let Some(other) = asked.iter().find(|setting| setting.path() != "training.epochs") {
+        bail!(lpgnn::Error::Config {
+            origin: "--resume".into(),
+            problem: format!("{} is that of the run and cannot be changed", other.path()),
+        });
+    }
+    let config = before.with(&asked)?;
+    if config.training.epochs < before.training.epochs {
+        bail!(lpgnn::Error::Option {
+            option: "--epochs",
+            value: config.training.epochs.to_string(),
+            expected: format!("the run has {} already", before.training.epochs),
+        });
+    }
+    Ok(config)
 }
 
 fn train(run: Run, rhythm: Rhythm, json: bool, talk: &Talk) -> anyhow::Result<()> {
@@ -158,8 +176,18 @@ fn train(run: Run, rhythm: Rhythm, json: bool, talk: &Talk) -> anyhow::Result<()
     let text = summary.text(&config);
     folder.log()?.line(text.trim_end())?;
     talk.say(text.trim_end());
+    print_end(&folder, &summary, json)?;
+    if summary.reason == Ending::Stopped {
+        let path = folder.path().display();
+        return Err(Stopped(format!("`lpgnn train --resume {path}` continues it")).into());
+    }
+    Ok(())
+}
+
+/// The last line of a run.
+fn print_end(folder: &RunFolder, summary: &Summary, json: bool) -> anyhow::Result<()> {
     if json {
-        print(&format!("{}\n", serde_json::to_string(&summary)?))
+        print(&format!("{}\n", serde_json::to_string(summary)?))
     } else {
         print(&format!("{}\n", folder.path().display()))
     }
@@ -193,38 +221,6 @@ fn summarize(
         scores: trained.scores.clone(),
         majority: majority(dataset, setup),
     }
-}
-
-/// The accuracy on the test part of the most frequent class of the training part.
-pub(crate) fn majority(dataset: &Dataset, setup: &Setup) -> Option<f64> {
-    let Some(TargetColumn::Classes(classes)) = setup.task.targets(dataset) else { return None };
-    // Members of the split are nodes or graphs; only the former have to be looked up by graph.
-    let targets = |members: &[usize]| -> Vec<u32> {
-        let starts = dataset.node_starts();
-        let whole = setup.split.level == lpgnn::data::Level::Graph && !setup.task.per_graph();
-        let rows = members.iter().flat_map(|&member| {
-            if whole { starts[member]..starts[member + 1] } else { member..member + 1 }
-        });
-        let codes = rows.map(|row| classes.codes()[row]);
-        codes.filter(|&code| code != lpgnn::graph::UNLABELLED).collect()
-    };
-    let mut counts = vec![0_usize; classes.values().len()];
-    for class in targets(&setup.split.train) {
-        counts[class as usize] += 1;
-    }
-    let most = counts.iter().max()?;
-    let favourite = counts.iter().position(|count| count == most)?;
-    let test = targets(&setup.split.test);
-    let right = test.iter().filter(|&&class| class as usize == favourite).count();
-    (!test.is_empty()).then(|| right as f64 / test.len() as f64)
-}
-
-/// The data's name, as far as it can be part of a path.
-fn folder_name(dataset: &Dataset) -> String {
-    let keep = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' };
-    let name: String = dataset.name().chars().map(keep).collect();
-    let name = name.trim_matches(['.', '-']);
-    if name.is_empty() { "run".into() } else { name.into() }
 }
 
 /// What is about to happen, in a line.

@@ -3,12 +3,15 @@ use std::fmt::Write;
 use anyhow::Context;
 use lpgnn::evaluate::{BaselineScore, MeanAndDeviation, Protocol, best_mean_epoch};
 
+use crate::summary::tell_value;
 use crate::trial::Trial;
 
 /// What became of a fold.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) struct Fold {
-    number: usize,
+pub(crate) struct Fold {
+    /// Of what kind it is, as in fold 3 or seed 7.
+    kind: String,
+    number: u64,
     /// Which of the configurations was chosen.
     candidate: usize,
     trial: Trial,
@@ -20,8 +23,8 @@ pub(super) struct Fold {
 }
 
 impl Fold {
-    pub(super) fn new(
-        number: usize,
+    pub(crate) fn new(
+        (kind, number): (&str, u64),
         candidate: usize,
         trial: Trial,
         baseline: &[BaselineScore],
@@ -34,6 +37,7 @@ impl Fold {
             }
         }
         Self {
+            kind: kind.to_owned(),
             number,
             candidate,
             trial,
@@ -44,33 +48,39 @@ impl Fold {
         }
     }
 
-    pub(super) fn line(&self) -> String {
-        let test = self.trial.test_value.map_or_else(|| "-".into(), tell);
+    pub(crate) fn line(&self) -> String {
+        let test = self.trial.test_value.map_or_else(|| "-".into(), tell_value);
         let diverged = if self.trial.diverged { "; it diverged" } else { "" };
-        format!("fold {:>2}: test {test} after epoch {}{diverged}", self.number, self.trial.epoch)
+        let Self { kind, number, .. } = self;
+        format!("{kind} {number:>2}: test {test} after epoch {}{diverged}", self.trial.epoch)
     }
 }
 
 /// What became of all folds.
-#[derive(Debug, serde::Serialize)]
-pub(super) struct Report {
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Report {
     data: String,
-    protocol: Protocol,
-    folds: usize,
+    pub(crate) protocol: Protocol,
+    pub(crate) folds: usize,
     seed: u64,
     /// The epoch of all folds, where there is one.
-    epoch: Option<usize>,
-    test: MeanAndDeviation,
+    pub(crate) epoch: Option<usize>,
+    pub(crate) test: MeanAndDeviation,
     values: Vec<f64>,
-    baseline: MeanAndDeviation,
-    majority: Option<MeanAndDeviation>,
+    pub(crate) baseline: MeanAndDeviation,
+    pub(crate) majority: Option<MeanAndDeviation>,
     /// Folds that diverged, and graphs that did not settle over all folds.
-    diverged: usize,
-    unsettled: usize,
+    pub(crate) diverged: usize,
+    pub(crate) unsettled: usize,
+    /// Means over folds.
+    pub(crate) residual: Option<f64>,
+    pub(crate) cheating_gap: Option<f64>,
+    /// Of all folds, one after the other.
+    pub(crate) seconds: f64,
 }
 
 impl Report {
-    pub(super) fn new(
+    pub(crate) fn new(
         data: &str,
         protocol: Protocol,
         seed: u64,
@@ -87,7 +97,7 @@ impl Report {
                     folds.iter().map(|fold| fold.baseline_test.clone()).collect();
                 (epoch, values, best_mean_epoch(&curves).context(nothing)?.1)
             }
-            Protocol::Nested => {
+            Protocol::Nested | Protocol::Split => {
                 let values = folds.iter().filter_map(|fold| fold.trial.test_value).collect();
                 let baseline = folds.iter().filter_map(|fold| fold.baseline_value).collect();
                 (None, values, baseline)
@@ -106,10 +116,13 @@ impl Report {
             majority: MeanAndDeviation::of(&majority),
             diverged: folds.iter().filter(|fold| fold.trial.diverged).count(),
             unsettled: folds.iter().map(|fold| fold.trial.unsettled).sum(),
+            residual: mean(folds.iter().filter_map(|fold| fold.trial.residual)),
+            cheating_gap: mean(folds.iter().filter_map(|fold| fold.trial.cheating_gap)),
+            seconds: folds.iter().map(|fold| fold.trial.seconds).sum(),
         })
     }
 
-    pub(super) fn text(&self) -> Result<String, std::fmt::Error> {
+    pub(crate) fn text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         let Self { data, protocol, folds, seed, .. } = self;
         writeln!(text, "{data}, {folds} folds, protocol {protocol}, seed {seed}")?;
@@ -130,14 +143,14 @@ impl Report {
     }
 }
 
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    MeanAndDeviation::of(&values.collect::<Vec<_>>()).map(|values| values.mean)
+}
+
 fn range(values: MeanAndDeviation) -> String {
     if values.mean < 0.0 {
         // Minus a loss.
         return format!("loss {:.4} ± {:.4}", -values.mean, values.deviation);
     }
     format!("{:>5.1} ± {:>4.1} %", 100.0 * values.mean, 100.0 * values.deviation)
-}
-
-fn tell(value: f64) -> String {
-    if value < 0.0 { format!("loss {:.4}", -value) } else { format!("{:.1} %", 100.0 * value) }
 }

@@ -1,0 +1,278 @@
+mod data;
+mod record;
+mod results;
+mod row;
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use lpgnn::data::Dataset;
+use lpgnn::evaluate::Protocol;
+use lpgnn::run::{RunConfig, Setting, Setup, Task, fingerprint};
+
+use super::settings::config_for;
+use crate::folds::{self, Division, Part, Report};
+use crate::result_folder::ResultFolder;
+use crate::talk::{Talk, print, print_json};
+use data::data;
+use record::{COMMIT, Record};
+use row::Row;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Tables or rows of them, as in table4 or table4/mutag; all of them unless told.
+    #[arg(value_name = "TABLE|ROW")]
+    names: Vec<String>,
+
+    /// The folder of the experiments.
+    #[arg(long, value_name = "DIR", default_value = "experiments")]
+    dir: PathBuf,
+
+    /// Where data sets are, as NAME, NAME.zip or tu/NAME; beside those that were fetched.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// See whether everything works, with two trainings of a few epochs each; nothing is recorded.
+    #[arg(long)]
+    quick: bool,
+
+    /// Where trainings are kept on the way, so that what is done is not done again; runs/reproduce
+    /// unless told, and for --quick a temporary folder.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Run rows that have a result, too.
+    #[arg(long)]
+    again: bool,
+
+    /// Run nothing: write RESULTS.md from the results that there are; with =check, write nothing
+    /// either, and fail when a result or RESULTS.md is out of date.
+    #[arg(long, value_name = "write|check", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "write", hide_possible_values = true)]
+    #[arg(conflicts_with_all = ["names", "data", "quick", "out", "again", "json"])]
+    report: Option<ReportAction>,
+
+    /// Write JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum ReportAction {
+    Write,
+    Check,
+}
+
+/// The folder of the results, in that of the experiments.
+const RESULTS: &str = "results";
+/// Epochs and trainings of a smoke run, at most.
+const QUICK_EPOCHS: usize = 10;
+const QUICK_PARTS: usize = 2;
+
+pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
+    let rows = Row::all(&arguments.dir)?;
+    match arguments.report {
+        Some(ReportAction::Check) => return results::check(&arguments.dir, &rows),
+        Some(ReportAction::Write) => {
+            return print(&format!("{}\n", results::write(&arguments.dir, &rows)?));
+        }
+        None => {}
+    }
+    let chosen = choose(&rows, &arguments.names)?;
+    let temporary;
+    let out = match &arguments.out {
+        Some(out) => out.as_path(),
+        None if arguments.quick => {
+            temporary = tempfile::tempdir().context("cannot create a temporary folder")?;
+            temporary.path()
+        }
+        None => Path::new("runs/reproduce"),
+    };
+    let mut done = vec![];
+    for row in chosen {
+        match (Work { row, arguments, out, talk }).run()? {
+            Some(record) => done.push((row, record)),
+            None => continue,
+        }
+        if !arguments.quick {
+            results::write(&arguments.dir, &rows)?;
+        }
+    }
+    if done.is_empty() {
+        bail!("no row could be run");
+    }
+    if arguments.json {
+        let records: Vec<&Record> = done.iter().map(|(_, record)| record).collect();
+        print_json(&records)
+    } else {
+        print(&table(&done, arguments.quick)?)
+    }
+}
+
+/// The rows that somebody means.
+fn choose<'a>(rows: &'a [Row], names: &[String]) -> anyhow::Result<Vec<&'a Row>> {
+    for name in names {
+        if !rows.iter().any(|row| row.is_meant_by(name)) {
+            let all: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+            bail!(lpgnn::Error::Option {
+                option: "TABLE|ROW",
+                value: name.clone(),
+                expected: format!("there are {}", all.join(", ")),
+            });
+        }
+    }
+    let meant = |row: &&Row| names.is_empty() || names.iter().any(|name| row.is_meant_by(name));
+    Ok(rows.iter().filter(meant).collect())
+}
+
+/// A row that is to be run.
+struct Work<'a> {
+    row: &'a Row,
+    arguments: &'a Arguments,
+    out: &'a Path,
+    talk: &'a Talk,
+}
+
+impl Work<'_> {
+    /// What the row gives, now or before; none when its data are not here.
+    fn run(&self) -> anyhow::Result<Option<Record>> {
+        let Self { row, arguments, talk, .. } = self;
+        let about = &row.about;
+        let results = arguments.dir.join(RESULTS);
+        let before = Record::read(&results, &row.name)?;
+        let before = before.filter(|_| !arguments.quick && !arguments.again);
+        let dataset = match data(row, arguments.data.as_deref()) {
+            Ok(dataset) => dataset,
+            Err(error @ lpgnn::Error::UnknownSet { .. }) => {
+                talk.say(format_args!("{}: not run, since {error}, or use --data", row.name));
+                return Ok(before.filter(|record| record.is_of(row)));
+            }
+            Err(error) => return Err(error).with_context(|| format!("cannot run {}", row.name)),
+        };
+        if let Some(folder) = self.fold_files().filter(|folder| !folder.is_dir()) {
+            let folder = folder.display();
+            talk.say(format_args!("{}: not run, since its folds are not in {folder}", row.name));
+            return Ok(before.filter(|record| record.is_of(row)));
+        }
+        let config = self.config(&dataset)?;
+        let print = fingerprint(&dataset);
+        if let Some(record) = before {
+            if record.is_of(row) && record.has_same(&config, &print)? {
+                talk.say(format_args!("{}: has a result; --again runs it again", row.name));
+                return Ok(Some(record));
+            }
+            talk.say(format_args!("{}: settings or data have changed since its result", row.name));
+        }
+        let parts = self.parts(&dataset, &config)?;
+        let (count, kind) = (parts.len(), parts.first().map_or("", |part| part.kind));
+        talk.say(format_args!(
+            "{}: {}; {count} {kind}s, {} ({})",
+            row.name,
+            about.title,
+            about.protocol,
+            about.protocol.describe()
+        ));
+        let folder = self.folder(&config, &print, &parts)?;
+        let folds = folds::work(&parts, &dataset, &folder, "the same command", talk)?;
+        let report = Report::new(dataset.name(), about.protocol, config.training.seed, &folds)?;
+        let record = Record::new(row, report, &config, print, arguments.quick)?;
+        folder.save("result.json", &record)?;
+        if !arguments.quick {
+            record.write(&results)?;
+        }
+        Ok(Some(record))
+    }
+
+    fn fold_files(&self) -> Option<PathBuf> {
+        let files = self.row.about.fold_files.as_ref()?;
+        Some(self.arguments.data.as_ref().map_or_else(|| files.clone(), |dir| dir.join(files)))
+    }
+
+    fn config(&self, dataset: &Dataset) -> anyhow::Result<RunConfig> {
+        let source = self.row.source();
+        let mut settings = self.row.settings.clone();
+        let config = config_for(source, dataset, &settings)?;
+        if self.arguments.quick && config.training.epochs > QUICK_EPOCHS {
+            settings.push(Setting::new("--quick", "training.epochs", QUICK_EPOCHS));
+            return config_for(source, dataset, &settings);
+        }
+        Ok(config)
+    }
+
+    fn parts(&self, dataset: &Dataset, config: &RunConfig) -> anyhow::Result<Vec<Part>> {
+        let about = &self.row.about;
+        let task = Task::of(config.data.task, dataset)?;
+        let mut parts = if let Some(seeds) = &about.seeds {
+            let split = Setup::new(config, dataset)?.split;
+            if split.valid.is_empty() || split.test.is_empty() {
+                bail!("the split of {} has no validation or no test part", self.row.name);
+            }
+            let part = |&seed: &u64| {
+                let mut config = config.clone();
+                config.training.seed = seed;
+                Part { kind: "seed", number: seed, split: split.clone(), candidates: vec![config] }
+            };
+            seeds.iter().map(part).collect()
+        } else {
+            let folds = about.folds.unwrap_or_default();
+            let division = Division { folds, files: self.fold_files(), seed: about.fold_seed };
+            division.parts(dataset, task, about.protocol, std::slice::from_ref(config))?
+        };
+        if self.arguments.quick {
+            parts.truncate(QUICK_PARTS);
+        }
+        Ok(parts)
+    }
+
+    /// Where its trainings are kept on the way. Those of other settings or of another program are
+    /// elsewhere.
+    fn folder(
+        &self,
+        config: &RunConfig,
+        data: &str,
+        parts: &[Part],
+    ) -> anyhow::Result<ResultFolder> {
+        let plan = serde_json::json!({
+            "data": data,
+            "commit": COMMIT,
+            "candidates": config,
+            "parts": parts.iter().map(|part| (part.number, &part.split.test)).collect::<Vec<_>>(),
+        });
+        let quick = if self.arguments.quick { "-quick" } else { "" };
+        let name = format!("{}-{}-{COMMIT}{quick}", self.row.name, &self.row.hash[..8]);
+        let folder = ResultFolder::open(Some(&self.out.join(&name)), &name, &plan, config)?;
+        if self.arguments.again {
+            folder.clear()?;
+        }
+        Ok(folder)
+    }
+}
+
+/// Ours beside the published.
+fn table(done: &[(&Row, Record)], quick: bool) -> Result<String, std::fmt::Error> {
+    let width = done.iter().map(|(row, _)| row.name.chars().count()).max().unwrap_or(0);
+    let protocol = Protocol::ALL.map(|protocol| protocol.as_str().len()).into_iter().max();
+    let protocol = protocol.unwrap_or(0);
+    let mut text = format!(
+        "{:<width$}  {:<protocol$}  {:>12}  {:>12}  {:>10}\n",
+        "row", "protocol", "ours", "published", "difference"
+    );
+    for (row, record) in done {
+        let paper = row.about.paper;
+        let line = format!(
+            "{:<width$}  {:<protocol$}  {:>12}  {:>12}  {:>10}",
+            row.name,
+            row.about.protocol.as_str(),
+            results::ours(record),
+            paper.map_or_else(|| "-".into(), results::published),
+            results::difference(record, paper).unwrap_or_else(|| "-".into()),
+        );
+        writeln!(text, "{}", line.trim_end())?;
+    }
+    if quick {
+        writeln!(text, "a smoke run: these are no results, and they are not recorded")?;
+    }
+    Ok(text)
+}

@@ -1,0 +1,190 @@
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use lpgnn::run::write_file;
+
+use super::RESULTS;
+use super::record::{Record, recorded};
+use super::row::{Published, Row};
+
+const FILE: &str = "RESULTS.md";
+/// What the tables are about.
+const TABLES: &str = "tables.toml";
+
+/// What is said of a table.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    title: String,
+    #[serde(default)]
+    about: String,
+}
+
+/// A row, and what it has given.
+struct Line<'a> {
+    row: &'a Row,
+    record: Option<Record>,
+}
+
+/// Writes all results as tables.
+pub(super) fn write(dir: &Path, rows: &[Row]) -> anyhow::Result<String> {
+    let path = dir.join(FILE);
+    write_file(&path, text(dir, rows)?.as_bytes())?;
+    Ok(path.display().to_string())
+}
+
+/// # Errors
+///
+/// When a result is not that of its row, has none, or is not in the tables.
+pub(super) fn check(dir: &Path, rows: &[Row]) -> anyhow::Result<()> {
+    for name in recorded(dir)? {
+        let Some(row) = rows.iter().find(|row| row.name == name) else {
+            bail!("{} has a result of {name}, but there is no such row", dir.display());
+        };
+        if Record::read(&dir.join(RESULTS), &name)?.is_some_and(|record| !record.is_of(row)) {
+            bail!("{name} was run with other settings; `lpgnn reproduce {name}` runs it again");
+        }
+    }
+    let path = dir.join(FILE);
+    let found = std::fs::read_to_string(&path)
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    if found != text(dir, rows)? {
+        bail!("{} is out of date; `lpgnn reproduce --report` writes it again", path.display());
+    }
+    Ok(())
+}
+
+fn text(dir: &Path, rows: &[Row]) -> anyhow::Result<String> {
+    let path = dir.join(TABLES);
+    let about: BTreeMap<String, Table> = match std::fs::read_to_string(&path) {
+        Ok(text) => toml::from_str(&text).map_err(|error| lpgnn::Error::Config {
+            origin: path.display().to_string(),
+            problem: error.message().trim_end().to_owned(),
+        })?,
+        Err(_) => BTreeMap::new(),
+    };
+    let mut tables: BTreeMap<&str, Vec<Line<'_>>> = BTreeMap::new();
+    for row in rows {
+        let record = Record::read(&dir.join(RESULTS), &row.name)?;
+        let record = record.filter(|record| record.is_of(row));
+        tables.entry(&row.about.table).or_default().push(Line { row, record });
+    }
+    let mut text = String::from(
+        "# Results\n\nWritten by `lpgnn reproduce --report` from the files in `results`. Accuracies in \
+         percent: mean ± standard deviation, in\nbrackets the published ones and the difference.\n",
+    );
+    for (name, lines) in &tables {
+        let fallback = Table { title: (*name).to_owned(), about: String::new() };
+        let Table { title, about } = about.get(*name).unwrap_or(&fallback);
+        write!(text, "\n## {title}\n\n")?;
+        if !about.is_empty() {
+            write!(text, "{}\n\n", about.trim_end())?;
+        }
+        write_numbers(&mut text, lines)?;
+        write_details(&mut text, lines)?;
+    }
+    Ok(text)
+}
+
+/// Rows and columns as they are published, and one line per protocol.
+fn write_numbers(text: &mut String, lines: &[Line<'_>]) -> std::fmt::Result {
+    let mut columns: Vec<&str> = vec![];
+    let mut rows: Vec<(&str, &str)> = vec![];
+    for Line { row, .. } in lines {
+        let of = (row.about.row.as_str(), row.about.protocol.as_str());
+        if !columns.contains(&row.about.column.as_str()) {
+            columns.push(&row.about.column);
+        }
+        if !rows.contains(&of) {
+            rows.push(of);
+        }
+    }
+    writeln!(text, "| | protocol | {} |", columns.join(" | "))?;
+    writeln!(text, "|---|---|{}", "---|".repeat(columns.len()))?;
+    for (name, protocol) in rows {
+        let cell = |column: &&str| {
+            let here = |line: &&Line<'_>| {
+                let about = &line.row.about;
+                (about.row.as_str(), about.protocol.as_str(), about.column.as_str())
+                    == (name, protocol, *column)
+            };
+            lines.iter().find(here).map_or_else(String::new, cell)
+        };
+        let cells: Vec<String> = columns.iter().map(cell).collect();
+        writeln!(text, "| {name} | {protocol} | {} |", cells.join(" | "))?;
+    }
+    Ok(())
+}
+
+fn cell(line: &Line<'_>) -> String {
+    let paper = line.row.about.paper;
+    let Some(record) = &line.record else {
+        let paper = paper.map_or_else(String::new, |paper| format!(" ({})", published(paper)));
+        return format!("not run{paper}");
+    };
+    match difference(record, paper) {
+        Some(difference) => {
+            let paper = paper.map(published).unwrap_or_default();
+            format!("{} ({paper}; {difference})", ours(record))
+        }
+        None => ours(record),
+    }
+}
+
+/// How every number came about.
+fn write_details(text: &mut String, lines: &[Line<'_>]) -> std::fmt::Result {
+    if lines.iter().all(|line| line.record.is_none()) {
+        return Ok(());
+    }
+    writeln!(
+        text,
+        "\n| file | trainings | epoch | without structure | most frequent class | residual | cheating \
+         gap | not settled | diverged | seconds | commit | date | processor |"
+    )?;
+    writeln!(text, "|{}", "---|".repeat(13))?;
+    for Record { name, report, commit, date, processor, .. } in
+        lines.iter().filter_map(|line| line.record.as_ref())
+    {
+        let none = || "–".to_owned();
+        writeln!(
+            text,
+            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {:.0} | {commit} | {date} | {processor} |",
+            report.folds,
+            report.epoch.map_or_else(none, |epoch| epoch.to_string()),
+            percent(report.baseline.mean),
+            report.majority.map_or_else(none, |share| percent(share.mean)),
+            report.residual.map_or_else(none, |residual| format!("{residual:.1e}")),
+            report.cheating_gap.map_or_else(none, percent),
+            report.unsettled,
+            report.diverged,
+            report.seconds,
+        )?;
+    }
+    Ok(())
+}
+
+fn percent(share: f64) -> String {
+    // Adding zero makes plain zero of minus zero.
+    format!("{:.1}", (1000.0 * share).round() / 10.0 + 0.0)
+}
+
+pub(super) fn ours(record: &Record) -> String {
+    let test = record.report.test;
+    format!("{} ± {}", percent(test.mean), percent(test.deviation))
+}
+
+pub(super) fn published(paper: Published) -> String {
+    match paper.deviation {
+        Some(deviation) => format!("{:.1} ± {deviation:.1}", paper.mean),
+        None => format!("{:.1}", paper.mean),
+    }
+}
+
+/// Ours minus theirs, in points.
+pub(super) fn difference(record: &Record, paper: Option<Published>) -> Option<String> {
+    let points = 100.0 * record.report.test.mean - paper?.mean;
+    // A hyphen would read as a range.
+    Some(format!("{points:+.1}").replace('-', "−"))
+}

@@ -1,0 +1,105 @@
+//! What is recorded in `experiments` is up to date, and is noticed when it is not.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+fn lpgnn(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_lpgnn"))
+        .arg("reproduce")
+        .args(arguments)
+        .current_dir(folder)
+        .env("LPGNN_CACHE", "no-cache")
+        .output()
+        .unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn results_are_those_of_their_rows_and_in_the_tables() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let (code, said) = lpgnn(&root, &["--report=check"]);
+    assert_eq!(code, Some(0), "{said}");
+}
+
+const ROW: &str = r#"
+[experiment]
+title = "The karate club"
+table = "nodes"
+row = "one-shot"
+column = "karate"
+protocol = "best-mean-epoch"
+folds = 3
+[data]
+source = "karate"
+[training]
+epochs = 5
+"#;
+
+#[test]
+fn what_is_out_of_date_is_noticed() {
+    let place = tempfile::tempdir().unwrap();
+    let file = |name: &str| place.path().join("experiments").join(name);
+    fs::create_dir_all(file("nodes")).unwrap();
+    fs::write(file("nodes/karate.toml"), ROW).unwrap();
+    let check = || lpgnn(place.path(), &["--report=check"]);
+    let run = |arguments: &[&str]| {
+        let (code, said) = lpgnn(place.path(), arguments);
+        assert_eq!(code, Some(0), "{said}");
+    };
+    run(&[]);
+    assert_eq!(check(), (Some(0), String::new()));
+
+    // Where it stands decides on nothing but the tables.
+    fs::write(file("nodes/karate.toml"), ROW.replace("\"karate\"\nprotocol", "\"K\"\nprotocol"))
+        .unwrap();
+    let said = "error: experiments/RESULTS.md is out of date; `lpgnn reproduce --report` writes it \
+                again\n";
+    assert_eq!(check(), (Some(1), said.into()));
+    run(&["--report"]);
+    assert_eq!(check(), (Some(0), String::new()));
+
+    fs::write(file("nodes/karate.toml"), ROW.replace("epochs = 5", "epochs = 6")).unwrap();
+    let said = "error: nodes/karate was run with other settings; `lpgnn reproduce nodes/karate` runs \
+                it again\n";
+    assert_eq!(check(), (Some(1), said.into()));
+    run(&["karate"]);
+    assert_eq!(check(), (Some(0), String::new()));
+
+    fs::rename(file("nodes/karate.toml"), file("nodes/club.toml")).unwrap();
+    let said = "error: experiments has a result of nodes/karate, but there is no such row\n";
+    assert_eq!(check(), (Some(1), said.into()));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_row_that_was_killed_goes_on_to_the_same_result() {
+    let (whole, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for place in [&whole, &killed] {
+        fs::create_dir_all(place.path().join("experiments/nodes")).unwrap();
+        let row = ROW.replace("epochs = 5", "epochs = 150");
+        fs::write(place.path().join("experiments/nodes/karate.toml"), row).unwrap();
+    }
+    let result = |place: &Path| -> serde_json::Value {
+        let path = place.join("experiments/results/nodes/karate.json");
+        let record: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        record["report"]["values"].clone()
+    };
+    assert_eq!(lpgnn(whole.path(), &[]).0, Some(0));
+    for milliseconds in [50, 150, 250] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_lpgnn"))
+            .args(["reproduce", "--quiet"])
+            .current_dir(killed.path())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+        let _ = child.kill();
+        child.wait().unwrap();
+    }
+    assert_eq!(lpgnn(killed.path(), &[]).0, Some(0));
+    assert_eq!(result(killed.path()), result(whole.path()));
+}

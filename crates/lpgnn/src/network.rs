@@ -182,28 +182,30 @@ impl<S: Scalar> Layer<S> {
         }
     }
 
-    /// `Y ← Z W`, without bias and activation.
+    /// `Y ← Z W`, without bias and activation; rows are `…_stride` apart.
     pub(crate) fn multiply(
         &self,
         rows: usize,
         z: &[S],
         z_stride: usize,
         y: &mut [S],
+        y_stride: usize,
         store: Store,
     ) {
-        product(rows, z, z_stride, &self.forward, y, padded(self.outputs), store);
+        product(rows, z, z_stride, &self.forward, y, y_stride, store);
     }
 
-    /// `D_z ← D Wᵀ`, rows `stride` apart.
+    /// `D_z ← D Wᵀ`, likewise.
     pub(crate) fn multiply_back(
         &self,
         rows: usize,
         d: &[S],
+        d_stride: usize,
         d_z: &mut [S],
-        stride: usize,
+        z_stride: usize,
         store: Store,
     ) {
-        product(rows, d, padded(self.outputs), &self.backward, d_z, stride, store);
+        product(rows, d, d_stride, &self.backward, d_z, z_stride, store);
     }
 
     /// `∂𝓛/∂W ← … + Zᵀ D` and `∂𝓛/∂b ← … + Σ D`, given `D` after the activation's slope.
@@ -273,7 +275,7 @@ impl<S: Scalar> Stack<S> {
             let mut value = scratch.take(rows * stride);
             let (input, input_stride) =
                 outputs.last().map_or((z, z_stride), |below| (below.read(), padded(layer.inputs)));
-            layer.multiply(rows, input, input_stride, &mut value, Store::Set);
+            layer.multiply(rows, input, input_stride, &mut value, stride, Store::Set);
             activate(layer.activation, &layer.bias, &mut value);
             let hidden = k + 1 < self.layers.len();
             let dropped = dropout.filter(|_| hidden).map(|dropout| {
@@ -311,7 +313,8 @@ impl<S: Scalar> Stack<S> {
             }
             if k > 0 {
                 let mut below = scratch.take(rows * stride);
-                layer.multiply_back(rows, &d, &mut below, stride, Store::Set);
+                let d_stride = padded(layer.outputs);
+                layer.multiply_back(rows, &d, d_stride, &mut below, stride, Store::Set);
                 if let Some(dropout) = dropout {
                     dropout.apply(k - 1, stride, &mut below);
                 }
@@ -320,7 +323,7 @@ impl<S: Scalar> Stack<S> {
             }
         }
         if let (Some((d_z, store)), Some(first)) = (d_z, self.layers.first()) {
-            first.multiply_back(rows, &d, d_z, z_stride, store);
+            first.multiply_back(rows, &d, padded(first.outputs), d_z, z_stride, store);
         }
     }
 }

@@ -16,7 +16,7 @@ pub use variables::Variables;
 pub(crate) use variables::length;
 
 use crate::graph::GraphBatch;
-use crate::numeric::Scratch;
+use crate::numeric::{Scratch, SpareMatrix};
 use crate::output::{Supervision, Task};
 use crate::transition::{Gradients, Input, Tally};
 use crate::{Error, Matrix, Scalar};
@@ -173,9 +173,9 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
         at: &Variables<S>,
         want: Want,
         d_weights: &mut [S],
-    ) -> (f64, (usize, usize), Vec<Option<Matrix<S>>>) {
+    ) -> (f64, (usize, usize), Vec<Option<SpareMatrix<'_, S>>>) {
         let (model, layers) = (self.model, self.model.read_layers());
-        let images: Vec<Matrix<S>> = if model.reads().from == ReadFrom::Image {
+        let images: Vec<SpareMatrix<'_, S>> = if model.reads().from == ReadFrom::Image {
             layers.clone().map(|layer| self.image(layer, at)).collect()
         } else {
             vec![]
@@ -183,16 +183,16 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
         let parts: Vec<&Matrix<S>> = if images.is_empty() {
             layers.clone().map(|layer| &at.states[layer]).collect()
         } else {
-            images.iter().collect()
+            images.iter().map(|image| &**image).collect()
         };
         let joined = (parts.len() > 1).then(|| side_by_side(&parts));
         let reads = joined.as_ref().unwrap_or(parts[0]);
 
         let output = model.output();
-        let mut predictions = Matrix::zeros(output.rows(self.batch), output.output());
+        let mut predictions = self.scratch.matrix(output.rows(self.batch), output.output());
         // Gradients behind f_a need the derivative in its image even where states' are not wanted.
         let needed = want.states || model.reads().from == ReadFrom::Image;
-        let mut d_reads = needed.then(|| Matrix::zeros(reads.rows(), reads.cols()));
+        let mut d_reads = needed.then(|| self.scratch.matrix(reads.rows(), reads.cols()));
         let task =
             Task { supervision: self.supervision, factor: self.factors().0, dropout: self.dropout };
         let loss = output.evaluate(
@@ -202,14 +202,15 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
             &task,
             &mut predictions,
             Some(&mut d_weights[model.output_weights()]),
-            d_reads.as_mut(),
+            d_reads.as_deref_mut(),
             self.scratch,
         );
         let correct = self.supervision.correct(&predictions);
-        let mut d_parts: Vec<Option<Matrix<S>>> = (0..model.layers()).map(|_| None).collect();
+        let mut d_parts: Vec<Option<SpareMatrix<'_, S>>> =
+            (0..model.layers()).map(|_| None).collect();
         if let Some(d_reads) = d_reads {
             let widths: Vec<usize> = parts.iter().map(|part| part.cols()).collect();
-            for (layer, d) in layers.zip(apart(d_reads, &widths)) {
+            for (layer, d) in layers.zip(apart(d_reads, &widths, self.scratch)) {
                 d_parts[layer] = Some(d);
             }
         }
@@ -217,9 +218,9 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
     }
 
     /// `f_a` of a layer.
-    fn image(&self, layer: usize, at: &Variables<S>) -> Matrix<S> {
+    fn image(&self, layer: usize, at: &Variables<S>) -> SpareMatrix<'_, S> {
         let transition = self.model.transitions().nth(layer).expect("the layer exists");
-        let mut image = Matrix::zeros(self.batch.nodes(), transition.state());
+        let mut image = self.scratch.matrix(self.batch.nodes(), transition.state());
         let weights = &at.weights[self.model.transition_weights(layer)];
         transition.forward(weights, self.input(layer, at), &mut image, self.scratch);
         image
@@ -252,8 +253,9 @@ impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
                 constraint: self.model.constraint(),
                 factor: self.factors().1(transition.state()),
                 damping: S::of(self.weighing.damping),
-                d_state: d_state.as_ref(),
-                d_image: d_image.as_ref(),
+                d_state: d_state.as_deref(),
+                d_image: d_image.as_deref(),
+                scratch: self.scratch,
             };
             let (below, own) = gradient.states.split_at_mut(layer);
             components += at.states[layer].as_slice().len();
@@ -275,7 +277,7 @@ impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
                 let image = self.image(layer, at);
                 let groups = self.batch.groups().ranges();
                 let d_multipliers = &mut gradient.multipliers[layer];
-                term.residual(groups, &image, &mut own[0], d_multipliers, self.scratch)
+                term.residual(groups, &image, &mut own[0], d_multipliers)
             });
         }
         Evaluation {
@@ -304,7 +306,11 @@ pub(crate) fn side_by_side<S: Scalar>(parts: &[&Matrix<S>]) -> Matrix<S> {
 }
 
 /// The opposite: a matrix in parts of these widths.
-fn apart<S: Scalar>(joined: Matrix<S>, widths: &[usize]) -> Vec<Matrix<S>> {
+fn apart<'a, S: Scalar>(
+    joined: SpareMatrix<'a, S>,
+    widths: &[usize],
+    scratch: &'a Scratch<S>,
+) -> Vec<SpareMatrix<'a, S>> {
     if widths.len() == 1 {
         return vec![joined];
     }
@@ -312,7 +318,7 @@ fn apart<S: Scalar>(joined: Matrix<S>, widths: &[usize]) -> Vec<Matrix<S>> {
     widths
         .iter()
         .map(|&width| {
-            let mut part = Matrix::zeros(joined.rows(), width);
+            let mut part = scratch.matrix(joined.rows(), width);
             for row in 0..joined.rows() {
                 part.row_mut(row).copy_from_slice(&joined.row(row)[start..start + width]);
             }

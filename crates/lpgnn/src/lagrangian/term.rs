@@ -1,7 +1,7 @@
 use std::ops::Range;
 
 use crate::constraint::Constraint;
-use crate::numeric::{Scratch, worse};
+use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, Scratch, dispatch, worse};
 use crate::transition::{NodeRows, Tally, Upstream, for_each_group, split_rows};
 use crate::{Matrix, Scalar};
 
@@ -23,6 +23,7 @@ pub(super) struct ConstraintTerm<'a, S: Scalar> {
     pub(super) d_state: Option<&'a Matrix<S>>,
     /// `∂ loss/∂f_a`, where it reads their image.
     pub(super) d_image: Option<&'a Matrix<S>>,
+    pub(super) scratch: &'a Scratch<S>,
 }
 
 impl<S: Scalar> ConstraintTerm<'_, S> {
@@ -33,10 +34,9 @@ impl<S: Scalar> ConstraintTerm<'_, S> {
         image: &Matrix<S>,
         spare: &mut Matrix<S>,
         d_multipliers: &mut Matrix<S>,
-        scratch: &Scratch<S>,
     ) -> Tally {
         let (width, multiplier) = (image.cols(), d_multipliers.cols());
-        let mut d_image = scratch.take(image.as_slice().len());
+        let mut d_image = self.scratch.take(image.as_slice().len());
         let rows = split_rows(&mut d_image, width, groups)
             .into_iter()
             .zip(split_rows(spare.as_mut_slice(), width, groups))
@@ -62,52 +62,131 @@ impl<S: Scalar> Upstream<S> for ConstraintTerm<'_, S> {
             return Tally::default();
         }
         let NodeRows { d_image, d_states, d_multipliers } = rows;
-        let per_component = self.multipliers.cols() == width;
-
-        // d_image holds a, d_states holds G'(a), until they get their own values below.
-        let (a, slope) = (d_image, d_states);
-        for ((a, &x), &f) in a.iter_mut().zip(Self::rows(self.states, &nodes)).zip(image) {
+        // d_image holds a, d_states holds G'(a), until they get their own values.
+        for ((a, &x), &f) in d_image.iter_mut().zip(Self::rows(self.states, &nodes)).zip(image) {
             *a = x - f;
         }
-        // G(a) is ∂T/∂λ itself where every component has a multiplier.
-        let mut values = vec![S::ZERO; if per_component { 0 } else { a.len() }];
+        // G(a) becomes ∂T/∂λ where every component has a multiplier.
+        let per_component = self.multipliers.cols() == width;
+        let mut values = self.scratch.take(if per_component { 0 } else { d_image.len() });
         let g: &mut [S] = if per_component { &mut *d_multipliers } else { &mut values };
-        self.constraint.evaluate(a, g, slope);
+        self.constraint.evaluate(d_image, g, d_states);
+        let g = if per_component { None } else { Some(&values[..]) };
+        dispatch(Derive {
+            width,
+            factor: self.factor,
+            damping: self.damping,
+            lambda: Self::rows(self.multipliers, &nodes),
+            d_image,
+            d_states,
+            d_multipliers,
+            g,
+            loss_states: self.d_state.map_or(&[], |d| Self::rows(d, &nodes)),
+            loss_image: self.d_image.map_or(&[], |d| Self::rows(d, &nodes)),
+        })
+    }
+}
 
-        let mut tally = Tally::default();
-        let lambda = Self::rows(self.multipliers, &nodes);
-        let lambdas = lambda.chunks_exact(self.multipliers.cols());
-        let (half, c, rho) = (S::of(0.5), self.factor, self.damping);
-        let node_rows = a.chunks_exact_mut(width).zip(slope.chunks_exact_mut(width));
-        for (((a, slope), g), lambda) in node_rows.zip(g.chunks_exact_mut(width)).zip(lambdas) {
-            let (mut value, mut sum, mut max) = (S::ZERO, S::ZERO, S::ZERO);
-            for i in 0..width {
-                let lambda = lambda[if per_component { i } else { 0 }];
-                let d = c * (lambda * slope[i] + rho * a[i]);
-                value += lambda * g[i] + half * rho * a[i] * a[i];
-                sum += a[i].abs();
-                max = worse(max, a[i].abs());
-                (slope[i], a[i]) = (d, -d);
-                g[i] *= c;
-            }
-            tally = tally.and(Tally {
-                constraint: (c * value).f64(),
-                residual_sum: sum.f64(),
-                residual_max: max.f64(),
-            });
-        }
-        // ∂T/∂λ_v = c Σ_i G(a_vi)
-        for (d, g) in d_multipliers.iter_mut().zip(values.chunks_exact(width)) {
-            *d = g.iter().copied().sum();
-        }
-        let (d_image, d_states) = (a, slope);
-        for (d, loss) in [(d_states, self.d_state), (d_image, self.d_image)] {
-            if let Some(loss) = loss {
-                for (d, &loss) in d.iter_mut().zip(Self::rows(loss, &nodes)) {
-                    *d += loss;
+/// From `a`, `G(a)` and `G'(a)` of some nodes to the derivatives of `T` and of the loss.
+struct Derive<'a, S> {
+    width: usize,
+    factor: S,
+    damping: S,
+    lambda: &'a [S],
+    /// `a`, then the derivative in `f_a`.
+    d_image: &'a mut [S],
+    /// `G'(a)`, then the derivative in `x`.
+    d_states: &'a mut [S],
+    /// `G(a)` where every component has a multiplier, then the derivative in `λ`.
+    d_multipliers: &'a mut [S],
+    /// `G(a)` where a node has one multiplier.
+    g: Option<&'a [S]>,
+    /// `∂ loss/∂x` and `∂ loss/∂f_a`, empty where the output does not read them.
+    loss_states: &'a [S],
+    loss_image: &'a [S],
+}
+
+impl<S: Scalar> Kernel for Derive<'_, S> {
+    type Output = Tally;
+
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) -> Tally {
+        let splat = A::Lanes::<S>::splat;
+        let (zero, c, rho) = (splat(S::ZERO), splat(self.factor), splat(self.damping));
+        let half_rho = splat(S::of(0.5)).mul(rho);
+        let (mut tally, mut max) = (Tally::default(), zero);
+        let rows = self.d_image.chunks_exact_mut(self.width);
+        for (v, (a, slope)) in rows.zip(self.d_states.chunks_exact_mut(self.width)).enumerate() {
+            let (mut value, mut sizes, mut gs) = (zero, zero, zero);
+            for i in (0..self.width).step_by(LANES) {
+                let at = v * self.width + i;
+                let end = (v + 1) * self.width;
+                let residual: A::Lanes<S> = load(&a[i..]);
+                let (lambda, g) = if let Some(g) = self.g {
+                    (splat(self.lambda[v]), load(&g[at..end]))
+                } else {
+                    (load(&self.lambda[at..end]), load(&self.d_multipliers[at..end]))
+                };
+                value = value.add(lambda.mul(g)).add(half_rho.mul(residual).mul(residual));
+                let size = residual.max(zero.sub(residual));
+                sizes = sizes.add(size);
+                max = max.max(size);
+                gs = gs.add(g);
+                if self.g.is_none() {
+                    store(c.mul(g), &mut self.d_multipliers[at..end]);
                 }
+                let d = lambda.mul_add(load(&slope[i..]), rho.mul(residual)).mul(c);
+                store(plus(d, self.loss_states, at, end), &mut slope[i..]);
+                store(plus(zero.sub(d), self.loss_image, at, end), &mut a[i..]);
             }
+            if self.g.is_some() {
+                self.d_multipliers[v] = self.factor * total(gs);
+            }
+            tally.constraint += (self.factor * total(value)).f64();
+            tally.residual_sum += total(sizes).f64();
         }
+        // A maximum forgets what is not a number, a sum does not.
+        let max = each(max).into_iter().fold(S::ZERO, worse).f64();
+        tally.residual_max = if tally.residual_sum.is_nan() { f64::NAN } else { max };
         tally
     }
+}
+
+/// The first eight of some numbers, or all of them and zeros.
+#[inline(always)]
+fn load<S: Scalar, L: Lanes<S>>(x: &[S]) -> L {
+    if let Some(eight) = x.first_chunk() {
+        L::load(eight)
+    } else {
+        L::load(&std::array::from_fn(|i| x.get(i).copied().unwrap_or(S::ZERO)))
+    }
+}
+
+/// The opposite.
+#[inline(always)]
+fn store<S: Scalar, L: Lanes<S>>(x: L, to: &mut [S]) {
+    if let Some(eight) = to.first_chunk_mut() {
+        x.store(eight);
+    } else {
+        to.iter_mut().zip(each(x)).for_each(|(to, x)| *to = x);
+    }
+}
+
+/// `d + loss[at..end]`, where no loss is zero.
+#[inline(always)]
+fn plus<S: Scalar, L: Lanes<S>>(d: L, loss: &[S], at: usize, end: usize) -> L {
+    if loss.is_empty() { d } else { d.add(load(&loss[at..end])) }
+}
+
+#[inline(always)]
+fn each<S: Scalar, L: Lanes<S>>(x: L) -> [S; LANES] {
+    let mut each = [S::ZERO; LANES];
+    x.store(&mut each);
+    each
+}
+
+#[inline(always)]
+fn total<S: Scalar, L: Lanes<S>>(x: L) -> S {
+    let [a, b, c, d, e, f, g, h] = each(x);
+    ((a + e) + (b + f)) + ((c + g) + (d + h))
 }

@@ -16,6 +16,12 @@ pub(crate) trait Kernel {
 pub(crate) trait Arithmetic {
     /// Eight numbers.
     type Lanes<S: Scalar>: Lanes<S>;
+
+    /// Starts to fetch the number at `place` from memory, if there is one; nobody waits for it.
+    #[inline(always)]
+    fn prefetch<S>(numbers: &[S], place: usize) {
+        let _ = (numbers, place);
+    }
 }
 
 /// On any processor.
@@ -32,6 +38,14 @@ pub(crate) struct Avx2;
 #[cfg(target_arch = "x86_64")]
 impl Arithmetic for Avx2 {
     type Lanes<S: Scalar> = S::Avx2;
+
+    #[inline(always)]
+    fn prefetch<S>(numbers: &[S], place: usize) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let address = numbers.as_ptr().wrapping_add(place);
+        // SAFETY: a prefetch is a hint, which no address makes fail.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
+    }
 }
 
 /// Runs `kernel` on the widest vectors the processor has.

@@ -16,4 +16,4 @@ pub(crate) use product::{Packed, Store, padded, product, transposed_product};
 pub use scalar::Scalar;
 pub(crate) use scalar::worse;
 pub use scratch::Scratch;
-pub(crate) use scratch::Spare;
+pub(crate) use scratch::{Spare, SpareMatrix};

@@ -4,6 +4,8 @@
 //! layer, tens. The small factor is packed once per update into panels that fit the registers and
 //! then multiplies block after block of rows while they are in cache.
 
+use std::ops::Range;
+
 use super::dispatch::{Arithmetic, Kernel, dispatch};
 use super::lanes::{LANES, Lanes};
 use crate::Scalar;
@@ -16,7 +18,7 @@ pub(crate) const fn padded(columns: usize) -> usize {
 
 /// A small matrix `B: [inner, columns]`, ready to be multiplied from the left.
 ///
-/// Columns lie in panels of 16, and 8 for the rest; within a panel, row after row.
+/// Columns lie in panels of 24 or 16, or 8 if there are no more; within a panel, row after row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packed<S> {
     inner: usize,
@@ -36,24 +38,51 @@ impl<S: Scalar> Packed<S> {
     }
 
     fn pack(inner: usize, columns: usize, entry: impl Fn(usize, usize) -> S) -> Self {
-        let mut panels = Vec::with_capacity(inner * padded(columns));
-        for (start, width) in tiles(columns) {
+        let mut entries = Vec::with_capacity(inner * padded(columns));
+        for (start, width) in panels(columns) {
             for k in 0..inner {
-                panels.extend(
+                entries.extend(
                     (start..start + width).map(|j| if j < columns { entry(k, j) } else { S::ZERO }),
                 );
             }
         }
-        Self { inner, columns, panels }
+        Self { inner, columns, panels: entries }
     }
 }
 
 /// The panels of a row of `columns` columns: where each starts and how wide it is.
 #[inline(always)]
-fn tiles(columns: usize) -> impl Iterator<Item = (usize, usize)> {
+fn panels(columns: usize) -> impl Iterator<Item = (usize, usize)> {
     let end = padded(columns);
-    (0..end).step_by(16).map(move |start| (start, (end - start).min(16)))
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let width = match end - start {
+            0 => return None,
+            8 => 8,
+            // One panel of 24 where panels of 16 would leave a rest.
+            rest if rest % 16 == 8 => 24,
+            _ => 16,
+        };
+        start += width;
+        Some((start - width, width))
+    })
 }
+
+/// How many of `rest` rows come next, where registers hold `most`, and 4 and 4 are better than 6
+/// and 2.
+#[inline(always)]
+fn height(rest: usize, most: usize) -> usize {
+    match rest {
+        8 if most == 6 => 4,
+        rest if rest >= most => most,
+        4.. => 4,
+        2.. => 2,
+        _ => 1,
+    }
+}
+
+/// Numbers of a matrix that stay in the first-level cache beside as many of another.
+const CACHED: usize = 4096;
 
 /// What happens to the result of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,49 +126,45 @@ impl<S: Scalar> Kernel for Product<'_, S> {
 
     #[inline(always)]
     fn run<A: Arithmetic>(mut self) {
-        let mut row = 0;
-        while row + 6 <= self.rows {
-            self.stripe::<A, 6>(row);
-            row += 6;
-        }
-        while row + 2 <= self.rows {
-            self.stripe::<A, 2>(row);
-            row += 2;
-        }
-        if row < self.rows {
-            self.stripe::<A, 1>(row);
+        // Panel by panel, so that a panel stays in the first-level cache.
+        for (start, width) in panels(self.b.columns) {
+            match width {
+                24 => self.panel::<A, 3>(start),
+                16 => self.panel::<A, 2>(start),
+                _ => self.panel::<A, 1>(start),
+            }
         }
     }
 }
 
 impl<S: Scalar> Product<'_, S> {
+    /// `W` times eight columns of the result.
     #[inline(always)]
-    fn stripe<A: Arithmetic, const R: usize>(&mut self, row: usize) {
-        let mut panel = 0;
-        for (start, width) in tiles(self.b.columns) {
-            if width == 16 {
-                self.tile::<A, R, 2>(row, start, panel);
-            } else {
-                self.tile::<A, R, 1>(row, start, panel);
+    fn panel<A: Arithmetic, const W: usize>(&mut self, start: usize) {
+        let mut row = 0;
+        while row < self.rows {
+            let height = height(self.rows - row, if W == 3 { 3 } else { 6 });
+            match height {
+                6 => self.tile::<A, 6, W>(row, start),
+                4 => self.tile::<A, 4, W>(row, start),
+                3 => self.tile::<A, 3, W>(row, start),
+                2 => self.tile::<A, 2, W>(row, start),
+                _ => self.tile::<A, 1, W>(row, start),
             }
-            panel += self.b.inner * width;
+            row += height;
         }
     }
 
     /// `R` rows by `W` times eight columns of the result.
     #[inline(always)]
-    fn tile<A: Arithmetic, const R: usize, const W: usize>(
-        &mut self,
-        row: usize,
-        start: usize,
-        panel: usize,
-    ) {
+    fn tile<A: Arithmetic, const R: usize, const W: usize>(&mut self, row: usize, start: usize) {
         let inner = self.b.inner;
+        let panel = &self.b.panels[start * inner..][..W * LANES * inner];
+        let panel = &panel.as_chunks::<LANES>().0.as_chunks::<W>().0[..inner];
         let a: [&[S]; R] = std::array::from_fn(|r| &self.a[(row + r) * self.a_stride..][..inner]);
         let mut sum = [[A::Lanes::<S>::splat(S::ZERO); W]; R];
-        let (panel, _) = self.b.panels[panel..][..inner * W * LANES].as_chunks::<LANES>();
         for k in 0..inner {
-            let b: [A::Lanes<S>; W] = std::array::from_fn(|j| Lanes::load(&panel[k * W + j]));
+            let b: [A::Lanes<S>; W] = std::array::from_fn(|j| Lanes::load(&panel[k][j]));
             for r in 0..R {
                 let a = A::Lanes::<S>::splat(a[r][k]);
                 for j in 0..W {
@@ -150,37 +175,51 @@ impl<S: Scalar> Product<'_, S> {
         let width = (W * LANES).min(self.c_stride - start);
         for r in 0..R {
             let c = &mut self.c[(row + r) * self.c_stride + start..][..width];
-            for (j, c) in c.chunks_mut(LANES).enumerate() {
-                self.store.write(sum[r][j], c);
-            }
+            self.store.write(sum[r], c);
         }
     }
 }
 
 impl Store {
-    /// Writes or adds the first of eight numbers.
+    /// Writes or adds numbers, as many as there is room for.
     #[inline(always)]
-    fn write<S: Scalar, L: Lanes<S>>(self, sum: L, c: &mut [S]) {
-        if let Ok(c) = <&mut [S; LANES]>::try_from(&mut *c) {
-            match self {
-                Self::Set => sum.store(c),
-                Self::Add => sum.add(L::load(c)).store(c),
-            }
-        } else {
-            let mut rest = [S::ZERO; LANES];
-            sum.store(&mut rest);
-            match self {
-                Self::Set => c.copy_from_slice(&rest[..c.len()]),
-                Self::Add => add(c, &rest),
+    fn write<S: Scalar, L: Lanes<S>, const W: usize>(self, sum: [L; W], c: &mut [S]) {
+        let (whole, rest) = c.as_chunks_mut::<LANES>();
+        for j in 0..W {
+            if let Some(c) = whole.get_mut(j) {
+                match self {
+                    Self::Set => sum[j].store(c),
+                    Self::Add => sum[j].add(L::load(c)).store(c),
+                }
+            } else if j == whole.len() {
+                let mut last = [S::ZERO; LANES];
+                sum[j].store(&mut last);
+                // Fewer than eight, without a loop: four, two, one.
+                let (rest, last) = self.write_some::<S, 4>(&last, rest);
+                let (rest, last) = self.write_some::<S, 2>(last, rest);
+                self.write_some::<S, 1>(last, rest);
             }
         }
     }
-}
 
-#[inline(always)]
-fn add<S: Scalar>(y: &mut [S], x: &[S]) {
-    for (y, &x) in y.iter_mut().zip(x) {
-        *y += x;
+    /// Writes or adds `N` numbers if there is room, and returns where to go on.
+    #[inline(always)]
+    fn write_some<'c, 's, S: Scalar, const N: usize>(
+        self,
+        sum: &'s [S],
+        c: &'c mut [S],
+    ) -> (&'c mut [S], &'s [S]) {
+        if c.len() < N {
+            return (c, sum);
+        }
+        let ((c, c_rest), (sum, sum_rest)) = (c.split_at_mut(N), sum.split_at(N));
+        for i in 0..N {
+            match self {
+                Self::Set => c[i] = sum[i],
+                Self::Add => c[i] += sum[i],
+            }
+        }
+        (c_rest, sum_rest)
     }
 }
 
@@ -216,44 +255,56 @@ impl<S: Scalar> Kernel for TransposedProduct<'_, S> {
 
     #[inline(always)]
     fn run<A: Arithmetic>(mut self) {
-        let mut k = 0;
-        while k + 6 <= self.inner {
-            self.stripe::<A, 6>(k);
-            k += 6;
-        }
-        while k + 2 <= self.inner {
-            self.stripe::<A, 2>(k);
-            k += 2;
-        }
-        if k < self.inner {
-            self.stripe::<A, 1>(k);
+        // As many rows at a time as stay in the first-level cache while all columns pass.
+        let step = (CACHED / self.inner.max(self.columns)).max(64);
+        for first in (0..self.rows).step_by(step) {
+            let rows = first..(first + step).min(self.rows);
+            for (start, width) in panels(self.columns) {
+                match width {
+                    24 => self.panel::<A, 3>(rows.clone(), start),
+                    16 => self.panel::<A, 2>(rows.clone(), start),
+                    _ => self.panel::<A, 1>(rows.clone(), start),
+                }
+            }
         }
     }
 }
 
 impl<S: Scalar> TransposedProduct<'_, S> {
+    /// What `rows` add to `W` times eight columns of the result.
     #[inline(always)]
-    fn stripe<A: Arithmetic, const R: usize>(&mut self, k: usize) {
-        for (start, width) in tiles(self.columns) {
-            if width == 16 {
-                self.tile::<A, R, 2>(k, start);
-            } else {
-                self.tile::<A, R, 1>(k, start);
+    fn panel<A: Arithmetic, const W: usize>(&mut self, rows: Range<usize>, start: usize) {
+        let mut k = 0;
+        while k < self.inner {
+            let height = height(self.inner - k, if W == 3 { 4 } else { 6 });
+            match height {
+                6 => self.tile::<A, 6, W>(rows.clone(), k, start),
+                4 => self.tile::<A, 4, W>(rows.clone(), k, start),
+                2 => self.tile::<A, 2, W>(rows.clone(), k, start),
+                _ => self.tile::<A, 1, W>(rows.clone(), k, start),
             }
+            k += height;
         }
     }
 
-    /// `R` rows by `W` times eight columns of the result.
+    /// What `rows` add to `R` rows by `W` times eight columns of the result.
     #[inline(always)]
-    fn tile<A: Arithmetic, const R: usize, const W: usize>(&mut self, k: usize, start: usize) {
+    fn tile<A: Arithmetic, const R: usize, const W: usize>(
+        &mut self,
+        rows: Range<usize>,
+        k: usize,
+        start: usize,
+    ) {
         let stride = padded(self.columns);
         let mut sum = [[A::Lanes::<S>::splat(S::ZERO); W]; R];
-        let (b, _) = self.b.as_chunks::<LANES>();
-        for row in 0..self.rows {
-            let a: &[S; R] = self.a[row * self.a_stride + k..]
-                .first_chunk()
-                .expect("a stripe of columns lies inside the row");
-            let b = &b[(row * stride + start) / LANES..][..W];
+        let a = self.a[rows.start * self.a_stride + k..].chunks(self.a_stride);
+        let b = self.b[rows.start * stride + start..].chunks(stride);
+        for ((a, b), _) in a.zip(b).zip(rows) {
+            let (Some(a), Some(b)) =
+                (a.first_chunk::<R>(), b.as_chunks::<LANES>().0.first_chunk::<W>())
+            else {
+                break;
+            };
             let b: [A::Lanes<S>; W] = std::array::from_fn(|j| Lanes::load(&b[j]));
             for r in 0..R {
                 let a = A::Lanes::<S>::splat(a[r]);
@@ -264,9 +315,7 @@ impl<S: Scalar> TransposedProduct<'_, S> {
         }
         for r in 0..R {
             let c = &mut self.c[(k + r) * stride + start..][..W * LANES];
-            for (j, c) in c.chunks_mut(LANES).enumerate() {
-                Store::Add.write(sum[r][j], c);
-            }
+            Store::Add.write(sum[r], c);
         }
     }
 }

@@ -1,39 +1,61 @@
 use std::fmt;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::sync::{Mutex, PoisonError};
 
-use crate::Scalar;
+use crate::{Matrix, Scalar};
+
+/// Numbers of single precision in a line of the cache.
+const LINE: usize = 16;
 
 /// Buffers that are used again from update to update, so that none is allocated twice.
 #[derive(Default)]
 pub struct Scratch<S = f32> {
     free: Mutex<Vec<Vec<S>>>,
+    matrices: Mutex<Vec<Matrix<S>>>,
 }
 
 impl<S: Scalar> Scratch<S> {
     /// No buffers yet.
     pub fn new() -> Self {
-        Self { free: Mutex::new(vec![]) }
+        Self { free: Mutex::new(vec![]), matrices: Mutex::new(vec![]) }
     }
 
     /// A buffer of `len` numbers, whatever they are; it comes back when dropped.
     pub(crate) fn take(&self, len: usize) -> Spare<'_, S> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = len + LINE;
         // The smallest that is large enough, else the largest, so that few ever grow.
         let fit = (0..free.len()).min_by_key(|&i| {
             let size = free[i].len();
-            (size < len, size.abs_diff(len))
+            (size < room, size.abs_diff(room))
         });
         let mut buffer = fit.map(|i| free.swap_remove(i)).unwrap_or_default();
         drop(free);
-        if buffer.len() < len {
-            buffer.resize(len, S::ZERO);
+        if buffer.len() < room {
+            buffer.reserve_exact(room - buffer.len());
+            ask_for_large_pages(&buffer);
+            buffer.resize(room, S::ZERO);
         }
         if cfg!(debug_assertions) {
             // Whoever reads what it has not written shall see it.
             buffer.fill(S::of(f64::NAN));
         }
-        Spare { buffer, len, home: self }
+        // Rows that start where a line of the cache does touch fewer of them.
+        let start = buffer.as_ptr().align_offset(LINE * size_of::<S>()).min(LINE);
+        Spare { buffer, range: start..start + len, home: self }
+    }
+
+    /// A matrix of whatever numbers; it comes back when dropped.
+    pub(crate) fn matrix(&self, rows: usize, cols: usize) -> SpareMatrix<'_, S> {
+        let mut free = self.matrices.lock().unwrap_or_else(PoisonError::into_inner);
+        let fit = free.iter().position(|matrix| (matrix.rows(), matrix.cols()) == (rows, cols));
+        let mut matrix =
+            fit.map_or_else(|| Matrix::zeros(rows, cols), |place| free.swap_remove(place));
+        drop(free);
+        if cfg!(debug_assertions) {
+            matrix.as_mut_slice().fill(S::of(f64::NAN));
+        }
+        SpareMatrix { matrix, home: self }
     }
 
     /// A buffer of `len` zeros.
@@ -42,6 +64,24 @@ impl<S: Scalar> Scratch<S> {
         buffer.fill(S::ZERO);
         buffer
     }
+}
+
+/// Lets the system back a large buffer that is still to be filled with large pages: rows of
+/// neighbours lie anywhere in it, and with small pages every one of them needs a look-up.
+fn ask_for_large_pages<S>(buffer: &Vec<S>) {
+    #[cfg(target_os = "linux")]
+    {
+        const PAGE: usize = 1 << 21;
+        let start = buffer.as_ptr().cast_mut().cast::<u8>();
+        let skip = start.align_offset(PAGE);
+        let bytes = (buffer.capacity() * size_of::<S>()).saturating_sub(skip) / PAGE * PAGE;
+        if bytes > 0 {
+            // SAFETY: the range lies within the buffer, and advice changes no contents. That it is
+            // not taken is no failure.
+            unsafe { libc::madvise(start.wrapping_add(skip).cast(), bytes, libc::MADV_HUGEPAGE) };
+        }
+    }
+    let _ = buffer;
 }
 
 impl<S> fmt::Debug for Scratch<S> {
@@ -61,20 +101,20 @@ impl<S: Scalar> Clone for Scratch<S> {
 pub(crate) struct Spare<'a, S: Scalar> {
     /// It never shrinks, so that numbers are not written twice only to exist.
     buffer: Vec<S>,
-    len: usize,
+    range: Range<usize>,
     home: &'a Scratch<S>,
 }
 
 impl<S: Scalar> Deref for Spare<'_, S> {
     type Target = [S];
     fn deref(&self) -> &[S] {
-        &self.buffer[..self.len]
+        &self.buffer[self.range.clone()]
     }
 }
 
 impl<S: Scalar> DerefMut for Spare<'_, S> {
     fn deref_mut(&mut self) -> &mut [S] {
-        &mut self.buffer[..self.len]
+        &mut self.buffer[self.range.clone()]
     }
 }
 
@@ -82,5 +122,31 @@ impl<S: Scalar> Drop for Spare<'_, S> {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
         self.home.free.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+    }
+}
+
+/// A matrix on loan from a [`Scratch`].
+pub(crate) struct SpareMatrix<'a, S: Scalar> {
+    matrix: Matrix<S>,
+    home: &'a Scratch<S>,
+}
+
+impl<S: Scalar> Deref for SpareMatrix<'_, S> {
+    type Target = Matrix<S>;
+    fn deref(&self) -> &Matrix<S> {
+        &self.matrix
+    }
+}
+
+impl<S: Scalar> DerefMut for SpareMatrix<'_, S> {
+    fn deref_mut(&mut self) -> &mut Matrix<S> {
+        &mut self.matrix
+    }
+}
+
+impl<S: Scalar> Drop for SpareMatrix<'_, S> {
+    fn drop(&mut self) {
+        let matrix = std::mem::take(&mut self.matrix);
+        self.home.matrices.lock().unwrap_or_else(PoisonError::into_inner).push(matrix);
     }
 }

@@ -45,6 +45,8 @@ pub struct Output {
 const BLOCK: usize = 256;
 /// Rows below which they are not worth a second thread.
 const GROUP: usize = 4096;
+/// Graphs that are read off together.
+const GRAPHS: usize = 256;
 
 impl Output {
     /// A network from `input` components of a state to `output` classes or values.
@@ -262,33 +264,42 @@ impl Output {
 
     /// The sum or mean over the nodes of every graph.
     fn pool<S: Scalar>(&self, batch: &GraphBatch<S>, reads: &Matrix<S>, pooled: &mut [S]) {
-        if self.inputs == 0 {
-            return;
-        }
-        for (graph, pooled) in pooled.chunks_exact_mut(self.inputs).enumerate() {
-            pooled.fill(S::ZERO);
-            for v in batch.nodes_of(graph) {
-                for (pooled, &x) in pooled.iter_mut().zip(reads.row(v)) {
-                    *pooled += x;
+        let graphs = graph_groups(batch);
+        let mut groups: Vec<_> =
+            graphs.iter().cloned().zip(split_rows(pooled, self.inputs, &graphs)).collect();
+        for_each_group(&mut groups, |(graphs, pooled)| {
+            for (graph, pooled) in graphs.clone().zip(pooled.chunks_exact_mut(self.inputs.max(1))) {
+                pooled.fill(S::ZERO);
+                for v in batch.nodes_of(graph) {
+                    for (pooled, &x) in pooled.iter_mut().zip(reads.row(v)) {
+                        *pooled += x;
+                    }
                 }
+                let count = self.count(batch, graph);
+                pooled.iter_mut().for_each(|pooled| *pooled *= count);
             }
-            let count = self.count(batch, graph);
-            pooled.iter_mut().for_each(|pooled| *pooled *= count);
-        }
+        });
     }
 
     fn unpool<S: Scalar>(&self, batch: &GraphBatch<S>, d_pooled: &[S], d_reads: &mut Matrix<S>) {
-        if self.inputs == 0 {
-            return;
-        }
-        for (graph, d_pooled) in d_pooled.chunks_exact(self.inputs).enumerate() {
-            let count = self.count(batch, graph);
-            for v in batch.nodes_of(graph) {
-                for (d, &d_pooled) in d_reads.row_mut(v).iter_mut().zip(d_pooled) {
-                    *d = count * d_pooled;
+        let graphs = graph_groups(batch);
+        let starts = batch.node_starts();
+        let nodes: Vec<_> =
+            graphs.iter().map(|graphs| starts[graphs.start]..starts[graphs.end]).collect();
+        let rows = split_rows(d_reads.as_mut_slice(), self.inputs, &nodes);
+        let mut groups: Vec<_> = graphs.into_iter().zip(rows).collect();
+        for_each_group(&mut groups, |(graphs, d_reads)| {
+            let mut d_rows = d_reads.chunks_exact_mut(self.inputs.max(1));
+            for graph in graphs.clone() {
+                let count = self.count(batch, graph);
+                let d_pooled = &d_pooled[graph * self.inputs..][..self.inputs];
+                for d in d_rows.by_ref().take(batch.nodes_of(graph).len()) {
+                    for (d, &d_pooled) in d.iter_mut().zip(d_pooled) {
+                        *d = count * d_pooled;
+                    }
                 }
             }
-        }
+        });
     }
 
     /// How much a node counts in what is read of its graph.
@@ -298,6 +309,12 @@ impl Output {
             Readout::GraphSum | Readout::Node => S::ONE,
         }
     }
+}
+
+/// The graphs of a batch, some at a time.
+fn graph_groups<S: Scalar>(batch: &GraphBatch<S>) -> Vec<Range<usize>> {
+    let graphs = batch.graphs();
+    (0..graphs).step_by(GRAPHS).map(|start| start..(start + GRAPHS).min(graphs)).collect()
 }
 
 /// What the predictions are compared with.

@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::Scalar;
 use crate::activation::{Activation, Unit, with_unit};
 use crate::graph::Neighbours;
-use crate::numeric::{Arithmetic, Kernel, Lanes, dispatch, for_lanes};
+use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, dispatch, for_lanes};
 
 /// Rows of nodes from `base` on.
 #[derive(Clone, Copy)]
@@ -19,11 +19,39 @@ pub(super) struct Table<'a, S> {
     pub(super) width: usize,
 }
 
-impl<'a, S> Table<'a, S> {
+impl<'a, S: Scalar> Table<'a, S> {
     #[inline(always)]
     fn row(&self, node: usize) -> &'a [S] {
         &self.rows[(node - self.base) * self.width..][..self.width]
     }
+
+    /// `W` times eight columns of a row, from `column` on.
+    #[inline(always)]
+    pub(super) fn lanes<const W: usize>(&self, node: usize, column: usize) -> &'a [[S; LANES]; W] {
+        let (lanes, _) = self.rows[(node - self.base) * self.width + column..].as_chunks();
+        lanes.first_chunk().expect("rows are padded")
+    }
+
+    /// Whether its rows are beyond the near caches.
+    #[inline(always)]
+    pub(super) fn is_far(&self) -> bool {
+        self.rows.len() > 1 << 16
+    }
+
+    /// Lets the processor fetch a row that will soon be read; one that is not there does no harm.
+    #[inline(always)]
+    pub(super) fn call_for<A: Arithmetic>(&self, node: usize) {
+        let start = node.wrapping_sub(self.base).wrapping_mul(self.width);
+        for line in (0..self.width).step_by(2 * LANES) {
+            A::prefetch(self.rows, start.wrapping_add(line));
+        }
+    }
+}
+
+/// The row that will be needed eight pairs after this one; any, near the end.
+#[inline(always)]
+pub(super) fn ahead(rows: &[u32], pair: usize) -> usize {
+    rows.get(pair + 8).map_or(0, |&row| row as usize)
 }
 
 /// `t_(v,u) ← σ(p_u + q_v)`, or the sum itself while arc labels are still to be added.
@@ -48,11 +76,14 @@ pub(super) fn gather<S: Scalar>(
         #[inline(always)]
         fn run<A: Arithmetic>(self) {
             let Self(neighbours, nodes, p, q, t, _) = self;
-            let mut t = t.chunks_exact_mut(q.width);
+            let (far, mut t) = (p.is_far(), t.chunks_exact_mut(q.width));
             for v in nodes {
                 let q = q.row(v);
-                for (&u, t) in neighbours.of(v).iter().zip(&mut t) {
-                    let p = p.row(u as usize);
+                for (pair, t) in neighbours.range(v).zip(&mut t) {
+                    if far {
+                        p.call_for::<A>(ahead(neighbours.nodes(), pair));
+                    }
+                    let p = p.row(neighbours.nodes()[pair] as usize);
                     for_lanes!((t), (p, q) => {
                         let sum = A::Lanes::<S>::load(p).add(Lanes::load(q));
                         U::value(sum).store(t);
@@ -75,19 +106,24 @@ pub(super) struct Counts<'a, S> {
 
 impl<S: Scalar> Counts<'_, S> {
     #[inline(always)]
-    fn at(&self, v: usize, degree: usize) -> S {
+    pub(super) fn at(&self, v: usize, degree: usize) -> S {
         if self.mean { S::ONE / S::of(degree.max(1) as f64) } else { self.of(v) }
     }
 
     #[inline(always)]
-    fn of(&self, u: usize) -> S {
+    pub(super) fn of(&self, u: usize) -> S {
         if self.roots.is_empty() { S::ONE } else { self.roots[u] }
     }
 
     /// `Σ_u at(v) · of[u]`: how often a bias behind the sum counts.
     pub(super) fn total(&self, neighbours: &Neighbours, v: usize) -> S {
-        let sum: S = neighbours.of(v).iter().map(|&u| self.of(u as usize)).sum();
-        self.at(v, neighbours.degree(v)) * sum
+        let degree = neighbours.degree(v);
+        let sum = if self.roots.is_empty() {
+            S::of(degree as f64)
+        } else {
+            neighbours.of(v).iter().map(|&u| self.of(u as usize)).sum()
+        };
+        self.at(v, degree) * sum
     }
 }
 
@@ -226,15 +262,48 @@ pub(super) fn spread_to_maximum<S: Scalar>(
     crate::activation::differentiate(activation, t, d);
 }
 
-/// `dq_v ← Σ_u d_(v,u)`
+/// `d_(v,u) ← d_(v,u) ⊙ σ'(t_(v,u))` and `dq_v ← Σ_u d_(v,u)`
 pub(super) fn sum_by_target<S: Scalar>(
     neighbours: &Neighbours,
     nodes: Range<usize>,
+    activation: Activation,
     width: usize,
-    d: &[S],
+    t: &[S],
+    d: &mut [S],
     dq: &mut [S],
 ) {
-    sum(neighbours, nodes, Counts { mean: false, roots: &[] }, width, d, dq);
+    struct SumByTarget<'a, S, U>(
+        &'a Neighbours,
+        Range<usize>,
+        usize,
+        &'a [S],
+        &'a mut [S],
+        &'a mut [S],
+        PhantomData<U>,
+    );
+    impl<S: Scalar, U: Unit> Kernel for SumByTarget<'_, S, U> {
+        type Output = ();
+        #[inline(always)]
+        fn run<A: Arithmetic>(self) {
+            let Self(neighbours, nodes, width, t, d, dq, _) = self;
+            let mut pairs = t.chunks_exact(width).zip(d.chunks_exact_mut(width));
+            for (v, dq) in nodes.zip(dq.chunks_exact_mut(width)) {
+                dq.fill(S::ZERO);
+                for (t, d) in pairs.by_ref().take(neighbours.degree(v)) {
+                    for_lanes!((dq, d), (t) => {
+                        let each = U::slope(A::Lanes::<S>::load(t)).mul(Lanes::load(d));
+                        each.store(d);
+                        each.add(Lanes::load(dq)).store(dq);
+                    });
+                }
+            }
+        }
+    }
+    if width > 0 {
+        with_unit!(activation, U => {
+            dispatch(SumByTarget::<S, U>(neighbours, nodes, width, t, d, dq, PhantomData));
+        });
+    }
 }
 
 /// `dp_u ← dp_u + d_(v,u)`, where all sources lie in the table that starts at `base`.
@@ -279,9 +348,12 @@ pub(super) fn sum_by_source<S: Scalar>(
         #[inline(always)]
         fn run<A: Arithmetic>(self) {
             let Self(neighbours, nodes, width, d, dp) = self;
+            let table = Table { rows: d, base: 0, width };
             for (u, dp) in nodes.zip(dp.chunks_exact_mut(width)) {
                 dp.fill(S::ZERO);
-                for &twin in &neighbours.twins()[neighbours.range(u)] {
+                for pair in neighbours.range(u) {
+                    let twin = neighbours.twins()[pair];
+                    table.call_for::<A>(ahead(neighbours.twins(), pair));
                     let d = &d[twin as usize * width..][..width];
                     for_lanes!((dp), (d) => A::Lanes::<S>::load(dp).add(Lanes::load(d)).store(dp));
                 }

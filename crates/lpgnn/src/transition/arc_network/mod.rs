@@ -1,5 +1,6 @@
 mod bound;
 mod edges;
+mod fused;
 mod pass;
 
 pub(super) use pass::widen_rows;

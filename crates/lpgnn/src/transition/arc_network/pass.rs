@@ -9,6 +9,7 @@
 use std::ops::Range;
 
 use super::edges::{self, Counts, Table};
+use super::fused;
 use super::{A, Aggregation, ArcNetwork, B, BIAS, C, D, E, F};
 use crate::activation::{Activation, activate};
 use crate::graph::{GraphBatch, Neighbours};
@@ -242,12 +243,14 @@ impl<'w, S: Scalar> Prepared<'w, S> {
 
     fn project_into(&self, nodes: Range<usize>, p: &mut [S], q: &mut [S]) {
         let (x, state, width) = (self.states(&nodes), self.network.state, self.first());
-        p.fill(S::ZERO);
+        if self.a.is_none() {
+            p.fill(S::ZERO);
+        }
         if width > 0 {
             q.chunks_exact_mut(width).for_each(|row| row.copy_from_slice(&self.bias));
         }
         if let Some(a) = &self.a {
-            product(nodes.len(), x, state, &a.forward, p, width, Store::Add);
+            product(nodes.len(), x, state, &a.forward, p, width, Store::Set);
         }
         if let Some(c) = &self.c {
             product(nodes.len(), x, state, &c.forward, q, width, Store::Add);
@@ -269,7 +272,12 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let rows =
             split_rows(&mut p, width, ranges).into_iter().zip(split_rows(&mut q, width, ranges));
         let mut groups: Vec<_> = ranges.iter().cloned().zip(rows).collect();
-        for_each_group(&mut groups, |(range, (p, q))| self.project_into(range.clone(), p, q));
+        for_each_group(&mut groups, |(range, (p, q))| {
+            for tile in tiles_of(range.clone()) {
+                let rows = (tile.start - range.start) * width..(tile.end - range.start) * width;
+                self.project_into(tile, &mut p[rows.clone()], &mut q[rows]);
+            }
+        });
         (p, q)
     }
 
@@ -278,8 +286,31 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         for block in blocks(self.neighbours(), nodes.clone()) {
             let state = self.network.state;
             let rows = &mut image[(block.start - nodes.start) * state..][..block.len() * state];
-            self.forward(block, base, p, q, rows);
+            if self.is_fused() {
+                let mut sums = self.scratch.take(block.len() * self.first());
+                let mut slopes = self.scratch.take(block.len() * self.first());
+                let (p, q) = (self.table(p, base), self.table(q, base));
+                let (counts, activation) = (self.counts(), self.activation(0));
+                let neighbours = self.neighbours();
+                fused::sums(
+                    neighbours,
+                    block.clone(),
+                    counts,
+                    activation,
+                    p,
+                    q,
+                    &mut sums,
+                    &mut slopes,
+                );
+                self.after_sum(block, &sums, rows);
+            } else {
+                self.forward(block, base, p, q, rows);
+            }
         }
+    }
+
+    fn table<'t>(&self, rows: &'t [S], base: usize) -> Table<'t, S> {
+        Table { rows, base, width: self.first() }
     }
 
     /// `f_a` of a block of nodes, and what its derivative will need.
@@ -293,7 +324,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     ) -> Trace<'w, S> {
         let (neighbours, width) = (self.neighbours(), self.first());
         let pairs = pairs(neighbours, &nodes);
-        let (p, q) = (Table { rows: p, base, width }, Table { rows: q, base, width });
+        let (p, q) = (self.table(p, base), self.table(q, base));
         let mut t = self.scratch.take(pairs.len() * width);
         if let Some(arc) = &self.arc {
             edges::gather(neighbours, nodes.clone(), p, q, Activation::Identity, &mut t);
@@ -318,22 +349,84 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         } else {
             edges::sum(neighbours, nodes.clone(), self.counts(), aggregated, last, &mut sums);
         }
-        match &self.last {
-            None => copy_rows(&sums, aggregated, image, self.network.state),
-            // f_v = W Σ t + (Σ count) b
-            Some(layer) => {
-                let mut y = self.scratch.take(nodes.len() * padded(layer.outputs));
-                layer.multiply(nodes.len(), &sums, aggregated, &mut y, Store::Set);
-                for (v, y) in nodes.zip(y.chunks_exact_mut(padded(layer.outputs))) {
-                    let total = self.counts().total(neighbours, v);
-                    for (y, &b) in y.iter_mut().zip(&layer.bias) {
-                        *y += total * b;
-                    }
+        self.after_sum(nodes, &sums, image);
+        Trace { t, above, sums }
+    }
+
+    /// `f_v = W s_v + (Σ count) b`, or the aggregate itself where no layer is left.
+    fn after_sum(&self, nodes: Range<usize>, sums: &[S], image: &mut [S]) {
+        let (aggregated, state) = (self.aggregated(), self.network.state);
+        let Some(layer) = &self.last else {
+            return copy_rows(sums, aggregated, image, state);
+        };
+        layer.multiply(nodes.len(), sums, aggregated, image, state, Store::Set);
+        if state > 0 {
+            for (v, f) in nodes.zip(image.chunks_exact_mut(state)) {
+                let total = self.counts().total(self.neighbours(), v);
+                for (f, &b) in f.iter_mut().zip(&layer.bias) {
+                    *f += total * b;
                 }
-                copy_rows(&y, padded(layer.outputs), image, self.network.state);
             }
         }
-        Trace { t, above, sums }
+    }
+
+    /// The way back, from `∂𝓛/∂f` to `∂𝓛/∂s`.
+    fn before_sum(
+        &self,
+        nodes: Range<usize>,
+        sums: &[S],
+        d_image: &[S],
+        partial: Option<&mut [S]>,
+        d_sums: &mut [S],
+    ) {
+        let (aggregated, state) = (self.aggregated(), self.network.state);
+        let Some(layer) = &self.last else {
+            return widen_rows(d_image, state, d_sums, aggregated);
+        };
+        layer.multiply_back(nodes.len(), d_image, state, d_sums, aggregated, Store::Set);
+        if let Some(partial) = partial {
+            let layout = &self.network.layout;
+            let mut d_f = self.scratch.take(nodes.len() * padded(state));
+            widen_rows(d_image, state, &mut d_f, padded(state));
+            let d_w = layout.partial(layer.matrix_block(), partial);
+            transposed_product(nodes.len(), sums, aggregated, layer.inputs, &d_f, state, d_w);
+            let d_b = layout.partial(layer.bias_block(), partial);
+            for (v, d_f) in nodes.zip(d_f.chunks_exact(padded(state))) {
+                let total = self.counts().total(self.neighbours(), v);
+                for (d_b, &d) in d_b.iter_mut().zip(d_f) {
+                    *d_b += total * d;
+                }
+            }
+        }
+    }
+
+    /// Whether the values of pairs need not be stored, see [`fused`].
+    fn is_fused(&self) -> bool {
+        self.stack.layers.is_empty()
+            && self.arc.is_none()
+            && self.network.aggregation != Aggregation::Max
+    }
+
+    /// `f_a` of some nodes, and back to `∂𝓛/∂q` and to `d`, what goes to the sources.
+    fn fused_pass(
+        &self,
+        nodes: Range<usize>,
+        (p, q): (Table<'_, S>, Table<'_, S>),
+        upstream: &dyn Upstream<S>,
+        group: &mut Group<'_, S>,
+        d: &mut [S],
+        d_q: &mut [S],
+    ) {
+        let (neighbours, counts, state) = (self.neighbours(), self.counts(), self.network.state);
+        let mut sums = self.scratch.take(nodes.len() * self.first());
+        let mut image = self.scratch.take(nodes.len() * state);
+        let mut d_image = self.scratch.take(nodes.len() * state);
+        fused::sums(neighbours, nodes.clone(), counts, self.activation(0), p, q, &mut sums, d_q);
+        self.after_sum(nodes.clone(), &sums, &mut image);
+        self.ask(nodes.clone(), &image, upstream, group, &mut d_image);
+        let partial = (!group.partial.is_empty()).then_some(&mut group.partial[..]);
+        self.before_sum(nodes.clone(), &sums, &d_image, partial, d);
+        fused::to_targets(neighbours, nodes, counts, self.first(), d, d_q);
     }
 
     /// The way back through a block of nodes, from `∂𝓛/∂f_a` to `∂𝓛/∂q` and the sources.
@@ -348,63 +441,31 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     ) {
         let (neighbours, layout) = (self.neighbours(), &self.network.layout);
         let (pairs, width) = (pairs(neighbours, &nodes), self.first());
-        let (state, aggregated) = (self.network.state, self.aggregated());
+        let aggregated = self.aggregated();
 
         // ∂𝓛/∂ of the aggregate
         let mut d_sums = self.scratch.take(nodes.len() * aggregated);
-        let mut d_f = self.scratch.take(nodes.len() * padded(state));
-        widen_rows(d_image, state, &mut d_f, padded(state));
-        match &self.last {
-            None => d_sums.copy_from_slice(&d_f),
-            Some(layer) => {
-                layer.multiply_back(nodes.len(), &d_f, &mut d_sums, aggregated, Store::Set);
-                if let Some(partial) = partial.as_deref_mut() {
-                    let d_w = layout.partial(layer.matrix_block(), partial);
-                    let (rows, inputs) = (nodes.len(), layer.inputs);
-                    transposed_product(rows, &trace.sums, aggregated, inputs, &d_f, state, d_w);
-                    let d_b = layout.partial(layer.bias_block(), partial);
-                    for (v, d_f) in nodes.clone().zip(d_f.chunks_exact(padded(state))) {
-                        let total = self.counts().total(neighbours, v);
-                        for (d_b, &d) in d_b.iter_mut().zip(d_f) {
-                            *d_b += total * d;
-                        }
-                    }
-                }
+        self.before_sum(nodes.clone(), &trace.sums, d_image, partial.as_deref_mut(), &mut d_sums);
+
+        // ∂𝓛/∂ of the first layer's sums, where they are kept if they are
+        let mut own = self.scratch.take(match sources {
+            Sources::Add(..) => pairs.len() * width,
+            Sources::Keep(..) => 0,
+        });
+        let d_first = match sources {
+            Sources::Add(..) => &mut own[..],
+            Sources::Keep(kept, from) => {
+                &mut kept[(pairs.start - *from) * width..(pairs.end - *from) * width]
             }
-        }
-
-        // ∂𝓛/∂ of the value of every pair, after the slope of the layer that made it
-        let last = trace.above.last().map_or(&trace.t[..], |y| &y.value[..]);
-        let mut d = self.scratch.take(pairs.len() * aggregated);
-        let activation = self.activation(self.network.layers_per_pair() - 1);
-        if self.network.aggregation == Aggregation::Max {
-            let at = (&trace.sums[..], &d_sums[..]);
-            edges::spread_to_maximum(
-                neighbours,
-                nodes.clone(),
-                activation,
-                aggregated,
-                at,
-                last,
-                &mut d,
-            );
+        };
+        if self.stack.layers.is_empty() {
+            // The slope of the first layer is among what has been spread.
+            self.spread(nodes.clone(), trace, &d_sums, d_first);
+            let none = Activation::Identity;
+            edges::sum_by_target(neighbours, nodes.clone(), none, width, &trace.t, d_first, d_q);
         } else {
-            let counts = self.counts();
-            edges::spread(
-                neighbours,
-                nodes.clone(),
-                counts,
-                activation,
-                aggregated,
-                &d_sums,
-                last,
-                &mut d,
-            );
-        }
-
-        // ∂𝓛/∂ of the first layer's sums
-        if !self.stack.layers.is_empty() {
-            let mut d_first = self.scratch.take(pairs.len() * width);
+            let mut d = self.scratch.take(pairs.len() * aggregated);
+            self.spread(nodes.clone(), trace, &d_sums, &mut d);
             self.stack.backward(
                 layout,
                 pairs.len(),
@@ -414,27 +475,34 @@ impl<'w, S: Scalar> Prepared<'w, S> {
                 d,
                 None,
                 partial.as_deref_mut(),
-                Some((&mut d_first, Store::Set)),
+                Some((d_first, Store::Set)),
                 self.scratch,
             );
-            crate::activation::differentiate(self.activation(0), &trace.t, &mut d_first);
-            d = d_first;
+            let first = self.activation(0);
+            edges::sum_by_target(neighbours, nodes.clone(), first, width, &trace.t, d_first, d_q);
         }
         if let (Some(arc), Some(partial)) = (&self.arc, partial) {
             let labels = self.input.batch.arc_labels().view();
             for (weights, arcs) in arc.iter().zip([neighbours.outgoing(), neighbours.incoming()]) {
-                weights.gradient_arcs(layout, labels, &arcs[pairs.clone()], &d, partial);
+                weights.gradient_arcs(layout, labels, &arcs[pairs.clone()], d_first, partial);
             }
         }
-        edges::sum_by_target(neighbours, nodes.clone(), width, &d, d_q);
-        match sources {
-            Sources::Add(d_p, base) => {
-                edges::add_by_source(neighbours, nodes, *base, width, &d, d_p);
-            }
-            Sources::Keep(kept, from) => {
-                kept[(pairs.start - *from) * width..(pairs.end - *from) * width]
-                    .copy_from_slice(&d);
-            }
+        if let Sources::Add(d_p, base) = sources {
+            edges::add_by_source(neighbours, nodes, *base, width, &own, d_p);
+        }
+    }
+
+    /// `∂𝓛/∂` of the last sums of every pair, from `∂𝓛/∂` of the aggregate.
+    fn spread(&self, nodes: Range<usize>, trace: &Trace<'_, S>, d_sums: &[S], d: &mut [S]) {
+        let (neighbours, aggregated) = (self.neighbours(), self.aggregated());
+        let last = trace.above.last().map_or(&trace.t[..], |y| &y.value[..]);
+        let activation = self.activation(self.network.layers_per_pair() - 1);
+        if self.network.aggregation == Aggregation::Max {
+            let at = (&trace.sums[..], d_sums);
+            edges::spread_to_maximum(neighbours, nodes, activation, aggregated, at, last, d);
+        } else {
+            let counts = self.counts();
+            edges::spread(neighbours, nodes, counts, activation, aggregated, d_sums, last, d);
         }
     }
 
@@ -497,8 +565,18 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     fn tile(&self, tile: Range<usize>, upstream: &dyn Upstream<S>, group: &mut Group<'_, S>) {
         let (state, width) = (self.network.state, self.first());
         let (p, q) = self.project(tile.clone());
-        let mut d_p = self.scratch.zeros(tile.len() * width);
         let mut d_q = self.scratch.take(tile.len() * width);
+        if self.is_fused() {
+            let mut d = self.scratch.take(tile.len() * width);
+            let mut d_p = self.scratch.take(tile.len() * width);
+            let (p, q) = (self.table(&p, tile.start), self.table(&q, tile.start));
+            self.fused_pass(tile.clone(), (p, q), upstream, group, &mut d, &mut d_q);
+            let (d, counts) = (self.table(&d, tile.start), self.counts());
+            let (neighbours, activation) = (self.neighbours(), self.activation(0));
+            fused::to_sources(neighbours, tile.clone(), counts, activation, p, q, d, &mut d_p);
+            return self.project_back(&tile, &d_p, &d_q, group);
+        }
+        let mut d_p = self.scratch.zeros(tile.len() * width);
         for block in blocks(self.neighbours(), tile.clone()) {
             let mut image = self.scratch.take(block.len() * state);
             let mut d_image = self.scratch.take(block.len() * state);
@@ -514,42 +592,92 @@ impl<'w, S: Scalar> Prepared<'w, S> {
 
     /// All groups, phase by phase.
     fn phases(&self, upstream: &dyn Upstream<S>, groups: &mut [Group<'_, S>]) {
-        let (state, width) = (self.network.state, self.first());
-        let neighbours = self.neighbours();
-        let ranges = self.input.batch.groups().ranges();
+        let (nodes, width) = (self.input.batch.nodes(), self.first());
         let (p, q) = self.project_all();
-        let mut d_q = self.scratch.take(self.input.batch.nodes() * width);
-        let mut kept = self.scratch.take(neighbours.len() * width);
+        let mut d_q = self.scratch.take(nodes * width);
+        if self.is_fused() {
+            let mut d = self.scratch.take(nodes * width);
+            let (p, q) = (self.table(&p, 0), self.table(&q, 0));
+            self.fused_phase((p, q), upstream, groups, &mut d, &mut d_q);
+            let (neighbours, counts) = (self.neighbours(), self.counts());
+            let (d, activation) = (self.table(&d, 0), self.activation(0));
+            self.back_by_source(groups, &mut d_q, |tile, d_p| {
+                fused::to_sources(neighbours, tile, counts, activation, p, q, d, d_p);
+            });
+        } else {
+            let mut kept = self.scratch.take(self.neighbours().len() * width);
+            self.pair_phase((&p, &q), upstream, groups, &mut kept, &mut d_q);
+            drop((p, q));
+            self.back_by_source(groups, &mut d_q, |tile, d_p| {
+                edges::sum_by_source(self.neighbours(), tile, width, &kept, d_p);
+            });
+        }
+    }
 
+    /// All targets, with what goes to their sources kept per target.
+    fn fused_phase(
+        &self,
+        tables: (Table<'_, S>, Table<'_, S>),
+        upstream: &dyn Upstream<S>,
+        groups: &mut [Group<'_, S>],
+        d: &mut [S],
+        d_q: &mut [S],
+    ) {
+        let (ranges, width) = (self.input.batch.groups().ranges(), self.first());
+        let rows = split_rows(d, width, ranges).into_iter().zip(split_rows(d_q, width, ranges));
+        let mut work: Vec<_> = groups.iter_mut().zip(rows).collect();
+        for_each_group(&mut work, |(group, (d, d_q))| {
+            for tile in tiles_of(group.nodes.clone()) {
+                let rows = group.rows(&tile, width);
+                let (d, d_q) = (&mut d[rows.clone()], &mut d_q[rows]);
+                self.fused_pass(tile, tables, upstream, group, d, d_q);
+            }
+        });
+    }
+
+    /// All targets, with what goes to their sources kept per pair.
+    fn pair_phase(
+        &self,
+        (p, q): (&[S], &[S]),
+        upstream: &dyn Upstream<S>,
+        groups: &mut [Group<'_, S>],
+        kept: &mut [S],
+        d_q: &mut [S],
+    ) {
+        let (state, width, neighbours) = (self.network.state, self.first(), self.neighbours());
+        let ranges = self.input.batch.groups().ranges();
         let pair_ranges: Vec<_> = ranges.iter().map(|range| pairs(neighbours, range)).collect();
-        let mut work: Vec<_> = groups
-            .iter_mut()
-            .zip(split_rows(&mut d_q, width, ranges))
-            .zip(split_rows(&mut kept, width, &pair_ranges))
-            .collect();
-        for_each_group(&mut work, |((group, d_q), kept)| {
-            let first = group.nodes.start;
+        let rows =
+            split_rows(d_q, width, ranges).into_iter().zip(split_rows(kept, width, &pair_ranges));
+        let mut work: Vec<_> = groups.iter_mut().zip(rows).collect();
+        for_each_group(&mut work, |(group, (d_q, kept))| {
             let from = pairs(neighbours, &group.nodes).start;
             for block in blocks(neighbours, group.nodes.clone()) {
                 let mut image = self.scratch.take(block.len() * state);
                 let mut d_image = self.scratch.take(block.len() * state);
-                let trace = self.forward(block.clone(), 0, &p, &q, &mut image);
+                let trace = self.forward(block.clone(), 0, p, q, &mut image);
                 self.ask(block.clone(), &image, upstream, group, &mut d_image);
-                let rows = (block.start - first) * width..(block.end - first) * width;
+                let rows = group.rows(&block, width);
                 let partial = (!group.partial.is_empty()).then_some(&mut group.partial[..]);
                 let mut sources = Sources::Keep(kept, from);
                 self.backward(block, &trace, &d_image, partial, &mut d_q[rows], &mut sources);
             }
         });
-        drop((work, p, q));
+    }
 
-        let mut work: Vec<_> = groups.iter_mut().zip(split_rows(&mut d_q, width, ranges)).collect();
+    /// All sources: `sum` sets `∂𝓛/∂p` of some nodes, and what is behind the projections follows.
+    fn back_by_source(
+        &self,
+        groups: &mut [Group<'_, S>],
+        d_q: &mut [S],
+        sum: impl Fn(Range<usize>, &mut [S]) + Sync + Send,
+    ) {
+        let (ranges, width) = (self.input.batch.groups().ranges(), self.first());
+        let mut work: Vec<_> = groups.iter_mut().zip(split_rows(d_q, width, ranges)).collect();
         for_each_group(&mut work, |(group, d_q)| {
-            let nodes = group.nodes.clone();
-            for tile in (nodes.start..nodes.end).step_by(TILE_NODES) {
-                let tile = tile..(tile + TILE_NODES).min(nodes.end);
+            for tile in tiles_of(group.nodes.clone()) {
                 let mut d_p = self.scratch.take(tile.len() * width);
-                edges::sum_by_source(neighbours, tile.clone(), width, &kept, &mut d_p);
+                sum(tile.clone(), &mut d_p);
                 let rows = group.rows(&tile, width);
                 self.project_back(&tile, &d_p, &d_q[rows], group);
             }
@@ -569,6 +697,12 @@ struct Trace<'a, S: Scalar> {
 
 fn pairs(neighbours: &Neighbours, nodes: &Range<usize>) -> Range<usize> {
     neighbours.starts()[nodes.start] as usize..neighbours.starts()[nodes.end] as usize
+}
+
+/// `nodes`, [`TILE_NODES`] at a time, whatever their graphs.
+fn tiles_of(nodes: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let end = nodes.end;
+    nodes.step_by(TILE_NODES).map(move |start| start..(start + TILE_NODES).min(end))
 }
 
 /// Whole graphs of `nodes`, about [`TILE_NODES`] nodes at a time.

@@ -1,0 +1,228 @@
+//! Pairs of neighbours whose values are never stored.
+//!
+//! Where one layer of `h` is applied per pair and its values are added up, all that the way back
+//! to the targets needs of them are sums of slopes; and what goes back to the sources is cheaper to
+//! compute again than to keep. With `t_(v,u) = σ(p_u + q_v)` and counts `at(v) · of(u)`:
+//!
+//! ```text
+//! s_v = at(v) Σ_u of(u) t_(v,u)          g_v = Σ_u of(u) σ'(t_(v,u))          d_v = at(v) ∂𝓛/∂s_v
+//! ∂𝓛/∂q_v = d_v ⊙ g_v                    ∂𝓛/∂p_u = of(u) Σ_v d_v ⊙ σ'(t_(v,u))
+//! ```
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use super::edges::{Counts, Table, ahead};
+use crate::Scalar;
+use crate::activation::{Activation, Unit, with_unit};
+use crate::graph::Neighbours;
+use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, dispatch, for_lanes};
+
+/// `s_v` and `g_v` of `nodes`.
+pub(super) fn sums<S: Scalar>(
+    neighbours: &Neighbours,
+    nodes: Range<usize>,
+    counts: Counts<'_, S>,
+    activation: Activation,
+    p: Table<'_, S>,
+    q: Table<'_, S>,
+    s: &mut [S],
+    g: &mut [S],
+) {
+    if q.width > 0 {
+        with_unit!(activation, U => {
+            let (far, unit) = (p.is_far(), PhantomData::<U>);
+            dispatch(Sums { neighbours, nodes, counts, p, q, s, g, far, unit });
+        });
+    }
+}
+
+struct Sums<'a, S, U> {
+    neighbours: &'a Neighbours,
+    nodes: Range<usize>,
+    counts: Counts<'a, S>,
+    p: Table<'a, S>,
+    q: Table<'a, S>,
+    s: &'a mut [S],
+    g: &'a mut [S],
+    far: bool,
+    unit: PhantomData<U>,
+}
+
+impl<S: Scalar, U: Unit> Kernel for Sums<'_, S, U> {
+    type Output = ();
+    #[inline(always)]
+    fn run<A: Arithmetic>(mut self) {
+        for v in self.nodes.clone() {
+            for (column, lanes) in columns(self.q.width) {
+                match lanes {
+                    4 => self.columns::<A, 4>(v, column),
+                    3 => self.columns::<A, 3>(v, column),
+                    2 => self.columns::<A, 2>(v, column),
+                    _ => self.columns::<A, 1>(v, column),
+                }
+            }
+        }
+    }
+}
+
+impl<S: Scalar, U: Unit> Sums<'_, S, U> {
+    /// `W` times eight columns of one node, in registers.
+    #[inline(always)]
+    fn columns<A: Arithmetic, const W: usize>(&mut self, v: usize, column: usize) {
+        let own = self.q.lanes::<W>(v, column);
+        let zero = A::Lanes::<S>::splat(S::ZERO);
+        let (mut sum, mut slopes) = ([zero; W], [zero; W]);
+        for (pair, &u) in self.neighbours.range(v).zip(self.neighbours.of(v)) {
+            let u = u as usize;
+            if self.far && column == 0 {
+                self.p.call_for::<A>(ahead(self.neighbours.nodes(), pair));
+            }
+            let other = self.p.lanes::<W>(u, column);
+            let of = A::Lanes::<S>::splat(self.counts.of(u));
+            for i in 0..W {
+                let t = A::Lanes::<S>::load(&other[i]).add(Lanes::load(&own[i]));
+                let t = U::value::<S, _>(t);
+                sum[i] = of.mul_add(t, sum[i]);
+                slopes[i] = of.mul_add(U::slope(t), slopes[i]);
+            }
+        }
+        let at = A::Lanes::<S>::splat(self.counts.at(v, self.neighbours.degree(v)));
+        let row = (v - self.nodes.start) * self.q.width + column;
+        let s = lanes_mut::<S, W>(self.s, row);
+        let g = lanes_mut::<S, W>(self.g, row);
+        for i in 0..W {
+            at.mul(sum[i]).store(&mut s[i]);
+            slopes[i].store(&mut g[i]);
+        }
+    }
+}
+
+/// `d_v ← at(v) d_v` and `g_v ← d_v ⊙ g_v` of `nodes`: `∂𝓛/∂s` and the slopes become what goes to
+/// the sources and `∂𝓛/∂q`.
+pub(super) fn to_targets<S: Scalar>(
+    neighbours: &Neighbours,
+    nodes: Range<usize>,
+    counts: Counts<'_, S>,
+    width: usize,
+    d: &mut [S],
+    g: &mut [S],
+) {
+    struct ToTargets<'a, S>(
+        &'a Neighbours,
+        Range<usize>,
+        Counts<'a, S>,
+        usize,
+        &'a mut [S],
+        &'a mut [S],
+    );
+    impl<S: Scalar> Kernel for ToTargets<'_, S> {
+        type Output = ();
+        #[inline(always)]
+        fn run<A: Arithmetic>(self) {
+            let Self(neighbours, nodes, counts, width, d, g) = self;
+            let rows = d.chunks_exact_mut(width).zip(g.chunks_exact_mut(width));
+            for (v, (d, g)) in nodes.zip(rows) {
+                let at = A::Lanes::<S>::splat(counts.at(v, neighbours.degree(v)));
+                for_lanes!((d, g), () => {
+                    let each = at.mul(Lanes::load(d));
+                    each.store(d);
+                    each.mul(Lanes::load(g)).store(g);
+                });
+            }
+        }
+    }
+    if width > 0 {
+        dispatch(ToTargets(neighbours, nodes, counts, width, d, g));
+    }
+}
+
+/// `∂𝓛/∂p_u` of `nodes`.
+pub(super) fn to_sources<S: Scalar>(
+    neighbours: &Neighbours,
+    nodes: Range<usize>,
+    counts: Counts<'_, S>,
+    activation: Activation,
+    p: Table<'_, S>,
+    q: Table<'_, S>,
+    d: Table<'_, S>,
+    d_p: &mut [S],
+) {
+    if q.width > 0 {
+        with_unit!(activation, U => {
+            let (far, unit) = (p.is_far(), PhantomData::<U>);
+            dispatch(ToSources { neighbours, nodes, counts, p, q, d, d_p, far, unit });
+        });
+    }
+}
+
+struct ToSources<'a, S, U> {
+    neighbours: &'a Neighbours,
+    nodes: Range<usize>,
+    counts: Counts<'a, S>,
+    p: Table<'a, S>,
+    q: Table<'a, S>,
+    d: Table<'a, S>,
+    d_p: &'a mut [S],
+    far: bool,
+    unit: PhantomData<U>,
+}
+
+impl<S: Scalar, U: Unit> Kernel for ToSources<'_, S, U> {
+    type Output = ();
+    #[inline(always)]
+    fn run<A: Arithmetic>(mut self) {
+        for u in self.nodes.clone() {
+            for (column, lanes) in columns(self.p.width) {
+                match lanes {
+                    4 => self.columns::<A, 4>(u, column),
+                    3 => self.columns::<A, 3>(u, column),
+                    2 => self.columns::<A, 2>(u, column),
+                    _ => self.columns::<A, 1>(u, column),
+                }
+            }
+        }
+    }
+}
+
+impl<S: Scalar, U: Unit> ToSources<'_, S, U> {
+    /// `W` times eight columns of one node, in registers.
+    #[inline(always)]
+    fn columns<A: Arithmetic, const W: usize>(&mut self, u: usize, column: usize) {
+        let own = self.p.lanes::<W>(u, column);
+        let mut sum = [A::Lanes::<S>::splat(S::ZERO); W];
+        for (pair, &v) in self.neighbours.range(u).zip(self.neighbours.of(u)) {
+            let v = v as usize;
+            if self.far && column == 0 {
+                let ahead = ahead(self.neighbours.nodes(), pair);
+                self.q.call_for::<A>(ahead);
+                self.d.call_for::<A>(ahead);
+            }
+            let other = self.q.lanes::<W>(v, column);
+            let d = self.d.lanes::<W>(v, column);
+            for i in 0..W {
+                let t = A::Lanes::<S>::load(&own[i]).add(Lanes::load(&other[i]));
+                let slope = U::slope(U::value::<S, _>(t));
+                sum[i] = A::Lanes::<S>::load(&d[i]).mul_add(slope, sum[i]);
+            }
+        }
+        let of = A::Lanes::<S>::splat(self.counts.of(u));
+        let row = (u - self.nodes.start) * self.p.width + column;
+        for (sum, d_p) in sum.iter().zip(lanes_mut::<S, W>(self.d_p, row)) {
+            of.mul(*sum).store(d_p);
+        }
+    }
+}
+
+/// The columns of a row, as many times eight at a time as registers hold: where they start, and
+/// how many times eight.
+#[inline(always)]
+fn columns(width: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..width).step_by(4 * LANES).map(move |start| (start, ((width - start) / LANES).min(4)))
+}
+
+#[inline(always)]
+fn lanes_mut<S, const W: usize>(rows: &mut [S], at: usize) -> &mut [[S; LANES]; W] {
+    let (lanes, _) = rows[at..].as_chunks_mut();
+    lanes.first_chunk_mut().expect("rows are padded")
+}

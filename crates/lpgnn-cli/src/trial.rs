@@ -10,7 +10,6 @@ use lpgnn::train::{
 };
 
 use crate::interrupt;
-use crate::summary::tell_score;
 
 /// One training without a folder of its own: a fold of a cross-validation, a trial of a search.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -59,7 +58,7 @@ pub(crate) fn train(
     place: &Place,
     bar: &ProgressBar,
 ) -> anyhow::Result<Option<Done>> {
-    let mut trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
+    let mut trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?.scoring_held_out();
     let mut trial = Trial::default();
     if let Some((before, state)) = place.read(config, setup)?.filter(|(_, at)| at.epoch < until) {
         bar.set_position(state.epoch as u64);
@@ -102,7 +101,7 @@ impl Trial {
         let Some(scores) = &trained.scores else { return };
         self.valid_value = scores.of(PartName::Valid).map(value);
         self.test_value = scores.of(PartName::Test).map(value);
-        self.cheating_gap = scores.cheating_gap;
+        self.cheating_gap = scores.cheating_gap.or(self.cheating_gap);
         if self.epochs.is_empty() && ended {
             // It diverged before it was scored: what it started from counts.
             self.epochs.push(trained.epoch);
@@ -170,8 +169,10 @@ impl Watch<'_> {
         self.trial.valid.extend(scores.of(PartName::Valid).map(value));
         self.trial.test.extend(scores.of(PartName::Test).map(value));
         self.trial.unsettled = scores.unsettled;
-        let train = scores.of(PartName::Train).map(tell_score).unwrap_or_default();
-        self.bar.set_message(format!("epoch {}, train {train}", report.epoch));
+        self.trial.cheating_gap = scores.cheating_gap.or(self.trial.cheating_gap);
+        let share = |share: f64| format!(", train {:.1} %", 100.0 * share);
+        let train = report.trained_accuracy.map(share).unwrap_or_default();
+        self.bar.set_message(format!("epoch {}{train}", report.epoch));
     }
 }
 
@@ -248,7 +249,7 @@ impl Place {
 
 /// How weights do on the test part, which is not there in a search.
 pub(crate) fn test(setup: &Setup, weights: Vec<f32>) -> anyhow::Result<Option<f64>> {
-    let trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
+    let trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?.scoring_held_out();
     let mut state = trainer.state().clone();
     state.variables.weights = weights;
     let scores = trainer.resume(state)?.score();

@@ -5,6 +5,7 @@ mod loss;
 pub use loss::Supervision;
 pub(crate) use loss::largest;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::activation::differentiate;
@@ -238,6 +239,25 @@ impl Output {
         differentiate(self.network.output_activation, y, &mut d);
         let (layout, input) = (&self.layout, self.inputs);
         stack.backward(layout, rows, z, input, &outputs, d, drop, partial, d_z, scratch);
+    }
+
+    /// Units of the first layer.
+    pub(crate) fn first_units(&self) -> usize {
+        self.network.layers(self.outputs)[0].0
+    }
+
+    /// What the network is given: a row per output.
+    pub(crate) fn pooled<'a, S: Scalar>(
+        &self,
+        batch: &GraphBatch<S>,
+        reads: &'a Matrix<S>,
+    ) -> Cow<'a, [S]> {
+        if self.readout == Readout::Node {
+            return reads.as_slice().into();
+        }
+        let mut pooled = vec![S::ZERO; batch.graphs() * self.inputs];
+        self.pool(batch, reads, &mut pooled);
+        pooled.into()
     }
 
     /// The sum or mean over the nodes of every graph.

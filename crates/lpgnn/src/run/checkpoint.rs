@@ -149,6 +149,7 @@ impl Checkpoint {
             moments,
             weight_steps: about.weight_steps,
             node_steps: about.node_steps,
+            coordinates: None,
         };
         Ok(Self {
             config: about.config,

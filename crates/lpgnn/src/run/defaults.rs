@@ -2,6 +2,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{RunConfig, Setting, Task, TaskChoice};
+use crate::activation::Activation;
 use crate::constraint::ConstraintFunction;
 use crate::data::Dataset;
 use crate::lagrangian::{Multipliers, ReadFrom, ReadLayers, Reads};
@@ -40,7 +41,8 @@ impl RunConfig {
         let updates = if batches { dataset.graphs().div_ceil(BATCH) } else { 1 };
         let updates = epochs.saturating_mul(updates);
         let half_life = (task == Task::Nodes).then_some((updates as f64 / 3.0).round().max(1.0));
-        let weights = WeightDescent { rate: 0.005, half_life, ..WeightDescent::default() };
+        let rate = if task == Task::Graphs { 0.01 } else { 0.005 };
+        let weights = WeightDescent { rate, half_life, ..WeightDescent::default() };
         let solver = match solver {
             "bdmm" => SolverConfig::Bdmm(Bdmm::default()),
             "implicit" => SolverConfig::Implicit(Implicit { weights, ..Implicit::default() }),
@@ -61,6 +63,11 @@ impl RunConfig {
         };
         config.model = ModelConfig {
             transition,
+            // Sums over a graph are far from where tanh bends.
+            readout_activation: match task {
+                Task::Nodes => Activation::Tanh,
+                Task::Graphs => Activation::Relu,
+            },
             reads: Reads { from: ReadFrom::Image, layers: ReadLayers::Last },
             ..ModelConfig::default()
         };
@@ -75,6 +82,7 @@ impl RunConfig {
             // A loss that weighs little cannot write the classes into the states. A node pulls its
             // own state alone, a graph those of all its nodes in one direction.
             config.training.weighing.loss_weight = if task == Task::Nodes { 1e-3 } else { 1e-5 };
+            config.training.standardize = false;
             config.model.constraint = ConstraintFunction::Squared;
             config.model.multipliers = Multipliers::PerNode;
         }

@@ -21,15 +21,18 @@
 //! [`Unrolled`]: crate::saddle::Unrolled
 
 mod bdmm;
+mod coordinates;
 mod fixed_point;
 mod rule;
 
 pub use bdmm::{Bdmm, DualRule, Order};
+pub(crate) use coordinates::Coordinates;
 pub use fixed_point::{Implicit, OneShot, Unrolled};
 pub(crate) use fixed_point::{check_beta, check_count};
 pub use rule::{PrimalRule, WeightDescent};
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use crate::lagrangian::{Evaluation, Objective, Variables};
 use crate::{Error, Matrix, Scalar};
@@ -68,12 +71,20 @@ pub struct Memory<S = f32> {
     pub weight_steps: u64,
     /// How often these nodes have moved.
     pub node_steps: u64,
+    /// In what the first layer of `f_r` descends, if not in its weights.
+    pub(crate) coordinates: Option<Arc<Coordinates>>,
 }
 
 impl<S: Scalar> Memory<S> {
     /// Nothing is remembered yet of variables of the shape of `at`.
     pub fn new(at: &Variables<S>) -> Self {
-        Self { gradient: at.zeros_like(), moments: vec![], weight_steps: 0, node_steps: 0 }
+        Self {
+            gradient: at.zeros_like(),
+            moments: vec![],
+            weight_steps: 0,
+            node_steps: 0,
+            coordinates: None,
+        }
     }
 
     /// At least `count` moments of all variables, the new ones zero.

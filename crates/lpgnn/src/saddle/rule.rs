@@ -201,9 +201,15 @@ impl WeightDescent {
             let keep = S::of(1.0 - rate * self.decay);
             weights.iter_mut().for_each(|w| *w *= keep);
         }
-        let moments = pair(&mut memory.moments, |moments| &mut moments.weights);
-        let gradient = &memory.gradient.weights;
-        self.rule.descend(rate, memory.weight_steps, weights, gradient, moments);
+        let super::Memory { gradient, moments, weight_steps, coordinates, .. } = memory;
+        let moments = pair(moments, |moments| &mut moments.weights);
+        let descend = |weights: &mut [S], gradient: &[S]| {
+            self.rule.descend(rate, *weight_steps, weights, gradient, moments);
+        };
+        match coordinates {
+            Some(coordinates) => coordinates.step(weights, &mut gradient.weights, descend),
+            None => descend(weights, &gradient.weights),
+        }
     }
 }
 

@@ -22,7 +22,7 @@ pub struct ModelConfig {
     pub state: usize,
     /// Units of every hidden layer of `h`.
     pub hidden: Vec<usize>,
-    /// Activation of the hidden units of `h` and `f_r`.
+    /// Activation of the hidden units of `h`.
     pub activation: Activation,
     /// Activation of the output of `h`.
     pub output_activation: Activation,
@@ -30,6 +30,8 @@ pub struct ModelConfig {
     pub inputs: ArcInputs,
     /// Units of every hidden layer of `f_r`.
     pub readout_hidden: Vec<usize>,
+    /// Activation of the hidden units of `f_r`.
+    pub readout_activation: Activation,
     /// How what is read of the nodes of a graph becomes one; for graph-focused tasks.
     pub pool: Pool,
     /// Probability with which a hidden unit of `f_r` is left out in training.
@@ -85,6 +87,7 @@ impl Default for ModelConfig {
             output_activation: Activation::Identity,
             inputs: ArcInputs::default(),
             readout_hidden: vec![20],
+            readout_activation: Activation::Tanh,
             pool: Pool::Sum,
             dropout: 0.0,
             reads: Reads::default(),
@@ -147,7 +150,7 @@ impl ModelConfig {
         };
         let f_r = Network {
             hidden: self.readout_hidden.clone(),
-            activation: self.activation,
+            activation: self.readout_activation,
             output_activation: Activation::Identity,
         };
         let output = Output::new(readout, read, outputs, f_r, self.dropout);
@@ -197,6 +200,9 @@ pub struct TrainingConfig {
     pub weighing: Weighing,
     /// A bound on the Lipschitz constant of `f_a`, kept after every update.
     pub lipschitz: Option<f64>,
+    /// Whether the first layer of `f_r` descends in coordinates in which what it reads has mean 0
+    /// and deviation 1, and starts there. The functions a model can be are the same.
+    pub standardize: bool,
     /// Whether rare classes count more in the loss.
     pub class_weights: ClassWeights,
     /// Epochs between scores on settled states.
@@ -241,6 +247,7 @@ impl Default for TrainingConfig {
             solver: SolverConfig::OneShot(OneShot::default()),
             weighing: Weighing::default(),
             lipschitz: Some(0.9),
+            standardize: true,
             class_weights: ClassWeights::Equal,
             score_every: 10,
             patience: None,

@@ -11,19 +11,20 @@ pub use parts::{PartName, TrainingData};
 pub use report::{EpochReport, Score, Scores};
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use crate::graph::Targets;
-use crate::inference::{predict, spectral_radius};
-use crate::lagrangian::{Lagrangian, Model, Multipliers, Scale, Variables, length};
+use crate::graph::{GraphBatch, Targets};
+use crate::inference::{Settled, predict, spectral_radius};
+use crate::lagrangian::{Lagrangian, Model, Multipliers, Scale, Variables, length, side_by_side};
 use crate::numeric::{NormMemory, Scratch};
 use crate::output::Supervision;
-use crate::saddle::{Memory, SaddleSolver, gather, scatter};
+use crate::saddle::{Coordinates, Memory, SaddleSolver, gather, scatter};
 use crate::transition::Degrees;
-use crate::{Error, Scalar, check};
+use crate::{Error, Matrix, Scalar, check};
 use report::EpochSums;
 
 /// Power iterations behind a reported spectral radius.
@@ -40,6 +41,7 @@ pub struct Trainer<'a, S: Scalar = f32> {
     solver: Box<dyn SaddleSolver<S>>,
     state: TrainerState<S>,
     scratch: Scratch<S>,
+    held_out_only: bool,
 }
 
 /// Everything that changes in training: what a checkpoint keeps.
@@ -148,18 +150,36 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             ));
         }
         let mut draw = check::uniform(config.seed);
-        let mut variables = model.start(data.training_graphs().nodes(), &mut draw);
+        let (graphs, scratch) = (data.training_graphs(), Scratch::new());
+        let mut variables = model.start(graphs.nodes(), &mut draw);
         let mut norms = vec![NormMemory::default(); model.layers()];
         if let Some(bound) = config.lipschitz {
             contract(model, &mut variables.weights, degrees, bound, &mut norms)?;
         }
+        if config.standardize {
+            // What is read of zeros does not vary: the states start where they settle.
+            let start = &variables.weights;
+            variables.states = config.inference.states(model, start, graphs, &scratch).states;
+            if let Some(coordinates) = coordinates(model, graphs, &variables) {
+                coordinates.initialize(&mut variables.weights);
+            }
+        }
         let memory = Memory::new(&variables);
         let state = TrainerState { epoch: 0, variables, memory, norms, best: None, since_best: 0 };
-        let scratch = Scratch::new();
         // Fails on a mismatch of targets before the first epoch.
         let weighing = config.weighing;
-        Lagrangian::new(model, data.training_graphs(), &supervision, weighing, &scratch)?;
-        Ok(Self { plan, model, data, supervision, degrees, solver, state, scratch })
+        Lagrangian::new(model, graphs, &supervision, weighing, &scratch)?;
+        Ok(Self {
+            plan,
+            model,
+            data,
+            supervision,
+            degrees,
+            solver,
+            state,
+            scratch,
+            held_out_only: false,
+        })
     }
 
     /// The same with a solver of one's own in place of the plan's.
@@ -173,6 +193,14 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         }
         self.solver = solver;
         Ok(self)
+    }
+
+    /// The same, on the way scoring only what is not trained on: where many models are compared,
+    /// settling the training graphs is most of what scores cost. The last epoch is scored in full.
+    #[must_use]
+    pub fn scoring_held_out(mut self) -> Self {
+        self.held_out_only = self.data.batches.len() > 1;
+        self
     }
 
     /// The same, from where a checkpoint was taken.
@@ -207,6 +235,10 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         let config = self.plan.config().clone();
         let mut last_scores = None;
         while self.state.epoch < config.epochs {
+            // Asked first, so that who resumes a training that was out of patience goes no further.
+            if config.patience.is_some_and(|patience| self.state.since_best >= patience) {
+                return Ok(self.finish(StopReason::NoImprovement, last_scores));
+            }
             let before = self.state.variables.weights.clone();
             let mut report = self.epoch()?;
             let variables = &self.state.variables;
@@ -222,16 +254,14 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             let due = self.state.epoch.is_multiple_of(config.score_every)
                 || self.state.epoch == config.epochs;
             if due {
-                let scores = self.score();
+                let brief = self.held_out_only && self.state.epoch < config.epochs;
+                let scores = if brief { self.score_held_out() } else { self.score() };
                 self.keep_best(&scores);
                 last_scores = Some((self.state.epoch, scores.clone()));
                 report.scores = Some(scores);
             }
             if observer.epoch(&report, &self.state).is_break() {
                 return Ok(self.finish(StopReason::Stopped, last_scores));
-            }
-            if due && config.patience.is_some_and(|patience| self.state.since_best >= patience) {
-                return Ok(self.finish(StopReason::NoImprovement, last_scores));
             }
         }
         Ok(self.finish(StopReason::Epochs, last_scores))
@@ -261,6 +291,9 @@ impl<'a, S: Scalar> Trainer<'a, S> {
     fn epoch(&mut self) -> Result<EpochReport, Error> {
         let graphs = self.data.training_graphs();
         let mut sums = EpochSums::default();
+        if self.plan.config().standardize {
+            self.state.memory.coordinates = coordinates(self.model, graphs, &self.state.variables);
+        }
         match self.plan.config().batch_size {
             Some(size) if size < graphs.graphs() => {
                 for members in self.shuffled(graphs.graphs()).chunks(size) {
@@ -270,10 +303,10 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             _ => self.update_all(&mut sums)?,
         }
         self.state.epoch += 1;
-        let multipliers = self.state.variables.multipliers.iter().flat_map(crate::Matrix::as_slice);
+        let multipliers = self.state.variables.multipliers.iter().flat_map(Matrix::as_slice);
         let largest = multipliers.fold(S::ZERO, |max, x| x.abs().max(max)).f64();
         let gradient = &self.state.memory.gradient;
-        let lengths = |matrices: &[crate::Matrix<S>]| {
+        let lengths = |matrices: &[Matrix<S>]| {
             matrices.iter().map(|m| length(m.as_slice()).powi(2)).sum::<f64>().sqrt()
         };
         let norms =
@@ -327,6 +360,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             moments: everything.moments.iter_mut().map(|moments| take(moments, &nodes)).collect(),
             weight_steps: everything.weight_steps,
             node_steps: *epoch as u64,
+            coordinates: everything.coordinates.clone(),
         };
         let weighing = self.plan.config().weighing;
         let lagrangian = Lagrangian::new(self.model, &part, &supervision, weighing, &self.scratch)?
@@ -371,33 +405,8 @@ impl<'a, S: Scalar> Trainer<'a, S> {
     /// The scores of the weights as they are now, on states found afresh.
     pub fn score(&self) -> Scores {
         let Variables { weights, states: trained, .. } = &self.state.variables;
-        let settled: Vec<_> = self
-            .data
-            .batches
-            .iter()
-            .map(|batch| {
-                let inference = &self.plan.config().inference;
-                inference.states(self.model, weights, batch, &self.scratch)
-            })
-            .collect();
-        let outputs: Vec<_> = settled
-            .iter()
-            .zip(&self.data.batches)
-            .map(|(settled, batch)| {
-                predict(self.model, weights, batch, &settled.states, &self.scratch)
-            })
-            .collect();
-        let parts: Vec<(PartName, Score)> = self
-            .data
-            .scored
-            .iter()
-            .map(|(name, batch, supervision)| {
-                let outputs = &outputs[*batch];
-                let (right, all) = supervision.correct(outputs);
-                let accuracy = (all > 0).then(|| right as f64 / all as f64);
-                (*name, Score { loss: supervision.mean_loss(outputs), accuracy })
-            })
-            .collect();
+        let settled: Vec<_> = self.data.batches.iter().map(|batch| self.settled(batch)).collect();
+        let parts = self.part_scores(&self.data.scored, |batch| &settled[batch].states);
         // The same weights on the states that were trained along, without dropout.
         let graphs = self.data.training_graphs();
         let along = predict(self.model, weights, graphs, trained, &self.scratch);
@@ -406,16 +415,62 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         Scores {
             cheating_gap: fresh.filter(|_| all > 0).map(|fresh| right as f64 / all as f64 - fresh),
             parts,
-            unsettled: settled.iter().map(crate::inference::Settled::failures).sum(),
+            unsettled: settled.iter().map(Settled::failures).sum(),
             spectral_radius: spectral_radius(
                 self.model,
                 weights,
-                &self.data.batches[0],
+                graphs,
                 &settled[0].states,
                 RADIUS_ITERATIONS,
                 &self.scratch,
             ),
         }
+    }
+
+    /// The scores of the parts that are not trained on alone.
+    fn score_held_out(&self) -> Scores {
+        let settled: Vec<_> =
+            self.data.batches[1..].iter().map(|batch| self.settled(batch)).collect();
+        Scores {
+            parts: self.part_scores(&self.data.scored[1..], |batch| &settled[batch - 1].states),
+            unsettled: settled.iter().map(Settled::failures).sum(),
+            spectral_radius: f64::NAN,
+            cheating_gap: None,
+        }
+    }
+
+    fn settled(&self, batch: &GraphBatch<S>) -> Settled<S> {
+        let inference = &self.plan.config().inference;
+        inference.states(self.model, &self.state.variables.weights, batch, &self.scratch)
+    }
+
+    fn part_scores<'s>(
+        &self,
+        scored: &[(PartName, usize, Supervision<S>)],
+        states: impl Fn(usize) -> &'s Vec<Matrix<S>>,
+    ) -> Vec<(PartName, Score)>
+    where
+        S: 's,
+    {
+        let weights = &self.state.variables.weights;
+        let mut read: Option<(usize, Matrix<S>)> = None;
+        let score = |(name, batch, supervision): &(PartName, usize, Supervision<S>)| {
+            // Parts of one graph are next to each other and share its outputs.
+            let (_, outputs) = match read.take() {
+                Some(last) if last.0 == *batch => last,
+                _ => {
+                    let graphs = &self.data.batches[*batch];
+                    let states = states(*batch);
+                    (*batch, predict(self.model, weights, graphs, states, &self.scratch))
+                }
+            };
+            let (right, all) = supervision.correct(&outputs);
+            let accuracy = (all > 0).then(|| right as f64 / all as f64);
+            let score = Score { loss: supervision.mean_loss(&outputs), accuracy };
+            read = Some((*batch, outputs));
+            (*name, score)
+        };
+        scored.iter().map(score).collect()
     }
 
     fn keep_best(&mut self, scores: &Scores) {
@@ -431,6 +486,20 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             });
         }
     }
+}
+
+/// Coordinates for the first layer of `f_r`, by what it reads of the states as they are.
+fn coordinates<S: Scalar>(
+    model: &Model<S>,
+    graphs: &GraphBatch<S>,
+    at: &Variables<S>,
+) -> Option<Arc<Coordinates>> {
+    let parts: Vec<&Matrix<S>> = at.states[model.read_layers()].iter().collect();
+    let joined = (parts.len() > 1).then(|| side_by_side(&parts));
+    let output = model.output();
+    let rows = output.pooled(graphs, joined.as_ref().unwrap_or(parts[0]));
+    let start = model.output_weights().start;
+    Coordinates::of(&rows, output.input(), start, output.first_units()).map(Arc::new)
 }
 
 fn components<S: Scalar>(variables: &Variables<S>) -> usize {

@@ -1,9 +1,10 @@
+mod budget;
+mod found;
+mod rounds;
 pub(crate) mod space;
 
-use std::fmt::Write;
 use std::path::PathBuf;
-use std::str::FromStr;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -16,9 +17,11 @@ use crate::interrupt::{self, Stopped};
 use crate::parallel;
 use crate::result_folder::ResultFolder;
 use crate::run_folder::MODEL;
-use crate::summary::tell_value;
 use crate::talk::{Talk, print, print_json};
 use crate::trial::{self, Place, Trial};
+use budget::Budget;
+use found::{Found, Ranked, differences};
+use rounds::{Round, rounds};
 use space::Space;
 
 #[derive(Debug, Args)]
@@ -50,52 +53,6 @@ pub(crate) struct Arguments {
     /// Write JSON.
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Budget {
-    Trials(usize),
-    Time(Duration),
-}
-
-impl FromStr for Budget {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("{text} is neither a number of trials nor a time as in 30s, 10m, 2h");
-        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        let number: u64 = digits.parse().map_err(|_| wrong())?;
-        let seconds = match &text[digits.len()..] {
-            "" if number > 0 => {
-                return Ok(Self::Trials(usize::try_from(number).map_err(|_| wrong())?));
-            }
-            "s" => 1,
-            "m" => 60,
-            "h" => 3600,
-            _ => return Err(wrong()),
-        };
-        Ok(Self::Time(Duration::from_secs(number.saturating_mul(seconds))))
-    }
-}
-
-/// A finished trial of a round.
-#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-struct Ranked {
-    trial: usize,
-    epochs: usize,
-    settings: Vec<(String, String)>,
-    result: Trial,
-}
-
-/// What was found: only the validation part has decided.
-#[derive(Debug, serde::Serialize)]
-struct Found {
-    trial: usize,
-    valid: Option<f64>,
-    /// The winner on the test part, which nobody has looked at before.
-    test_of_the_winner: Option<f64>,
-    ranked: Vec<Ranked>,
 }
 
 /// A search, ready to go on.
@@ -133,7 +90,8 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
     let name = format!("{}-search", dataset.name());
     let folder = ResultFolder::open(arguments.out.as_deref(), &name, &plan, &config)?;
     interrupt::listen()?;
-    let rounds = rounds(trials.len(), config.training.epochs, arguments);
+    let Arguments { halving, min_epochs, .. } = arguments;
+    let rounds = rounds(trials.len(), config.training.epochs, *halving, *min_epochs);
     talk.say(format_args!(
         "{}: {} trials, epochs {}",
         dataset.name(),
@@ -170,36 +128,6 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
 /// The settings of the winner.
 const BEST: &str = "best.toml";
 
-/// A round of trials, each up to one over `share` of its epochs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Round {
-    share: usize,
-    trials: usize,
-}
-
-/// All trials for a part of their epochs, the better ones for more, and so on.
-fn rounds(trials: usize, epochs: usize, arguments: &Arguments) -> Vec<Round> {
-    let halving = arguments.halving.max(1);
-    let mut shares = vec![1_usize];
-    let mut left = 1;
-    while let Some(&share) = shares.last()
-        && halving > 1
-        && left < trials
-        && epochs / share / halving >= arguments.min_epochs.max(1)
-    {
-        shares.push(share * halving);
-        left *= halving;
-    }
-    // The first round has all of them, and every other a share of those.
-    let mut keep = trials;
-    let round = |share| {
-        let round = Round { share, trials: keep };
-        keep = keep.div_ceil(halving);
-        round
-    };
-    shares.into_iter().rev().map(round).collect()
-}
-
 impl Search<'_> {
     /// All trials, the best of the last round first, and whether all rounds were done in time.
     fn rounds(
@@ -229,7 +157,7 @@ impl Search<'_> {
                 .map(|&trial| self.folder.read(&file(trial, round.share)))
                 .collect::<anyhow::Result<_>>()?;
             // The sort is stable: of equals, the first goes on, whatever the number of threads.
-            now.sort_by(|a, b| value(b).total_cmp(&value(a)));
+            now.sort_by(|a, b| b.value().total_cmp(&a.value()));
             if !now.is_empty() {
                 alive = now.iter().map(|done| done.trial - 1).collect();
                 // Behind those that went on come those that did not.
@@ -278,7 +206,7 @@ impl Search<'_> {
         let settings = differences(&self.config, &self.trials[trial])?;
         let done = Ranked { trial: trial + 1, epochs, settings, result: result.clone() };
         self.folder.save(&file(trial, share), &done)?;
-        self.bars.say(&line(&done));
+        self.bars.say(&done.line());
         Ok(())
     }
 
@@ -329,96 +257,4 @@ impl Search<'_> {
 
 fn file(trial: usize, share: usize) -> String {
     format!("trial-{:05}-of-{share}.json", trial + 1)
-}
-
-fn value(done: &Ranked) -> f64 {
-    done.result.valid_value.filter(|value| !value.is_nan()).unwrap_or(f64::NEG_INFINITY)
-}
-
-/// What a trial has changed.
-fn differences(base: &RunConfig, trial: &RunConfig) -> anyhow::Result<Vec<(String, String)>> {
-    fn compare(
-        path: &str,
-        a: &serde_json::Value,
-        b: &serde_json::Value,
-        found: &mut Vec<(String, String)>,
-    ) {
-        match b {
-            serde_json::Value::Object(entries) => {
-                for (key, value) in entries {
-                    let dot = if path.is_empty() { "" } else { "." };
-                    compare(&format!("{path}{dot}{key}"), &a[key], value, found);
-                }
-            }
-            _ if a == b => {}
-            serde_json::Value::String(text) => found.push((path.to_owned(), text.clone())),
-            value => found.push((path.to_owned(), value.to_string())),
-        }
-    }
-    let mut found = vec![];
-    compare("", &serde_json::to_value(base)?, &serde_json::to_value(trial)?, &mut found);
-    Ok(found)
-}
-
-fn line(done: &Ranked) -> String {
-    let value = number(done.result.valid_value);
-    format!("trial {:>4}: valid {value} after {} epochs", done.trial, done.epochs)
-}
-
-fn number(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".into(), tell_value)
-}
-
-/// As `rate=0.01`; a number that was drawn has many digits, of which a few will do.
-fn short((path, value): &(String, String)) -> String {
-    let key = path.rsplit('.').next().unwrap_or(path);
-    match value.parse::<f64>() {
-        Ok(number) if value.len() > 8 => format!("{key}={number:.2e}"),
-        _ => format!("{key}={value}"),
-    }
-}
-
-impl Found {
-    fn text(&self) -> Result<String, std::fmt::Error> {
-        let mut text = format!("{:>5}  {:>6}  {:>7}  settings\n", "trial", "epochs", "valid");
-        for done in self.ranked.iter().take(10) {
-            let settings: Vec<String> = done.settings.iter().map(short).collect();
-            let line = format!(
-                "{:>5}  {:>6}  {:>7}  {}",
-                done.trial,
-                done.epochs,
-                number(done.result.valid_value),
-                settings.join(" ")
-            );
-            writeln!(text, "{}", line.trim_end())?;
-        }
-        let Self { trial, valid, test_of_the_winner: test, .. } = self;
-        let (valid, test) = (number(*valid), number(*test));
-        writeln!(text, "winner: trial {trial}, valid {valid}; test, looked at once: {test}")?;
-        Ok(text)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rounds_grow_by_the_factor_that_trials_shrink_by() {
-        #[derive(clap::Parser)]
-        struct Line {
-            #[command(flatten)]
-            arguments: Arguments,
-        }
-        let rounds = |trials, epochs, options: &[&str]| {
-            let line = [&["search", "--space", "s"], options].concat();
-            let line = <Line as clap::Parser>::try_parse_from(line).unwrap();
-            let rounds = rounds(trials, epochs, &line.arguments);
-            rounds.iter().map(|round| (round.share, round.trials)).collect::<Vec<_>>()
-        };
-        assert_eq!(rounds(20, 300, &[]), [(9, 20), (3, 7), (1, 3)]);
-        assert_eq!(rounds(2, 300, &[]), [(3, 2), (1, 1)]);
-        assert_eq!(rounds(20, 30, &[]), [(1, 20)]);
-        assert_eq!(rounds(20, 300, &["--halving=1"]), [(1, 20)]);
-    }
 }

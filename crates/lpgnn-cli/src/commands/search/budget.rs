@@ -1,0 +1,45 @@
+use std::str::FromStr;
+use std::time::Duration;
+
+/// How much a search may try.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Budget {
+    Trials(usize),
+    Time(Duration),
+}
+
+impl FromStr for Budget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong =
+            || format!("{text} is neither a number of trials nor a time as in 30s, 10m, 2h");
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let number: u64 = digits.parse().map_err(|_| wrong())?;
+        let seconds = match &text[digits.len()..] {
+            "" if number > 0 => {
+                return Ok(Self::Trials(usize::try_from(number).map_err(|_| wrong())?));
+            }
+            "s" => 1,
+            "m" => 60,
+            "h" => 3600,
+            _ => return Err(wrong()),
+        };
+        Ok(Self::Time(Duration::from_secs(number.saturating_mul(seconds))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_a_number_or_a_time() {
+        let parse = |text: &str| text.parse::<Budget>();
+        assert!(matches!(parse("50"), Ok(Budget::Trials(50))));
+        assert!(matches!(parse("2h"), Ok(Budget::Time(time)) if time.as_secs() == 7200));
+        for wrong in ["", "0", "soon", "3d", "-1", "1.5h"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -58,7 +58,8 @@ pub(crate) fn train(
     place: &Place,
     bar: &ProgressBar,
 ) -> anyhow::Result<Option<Done>> {
-    let mut trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?.scoring_held_out();
+    let mut trainer =
+        Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?.scoring_held_out();
     let mut trial = Trial::default();
     if let Some((before, state)) = place.read(config, setup)?.filter(|(_, at)| at.epoch < until) {
         bar.set_position(state.epoch as u64);

@@ -9,7 +9,7 @@ pub struct NormMemory {
 /// Power iterations from a cold start, at most.
 const COLD: usize = 2000;
 /// And from where the last search ended: the weights have moved little since.
-const WARM: usize = 100;
+const WARM: usize = 300;
 /// How much of the cold start a warm one keeps: without it, a direction that the last search has
 /// left for good could not become the leading one again.
 const COLD_SHARE: f64 = 0.1;

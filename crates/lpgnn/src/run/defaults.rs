@@ -34,15 +34,14 @@ impl RunConfig {
         let epochs = epochs.unwrap_or(match task {
             Task::Nodes => 600,
             Task::Graphs if batches => 100,
-            Task::Graphs => 400,
+            Task::Graphs => 200,
         });
         // Large steps find the way, small ones let states and weights come to rest. Read-outs of
         // whole graphs learn slowly, and rest before they have found it.
         let updates = if batches { dataset.graphs().div_ceil(BATCH) } else { 1 };
         let updates = epochs.saturating_mul(updates);
         let half_life = (task == Task::Nodes).then_some((updates as f64 / 3.0).round().max(1.0));
-        let rate = if task == Task::Graphs { 0.01 } else { 0.005 };
-        let weights = WeightDescent { rate, half_life, ..WeightDescent::default() };
+        let weights = WeightDescent { rate: 0.005, half_life, ..WeightDescent::default() };
         let solver = match solver {
             "bdmm" => SolverConfig::Bdmm(Bdmm::default()),
             "implicit" => SolverConfig::Implicit(Implicit { weights, ..Implicit::default() }),
@@ -58,18 +57,24 @@ impl RunConfig {
         let mut config = Self::default();
         source.clone_into(&mut config.data.source);
         let transition = match task {
-            Task::Nodes if largest_degree(dataset) <= LARGE_DEGREE => TransitionKind::GnnSum,
-            _ => TransitionKind::GnnMean,
+            _ if largest_degree(dataset) <= LARGE_DEGREE => TransitionKind::GnnSum,
+            Task::Nodes => TransitionKind::GnnMean,
+            Task::Graphs => TransitionKind::GnnNormalized,
         };
-        config.model = ModelConfig {
-            transition,
-            // Sums over a graph are far from where tanh bends.
-            readout_activation: match task {
-                Task::Nodes => Activation::Tanh,
-                Task::Graphs => Activation::Relu,
+        let reads = Reads { from: ReadFrom::Image, layers: ReadLayers::Last };
+        config.model = match task {
+            Task::Nodes => ModelConfig { transition, reads, ..ModelConfig::default() },
+            // Sums over a graph are far from where tanh bends, and there are few of them to fit.
+            Task::Graphs => ModelConfig {
+                transition,
+                reads,
+                state: 16,
+                hidden: vec![32],
+                readout_hidden: vec![32],
+                readout_activation: Activation::Relu,
+                dropout: 0.5,
+                ..ModelConfig::default()
             },
-            reads: Reads { from: ReadFrom::Image, layers: ReadLayers::Last },
-            ..ModelConfig::default()
         };
         config.training = TrainingConfig {
             epochs,

@@ -84,10 +84,12 @@ impl RunConfig {
             ..TrainingConfig::default()
         };
         if matches!(config.training.solver, SolverConfig::Bdmm(_)) {
-            // A loss that weighs little cannot write the classes into the states. A node pulls its
-            // own state alone, a graph those of all its nodes in one direction.
-            config.training.weighing.loss_weight = if task == Task::Nodes { 1e-3 } else { 1e-5 };
-            config.training.standardize = false;
+            // A loss that weighs little cannot write the classes into the states, and damping holds
+            // them to the constraint. A node pulls its own state alone, a graph those of all its
+            // nodes in one direction.
+            let training = &mut config.training;
+            (training.weighing.loss_weight, training.weighing.damping, training.standardize) =
+                if task == Task::Nodes { (0.1, 1.0, true) } else { (1e-5, 0.0, false) };
             config.model.constraint = ConstraintFunction::Squared;
             config.model.multipliers = Multipliers::PerNode;
         }

@@ -405,8 +405,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
     /// The scores of the weights as they are now, on states found afresh.
     pub fn score(&self) -> Scores {
         let Variables { weights, states: trained, .. } = &self.state.variables;
-        let settled: Vec<_> = self.data.batches.iter().map(|batch| self.settled(batch)).collect();
-        let parts = self.part_scores(&self.data.scored, |batch| &settled[batch].states);
+        let (parts, settled) = self.score_from(0);
         // The same weights on the states that were trained along, without dropout.
         let graphs = self.data.training_graphs();
         let along = predict(self.model, weights, graphs, trained, &self.scratch);
@@ -429,48 +428,34 @@ impl<'a, S: Scalar> Trainer<'a, S> {
 
     /// The scores of the parts that are not trained on alone.
     fn score_held_out(&self) -> Scores {
-        let settled: Vec<_> =
-            self.data.batches[1..].iter().map(|batch| self.settled(batch)).collect();
+        let (parts, settled) = self.score_from(1);
         Scores {
-            parts: self.part_scores(&self.data.scored[1..], |batch| &settled[batch - 1].states),
+            parts,
             unsettled: settled.iter().map(Settled::failures).sum(),
             spectral_radius: f64::NAN,
             cheating_gap: None,
         }
     }
 
-    fn settled(&self, batch: &GraphBatch<S>) -> Settled<S> {
-        let inference = &self.plan.config().inference;
-        inference.states(self.model, &self.state.variables.weights, batch, &self.scratch)
-    }
-
-    fn part_scores<'s>(
-        &self,
-        scored: &[(PartName, usize, Supervision<S>)],
-        states: impl Fn(usize) -> &'s Vec<Matrix<S>>,
-    ) -> Vec<(PartName, Score)>
-    where
-        S: 's,
-    {
-        let weights = &self.state.variables.weights;
-        let mut read: Option<(usize, Matrix<S>)> = None;
-        let score = |(name, batch, supervision): &(PartName, usize, Supervision<S>)| {
-            // Parts of one graph are next to each other and share its outputs.
-            let (_, outputs) = match read.take() {
-                Some(last) if last.0 == *batch => last,
-                _ => {
-                    let graphs = &self.data.batches[*batch];
-                    let states = states(*batch);
-                    (*batch, predict(self.model, weights, graphs, states, &self.scratch))
-                }
-            };
-            let (right, all) = supervision.correct(&outputs);
+    /// The scores of the parts whose graphs come at `first` or later, and their states.
+    fn score_from(&self, first: usize) -> (Vec<(PartName, Score)>, Vec<Settled<S>>) {
+        let (weights, inference) = (&self.state.variables.weights, &self.plan.config().inference);
+        let (settled, outputs): (Vec<_>, Vec<_>) = self.data.batches[first..]
+            .iter()
+            .map(|batch| {
+                let settled = inference.states(self.model, weights, batch, &self.scratch);
+                let outputs = predict(self.model, weights, batch, &settled.states, &self.scratch);
+                (settled, outputs)
+            })
+            .unzip();
+        let scored = self.data.scored.iter().filter(|(_, batch, _)| *batch >= first);
+        let parts = scored.map(|(name, batch, supervision)| {
+            let outputs = &outputs[batch - first];
+            let (right, all) = supervision.correct(outputs);
             let accuracy = (all > 0).then(|| right as f64 / all as f64);
-            let score = Score { loss: supervision.mean_loss(&outputs), accuracy };
-            read = Some((*batch, outputs));
-            (*name, score)
-        };
-        scored.iter().map(score).collect()
+            (*name, Score { loss: supervision.mean_loss(outputs), accuracy })
+        });
+        (parts.collect(), settled)
     }
 
     fn keep_best(&mut self, scores: &Scores) {

@@ -89,7 +89,7 @@ impl RunConfig {
             // nodes in one direction.
             let training = &mut config.training;
             (training.weighing.loss_weight, training.weighing.damping, training.standardize) =
-                if task == Task::Nodes { (0.1, 1.0, true) } else { (1e-5, 0.0, false) };
+                if task == Task::Nodes { (0.01, 1.0, true) } else { (1e-5, 0.0, false) };
             config.model.constraint = ConstraintFunction::Squared;
             config.model.multipliers = Multipliers::PerNode;
         }

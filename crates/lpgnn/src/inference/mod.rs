@@ -76,32 +76,16 @@ pub fn predict<S: Scalar>(
     states: &[Matrix<S>],
     scratch: &Scratch<S>,
 ) -> Matrix<S> {
-    let parts: Vec<Matrix<S>> = model
-        .read_layers()
-        .map(|layer| match model.reads().from {
-            ReadFrom::State => states[layer].clone(),
-            ReadFrom::Image => image(model, weights, batch, states, layer, scratch),
-        })
-        .collect();
-    let reads = side_by_side(&parts.iter().collect::<Vec<_>>());
+    let images = match model.reads().from {
+        ReadFrom::State => vec![],
+        ReadFrom::Image => model.images(model.layers(), weights, batch, states, scratch),
+    };
+    let parts = model.read_layers().map(|layer| match model.reads().from {
+        ReadFrom::State => &states[layer],
+        ReadFrom::Image => &*images[layer],
+    });
+    let reads = side_by_side(&parts.collect::<Vec<_>>());
     model.output().predict(&weights[model.output_weights()], batch, &reads, scratch)
-}
-
-/// `f_a` of a layer.
-fn image<S: Scalar>(
-    model: &Model<S>,
-    weights: &[S],
-    batch: &GraphBatch<S>,
-    states: &[Matrix<S>],
-    layer: usize,
-    scratch: &Scratch<S>,
-) -> Matrix<S> {
-    let transition = model.transitions().nth(layer).expect("the layer exists");
-    let labels = Model::labels(layer, batch, states);
-    let input = Input { batch, labels, states: &states[layer] };
-    let mut image = Matrix::zeros(batch.nodes(), transition.state());
-    transition.forward(&weights[model.transition_weights(layer)], input, &mut image, scratch);
-    image
 }
 
 /// `max abs(x − f_a)` of every graph, over all layers.
@@ -113,8 +97,7 @@ fn residuals<S: Scalar>(
     scratch: &Scratch<S>,
 ) -> Vec<f64> {
     let mut worst = vec![0.0; batch.graphs()];
-    for (layer, x) in states.iter().enumerate() {
-        let f = image(model, weights, batch, states, layer, scratch);
+    for (x, f) in states.iter().zip(model.images(states.len(), weights, batch, states, scratch)) {
         for (graph, worst) in worst.iter_mut().enumerate() {
             *worst = worse(*worst, graph_residual(batch, graph, x, &f));
         }
@@ -148,9 +131,10 @@ pub fn spectral_radius<S: Scalar>(
     scratch: &Scratch<S>,
 ) -> f64 {
     let mut largest = 0.0_f64;
+    let images = model.images(states.len() - 1, weights, batch, states, scratch);
     for (layer, transition) in model.transitions().enumerate() {
-        let input =
-            Input { batch, labels: Model::labels(layer, batch, states), states: &states[layer] };
+        let labels = model.labels(layer, batch, states, &images);
+        let input = Input { batch, labels, states: &states[layer] };
         let weights = &weights[model.transition_weights(layer)];
         largest = worse(largest, layer_radius(transition, weights, input, iterations, scratch));
     }

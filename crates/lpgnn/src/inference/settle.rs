@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::anderson::Anderson;
 use super::{RelaxOptions, Settled, graph_residual, relax, residuals};
 use crate::graph::{GraphBatch, Labels};
-use crate::lagrangian::Model;
+use crate::lagrangian::{Model, ReadFrom};
 use crate::numeric::Scratch;
 use crate::saddle::{check_beta, check_positive, gather, scatter};
 use crate::transition::{Input, Transition, split_rows};
@@ -93,14 +93,20 @@ pub fn settle_from<S: Scalar>(
 ) -> Settled<S> {
     let mut states: Vec<Matrix<S>> = vec![];
     let mut iterations = 0;
+    let mut below = None;
     for ((layer, transition), start) in model.transitions().enumerate().zip(start) {
-        let below = states.last().map(|below| Labels::Dense(below.clone()));
         let labels = below.as_ref().unwrap_or(batch.node_labels());
         let weights = &weights[model.transition_weights(layer)];
         let (settled, count) =
             settle_layer(transition, weights, batch, labels, start, options, scratch);
-        states.push(settled);
         iterations += count;
+        let mut read = settled.clone();
+        if model.reads().from == ReadFrom::Image && layer + 1 < model.layers() {
+            let input = Input { batch, labels: labels.view(), states: &settled };
+            transition.forward(weights, input, &mut read, scratch);
+        }
+        below = Some(Labels::Dense(read));
+        states.push(settled);
     }
     let mut residuals = residuals(model, weights, batch, &states, scratch);
     let within = |residual: &f64| *residual <= options.tolerance;

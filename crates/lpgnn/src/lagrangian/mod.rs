@@ -147,14 +147,6 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
         self.model
     }
 
-    fn input<'s>(&'s self, layer: usize, at: &'s Variables<S>) -> Input<'s, S> {
-        Input {
-            batch: self.batch,
-            labels: Model::labels(layer, self.batch, &at.states),
-            states: &at.states[layer],
-        }
-    }
-
     /// What one loss counts, and one residual of a layer.
     fn factors(&self) -> (S, impl Fn(usize) -> S + '_) {
         let per =
@@ -166,118 +158,113 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
         (S::of(loss), constraint)
     }
 
-    /// `w Σ_S loss`, and its derivative in what the output reads: one matrix per layer, none for
-    /// layers that are not read.
-    fn loss(
-        &self,
+    /// `w Σ_S loss`, and its derivative in what the output reads, of every layer that it reads.
+    fn loss<'s>(
+        &'s self,
         at: &Variables<S>,
-        want: Want,
+        reads: &[&Matrix<S>],
         d_weights: &mut [S],
-    ) -> (f64, (usize, usize), Vec<Option<SpareMatrix<'_, S>>>) {
-        let (model, layers) = (self.model, self.model.read_layers());
-        let images: Vec<SpareMatrix<'_, S>> = if model.reads().from == ReadFrom::Image {
-            layers.clone().map(|layer| self.image(layer, at)).collect()
-        } else {
-            vec![]
-        };
-        let parts: Vec<&Matrix<S>> = if images.is_empty() {
-            layers.clone().map(|layer| &at.states[layer]).collect()
-        } else {
-            images.iter().map(|image| &**image).collect()
-        };
-        let joined = (parts.len() > 1).then(|| side_by_side(&parts));
-        let reads = joined.as_ref().unwrap_or(parts[0]);
-
+    ) -> (f64, (usize, usize), Vec<SpareMatrix<'s, S>>) {
+        let (model, scratch) = (self.model, self.scratch);
+        let joined = (reads.len() > 1).then(|| side_by_side(reads));
+        let rows = joined.as_ref().unwrap_or(reads[0]);
         let output = model.output();
-        let mut predictions = self.scratch.matrix(output.rows(self.batch), output.output());
-        // Gradients behind f_a need the derivative in its image even where states' are not wanted.
-        let needed = want.states || model.reads().from == ReadFrom::Image;
-        let mut d_reads = needed.then(|| self.scratch.matrix(reads.rows(), reads.cols()));
+        let mut predictions = scratch.matrix(output.rows(self.batch), output.output());
+        let mut d_rows = scratch.matrix(rows.rows(), rows.cols());
         let task =
             Task { supervision: self.supervision, factor: self.factors().0, dropout: self.dropout };
         let loss = output.evaluate(
             &at.weights[model.output_weights()],
             self.batch,
-            reads,
+            rows,
             &task,
             &mut predictions,
             Some(&mut d_weights[model.output_weights()]),
-            d_reads.as_deref_mut(),
-            self.scratch,
+            Some(&mut d_rows),
+            scratch,
         );
         let correct = self.supervision.correct(&predictions);
-        let mut d_parts: Vec<Option<SpareMatrix<'_, S>>> =
-            (0..model.layers()).map(|_| None).collect();
-        if let Some(d_reads) = d_reads {
-            let widths: Vec<usize> = parts.iter().map(|part| part.cols()).collect();
-            for (layer, d) in layers.zip(apart(d_reads, &widths, self.scratch)) {
-                d_parts[layer] = Some(d);
-            }
-        }
-        (loss, correct, d_parts)
-    }
-
-    /// `f_a` of a layer.
-    fn image(&self, layer: usize, at: &Variables<S>) -> SpareMatrix<'_, S> {
-        let transition = self.model.transitions().nth(layer).expect("the layer exists");
-        let mut image = self.scratch.matrix(self.batch.nodes(), transition.state());
-        let weights = &at.weights[self.model.transition_weights(layer)];
-        transition.forward(weights, self.input(layer, at), &mut image, self.scratch);
-        image
+        let widths: Vec<usize> = reads.iter().map(|part| part.cols()).collect();
+        (loss, correct, apart(d_rows, &widths, scratch))
     }
 }
 
 impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
     fn evaluate(&self, at: &Variables<S>, want: Want, gradient: &mut Variables<S>) -> Evaluation {
-        gradient.weights.fill(S::ZERO);
-        let (loss, correct, mut d_read) = if want.loss {
-            self.loss(at, want, &mut gradient.weights)
-        } else {
-            (0.0, (0, 0), (0..self.model.layers()).map(|_| None).collect())
+        let (model, batch, scratch) = (self.model, self.batch, self.scratch);
+        let reads_image = model.reads().from == ReadFrom::Image;
+        let layers = model.layers();
+        let derive = want.weights || want.states;
+        // Images that something reads: the output, the layer above, or the residual itself.
+        let images = match (reads_image, want.loss || !derive) {
+            (false, _) => vec![],
+            (true, true) => model.images(layers, &at.weights, batch, &at.states, scratch),
+            (true, false) => model.images(layers - 1, &at.weights, batch, &at.states, scratch),
         };
+        gradient.weights.fill(S::ZERO);
+        let (mut loss, mut correct) = (0.0, (0, 0));
+        // ∂𝓛/∂ what is read of a layer, by the output and by the layer above.
+        let mut d_read: Vec<Option<SpareMatrix<'_, S>>> = (0..layers).map(|_| None).collect();
+        if want.loss {
+            let read = model.read_layers();
+            let reads: Vec<&Matrix<S>> = if reads_image {
+                images[read.clone()].iter().map(|image| &**image).collect()
+            } else {
+                at.states[read.clone()].iter().collect()
+            };
+            let (value, right, d_parts) = self.loss(at, &reads, &mut gradient.weights);
+            (loss, correct) = (value, right);
+            d_read[read].iter_mut().zip(d_parts).for_each(|(to, d)| *to = Some(d));
+        }
 
-        // x_v enters in the output, in its own residual, in its neighbours' residuals, and as the
-        // label of the layer above. A layer sets the gradient of its states; the next one adds.
+        // From the last layer to the first, so that what the layer above makes of it is known.
         let mut tally = Tally::default();
         let mut components = 0;
-        for (layer, transition) in self.model.transitions().enumerate() {
-            let range = self.model.transition_weights(layer);
+        for (layer, transition) in model.transitions().enumerate().rev() {
             let read = d_read[layer].take();
-            let (d_state, d_image) = match self.model.reads().from {
-                ReadFrom::State => (read, None),
-                ReadFrom::Image => (None, read),
-            };
+            let (d_state, d_image) =
+                if reads_image { (None, read.as_deref()) } else { (read.as_deref(), None) };
             let term = ConstraintTerm {
                 states: &at.states[layer],
                 multipliers: &at.multipliers[layer],
-                constraint: self.model.constraint(),
+                constraint: model.constraint(),
                 factor: self.factors().1(transition.state()),
                 damping: S::of(self.weighing.damping),
-                d_state: d_state.as_deref(),
-                d_image: d_image.as_deref(),
-                scratch: self.scratch,
+                d_state,
+                d_image,
+                scratch,
             };
-            let (below, own) = gradient.states.split_at_mut(layer);
             components += at.states[layer].as_slice().len();
-            tally = tally.and(if want.weights || want.states {
+            let range = model.transition_weights(layer);
+            let weights = &at.weights[range.clone()];
+            let labels = model.labels(layer, batch, &at.states, &images);
+            let input = Input { batch, labels, states: &at.states[layer] };
+            let (d_states, d_multipliers) =
+                (&mut gradient.states[layer], &mut gradient.multipliers[layer]);
+            tally = tally.and(if derive {
+                let below = layer.checked_sub(1).map(|below| {
+                    d_read[below].get_or_insert_with(|| {
+                        let mut zeros = scratch.matrix(batch.nodes(), at.states[below].cols());
+                        zeros.as_mut_slice().fill(S::ZERO);
+                        zeros
+                    })
+                });
                 let gradients = Gradients {
-                    weights: want.weights.then_some(&mut gradient.weights[range.clone()]),
-                    states: &mut own[0],
-                    labels: below.last_mut().filter(|_| want.states),
+                    weights: want.weights.then_some(&mut gradient.weights[range]),
+                    states: d_states,
+                    labels: below.map(|below| &mut **below),
                 };
-                transition.pass(
-                    &at.weights[range],
-                    self.input(layer, at),
-                    &term,
-                    &mut gradient.multipliers[layer],
-                    gradients,
-                    self.scratch,
-                )
+                transition.pass(weights, input, &term, d_multipliers, gradients, scratch)
             } else {
-                let image = self.image(layer, at);
-                let groups = self.batch.groups().ranges();
-                let d_multipliers = &mut gradient.multipliers[layer];
-                term.residual(groups, &image, &mut own[0], d_multipliers)
+                let image = if reads_image {
+                    None
+                } else {
+                    let mut image = scratch.matrix(batch.nodes(), transition.state());
+                    transition.forward(weights, input, &mut image, scratch);
+                    Some(image)
+                };
+                let image = image.as_ref().unwrap_or_else(|| &images[layer]);
+                term.residual(batch.groups().ranges(), image, d_states, d_multipliers)
             });
         }
         Evaluation {

@@ -3,13 +3,15 @@ use std::fmt::Debug;
 use crate::constraint::Constraint;
 use crate::graph::{GraphBatch, LabelsView};
 use crate::lagrangian::Variables;
+use crate::numeric::{Scratch, SpareMatrix};
 use crate::output::Output;
-use crate::transition::Transition;
+use crate::transition::{Input, Transition};
 use crate::{Error, Matrix, Scalar};
 
 /// The functions of an LP-GNN: `f_a` of every layer, `f_r`, `G`, and what they read.
 ///
-/// Layer 1 reads the labels of the nodes, layer `k` the states of layer `k − 1` in their place.
+/// Layer 1 reads the labels of the nodes; layer `k` reads layer `k − 1` in their place, its states or
+/// their image, as the output does.
 #[derive(Debug)]
 pub struct Model<S: Scalar = f32> {
     transitions: Vec<Box<dyn Transition<S>>>,
@@ -36,7 +38,8 @@ pub enum ReadFrom {
     /// `x_v`, as in the paper.
     #[default]
     State,
-    /// `f_{a,v}(X)`, as in its authors' code: what a cheating state gains is lost on the way.
+    /// `f_{a,v}(X)`, as in its authors' code: what a cheating state gains is lost on the way, and
+    /// the layers of a stack are never behind each other.
     Image,
 }
 
@@ -119,7 +122,9 @@ impl<S: Scalar> Model<S> {
     }
 
     /// The transition function of every layer.
-    pub fn transitions(&self) -> impl ExactSizeIterator<Item = &dyn Transition<S>> {
+    pub fn transitions(
+        &self,
+    ) -> impl ExactSizeIterator<Item = &dyn Transition<S>> + DoubleEndedIterator {
         self.transitions.iter().map(AsRef::as_ref)
     }
 
@@ -190,15 +195,40 @@ impl<S: Scalar> Model<S> {
         }
     }
 
-    /// The labels that `layer` reads: those of the graphs, or the states below.
+    /// `f_a` of the first `count` layers.
+    pub(crate) fn images<'s>(
+        &self,
+        count: usize,
+        weights: &[S],
+        batch: &GraphBatch<S>,
+        states: &[Matrix<S>],
+        scratch: &'s Scratch<S>,
+    ) -> Vec<SpareMatrix<'s, S>> {
+        let mut images: Vec<SpareMatrix<'s, S>> = Vec::with_capacity(count);
+        for (layer, transition) in self.transitions().enumerate().take(count) {
+            let labels = self.labels(layer, batch, states, &images);
+            let input = Input { batch, labels, states: &states[layer] };
+            let mut image = scratch.matrix(batch.nodes(), transition.state());
+            let weights = &weights[self.transition_weights(layer)];
+            transition.forward(weights, input, &mut image, scratch);
+            images.push(image);
+        }
+        images
+    }
+
+    /// The labels that `layer` reads: those of the graphs, or what the output would read of the
+    /// layer below.
     pub(crate) fn labels<'a>(
+        &self,
         layer: usize,
         batch: &'a GraphBatch<S>,
         states: &'a [Matrix<S>],
+        images: &'a [SpareMatrix<'_, S>],
     ) -> LabelsView<'a, S> {
-        match layer.checked_sub(1) {
-            None => batch.node_labels().view(),
-            Some(below) => LabelsView::Dense(&states[below]),
+        match (layer.checked_sub(1), self.reads.from) {
+            (None, _) => batch.node_labels().view(),
+            (Some(below), ReadFrom::State) => LabelsView::Dense(&states[below]),
+            (Some(below), ReadFrom::Image) => LabelsView::Dense(&images[below]),
         }
     }
 

@@ -68,6 +68,11 @@ impl Layout {
         self.blocks.len() - 1
     }
 
+    /// Where a matrix starts.
+    pub(crate) fn start(&self, block: usize) -> usize {
+        self.blocks[block].at
+    }
+
     /// Number of weights.
     pub(crate) fn len(&self) -> usize {
         self.len

@@ -5,6 +5,7 @@ mod relax;
 mod settle;
 
 pub use relax::{RelaxOptions, relax};
+pub(crate) use settle::settle_next;
 pub use settle::{SettleOptions, settle, settle_from};
 
 use crate::graph::GraphBatch;

@@ -93,20 +93,10 @@ pub fn settle_from<S: Scalar>(
 ) -> Settled<S> {
     let mut states: Vec<Matrix<S>> = vec![];
     let mut iterations = 0;
-    let mut below = None;
-    for ((layer, transition), start) in model.transitions().enumerate().zip(start) {
-        let labels = below.as_ref().unwrap_or(batch.node_labels());
-        let weights = &weights[model.transition_weights(layer)];
-        let (settled, count) =
-            settle_layer(transition, weights, batch, labels, start, options, scratch);
-        iterations += count;
-        let mut read = settled.clone();
-        if model.reads().from == ReadFrom::Image && layer + 1 < model.layers() {
-            let input = Input { batch, labels: labels.view(), states: &settled };
-            transition.forward(weights, input, &mut read, scratch);
-        }
-        below = Some(Labels::Dense(read));
+    for start in start {
+        let (settled, count) = settle_next(model, weights, batch, &states, start, options, scratch);
         states.push(settled);
+        iterations += count;
     }
     let mut residuals = residuals(model, weights, batch, &states, scratch);
     let within = |residual: &f64| *residual <= options.tolerance;
@@ -136,7 +126,32 @@ pub fn settle_from<S: Scalar>(
     Settled { states, residuals, converged, iterations }
 }
 
-/// One layer; returns its states and how often `f_a` was applied.
+/// The layer above those whose states are known; returns its states and how often `f_a` was applied.
+pub(crate) fn settle_next<S: Scalar>(
+    model: &Model<S>,
+    weights: &[S],
+    batch: &GraphBatch<S>,
+    known: &[Matrix<S>],
+    start: Matrix<S>,
+    options: &SettleOptions,
+    scratch: &Scratch<S>,
+) -> (Matrix<S>, usize) {
+    let layer = known.len();
+    let below = known.last().map(|below| {
+        Labels::Dense(match model.reads().from {
+            ReadFrom::State => below.clone(),
+            ReadFrom::Image => {
+                model.images(layer, weights, batch, known, scratch)[layer - 1].clone()
+            }
+        })
+    });
+    let labels = below.as_ref().unwrap_or(batch.node_labels());
+    let transition = model.transitions().nth(layer).expect("there is a layer above");
+    let weights = &weights[model.transition_weights(layer)];
+    settle_layer(transition, weights, batch, labels, start, options, scratch)
+}
+
+/// One layer, given what it reads as labels.
 fn settle_layer<S: Scalar>(
     transition: &dyn Transition<S>,
     weights: &[S],

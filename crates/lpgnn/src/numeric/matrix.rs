@@ -14,6 +14,17 @@ impl<S: Scalar> Matrix<S> {
         Self { rows, cols, entries: vec![S::ZERO; rows * cols] }
     }
 
+    /// Another shape, with whatever entries; room that is there is kept.
+    pub(crate) fn reshape(&mut self, rows: usize, cols: usize) {
+        (self.rows, self.cols) = (rows, cols);
+        self.entries.resize(rows * cols, S::ZERO);
+    }
+
+    /// How many entries there is room for.
+    pub(crate) fn room(&self) -> usize {
+        self.entries.capacity()
+    }
+
     /// A matrix from its rows.
     ///
     /// # Errors

@@ -24,12 +24,7 @@ impl<S: Scalar> Scratch<S> {
     pub(crate) fn take(&self, len: usize) -> Spare<'_, S> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let room = len + LINE;
-        // The smallest that is large enough, else the largest, so that few ever grow.
-        let fit = (0..free.len()).min_by_key(|&i| {
-            let size = free[i].len();
-            (size < room, size.abs_diff(room))
-        });
-        let mut buffer = fit.map(|i| free.swap_remove(i)).unwrap_or_default();
+        let mut buffer = fitting(&mut free, room, Vec::len).unwrap_or_default();
         drop(free);
         if buffer.len() < room {
             buffer.reserve_exact(room - buffer.len());
@@ -48,10 +43,9 @@ impl<S: Scalar> Scratch<S> {
     /// A matrix of whatever numbers; it comes back when dropped.
     pub(crate) fn matrix(&self, rows: usize, cols: usize) -> SpareMatrix<'_, S> {
         let mut free = self.matrices.lock().unwrap_or_else(PoisonError::into_inner);
-        let fit = free.iter().position(|matrix| (matrix.rows(), matrix.cols()) == (rows, cols));
-        let mut matrix =
-            fit.map_or_else(|| Matrix::zeros(rows, cols), |place| free.swap_remove(place));
+        let mut matrix = fitting(&mut free, rows * cols, Matrix::room).unwrap_or_default();
         drop(free);
+        matrix.reshape(rows, cols);
         if cfg!(debug_assertions) {
             matrix.as_mut_slice().fill(S::of(f64::NAN));
         }
@@ -64,6 +58,15 @@ impl<S: Scalar> Scratch<S> {
         buffer.fill(S::ZERO);
         buffer
     }
+}
+
+/// Takes out the smallest that is large enough, else the largest, so that few ever grow.
+fn fitting<T>(free: &mut Vec<T>, room: usize, size: impl Fn(&T) -> usize) -> Option<T> {
+    let best = (0..free.len()).min_by_key(|&i| {
+        let size = size(&free[i]);
+        (size < room, size.abs_diff(room))
+    });
+    best.map(|place| free.swap_remove(place))
 }
 
 /// Lets the system back a large buffer that is still to be filled with large pages: rows of
@@ -148,5 +151,21 @@ impl<S: Scalar> Drop for SpareMatrix<'_, S> {
     fn drop(&mut self) {
         let matrix = std::mem::take(&mut self.matrix);
         self.home.matrices.lock().unwrap_or_else(PoisonError::into_inner).push(matrix);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matrices_of_other_shapes_share_their_room() {
+        let scratch = Scratch::<f32>::new();
+        for rows in (1..100).rev() {
+            drop((scratch.matrix(rows, 3), scratch.matrix(rows, 2)));
+        }
+        let matrices = scratch.matrices.lock().unwrap();
+        let room: usize = matrices.iter().map(Matrix::room).sum();
+        assert!(matrices.len() == 2 && room <= 99 * 5, "{} of {room}", matrices.len());
     }
 }

@@ -12,7 +12,7 @@ use crate::activation::differentiate;
 use crate::graph::GraphBatch;
 use crate::network::{Dropout, Layer, Layout, Network, Stack};
 use crate::numeric::{Scratch, Spare, Store, padded};
-use crate::transition::{for_each_group, split_rows};
+use crate::transition::{FirstLayer, for_each_group, split_rows};
 use crate::{Matrix, Scalar};
 
 /// Whose output it is.
@@ -243,9 +243,10 @@ impl Output {
         stack.backward(layout, rows, z, input, &outputs, d, drop, partial, d_z, scratch);
     }
 
-    /// Units of the first layer.
-    pub(crate) fn first_units(&self) -> usize {
-        self.network.layers(self.outputs)[0].0
+    /// The layer that reads, among the weights of the function.
+    pub(crate) fn first_layer(&self) -> FirstLayer {
+        let start = |block| self.layout.start(block);
+        FirstLayer { matrices: vec![start(0)], bias: start(1), units: self.layout.columns(1) }
     }
 
     /// What the network is given: a row per output.

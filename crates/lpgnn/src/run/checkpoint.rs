@@ -1,4 +1,5 @@
 use std::path::Path;
+use std::sync::Arc;
 
 use super::RunConfig;
 use super::bundle::Bundle;
@@ -149,7 +150,7 @@ impl Checkpoint {
             moments,
             weight_steps: about.weight_steps,
             node_steps: about.node_steps,
-            coordinates: None,
+            coordinates: Arc::default(),
         };
         Ok(Self {
             config: about.config,

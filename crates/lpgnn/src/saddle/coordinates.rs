@@ -1,8 +1,8 @@
-use std::ops::Range;
-
 use crate::Scalar;
+use crate::transition::FirstLayer;
 
-/// Coordinates of the first layer of `f_r` in which what it reads has mean 0 and deviation 1.
+/// Coordinates of a first layer, of `f_r` or of `h` above another layer of states, in which what it
+/// reads has mean 0 and deviation 1.
 ///
 /// With `z = (p − μ) / σ` for what is read, `p`, the layer `Wᵀ p + b` is `Vᵀ z + c`, where
 ///
@@ -10,13 +10,13 @@ use crate::Scalar;
 /// W = V / σ,   b = c − Wᵀ μ        so that        ∂𝓛/∂V = (∂𝓛/∂W − μ ∂𝓛/∂bᵀ) / σ,   ∂𝓛/∂c = ∂𝓛/∂b
 /// ```
 ///
-/// The function stays what it is; only its descent takes place in `V` and `c`. Sums over the nodes
-/// of a graph tell above all how many there are: in `W` and `b`, all else is learnt slowly.
+/// and the same for every `W` of a layer with several, which share `b`. The function stays what it
+/// is; only its descent takes place in `V` and `c`. Sums over the nodes of a graph tell above all
+/// how many there are, sums over neighbours how many of those: in `W` and `b`, all else is learnt
+/// slowly.
 #[derive(Clone, Debug)]
 pub(crate) struct Coordinates {
-    /// Where `W` starts among the weights; `b` follows it.
-    at: usize,
-    units: usize,
+    layer: FirstLayer,
     /// `μ` and `1/σ`, per component that is read.
     statistics: Vec<(f64, f64)>,
 }
@@ -25,9 +25,9 @@ pub(crate) struct Coordinates {
 const FLOOR: f64 = 1e-4;
 
 impl Coordinates {
-    /// The coordinates for these rows of `width` components, which a layer of `units` reads; none
-    /// where nothing varies.
-    pub(crate) fn of<S: Scalar>(rows: &[S], width: usize, at: usize, units: usize) -> Option<Self> {
+    /// The coordinates of a layer that reads these rows of `width` components; none where nothing
+    /// varies.
+    pub(crate) fn of<S: Scalar>(rows: &[S], width: usize, layer: FirstLayer) -> Option<Self> {
         let count = rows.len().checked_div(width)?.max(1) as f64;
         let mut means = vec![0.0; width];
         for row in rows.chunks_exact(width) {
@@ -45,55 +45,59 @@ impl Coordinates {
         }
         let inverse = |variance: f64| 1.0 / (variance + FLOOR * largest).sqrt();
         let statistics = means.into_iter().zip(variances.into_iter().map(inverse)).collect();
-        Some(Self { at, units, statistics })
+        Some(Self { layer, statistics })
     }
 
-    /// The weights that they are the coordinates of: `W` row by row, and `b`.
-    fn block(&self) -> Range<usize> {
-        self.at..self.at + (self.statistics.len() + 1) * self.units
+    /// The rows of the layer's matrices, each with `μ` and `1/σ` of what it multiplies.
+    fn rows(&self) -> impl Iterator<Item = (usize, f64, f64)> {
+        let units = self.layer.units;
+        self.layer.matrices.iter().flat_map(move |&at| {
+            let rows = self.statistics.iter().enumerate();
+            rows.map(move |(row, &(mean, inverse))| (at + row * units, mean, inverse))
+        })
     }
 
     /// `∂𝓛/∂(W, b)` becomes `∂𝓛/∂(V, c)`.
     fn gradient<S: Scalar>(&self, gradient: &mut [S]) {
-        let (d_w, d_b) = gradient.split_at_mut(self.statistics.len() * self.units);
-        for (d_w, &(mean, inverse)) in d_w.chunks_exact_mut(self.units).zip(&self.statistics) {
-            for (d_w, d_b) in d_w.iter_mut().zip(&*d_b) {
-                *d_w = S::of((d_w.f64() - mean * d_b.f64()) * inverse);
+        for (row, mean, inverse) in self.rows() {
+            for unit in 0..self.layer.units {
+                let d_b = gradient[self.layer.bias + unit].f64();
+                let d_w = &mut gradient[row + unit];
+                *d_w = S::of((d_w.f64() - mean * d_b) * inverse);
             }
         }
     }
 
     /// A change of `(V, c)` becomes a change of `(W, b)`.
     fn change<S: Scalar>(&self, change: &mut [S]) {
-        let (w, b) = change.split_at_mut(self.statistics.len() * self.units);
-        for (w, &(mean, inverse)) in w.chunks_exact_mut(self.units).zip(&self.statistics) {
-            for (w, b) in w.iter_mut().zip(&mut *b) {
-                *w *= S::of(inverse);
-                *b = S::of(b.f64() - mean * w.f64());
+        for (row, mean, inverse) in self.rows() {
+            for unit in 0..self.layer.units {
+                change[row + unit] *= S::of(inverse);
+                let w = change[row + unit].f64();
+                let b = &mut change[self.layer.bias + unit];
+                *b = S::of(b.f64() - mean * w);
             }
         }
     }
 
     /// Weights that were drawn for `(V, c)` become weights.
     pub(crate) fn initialize<S: Scalar>(&self, weights: &mut [S]) {
-        self.change(&mut weights[self.block()]);
+        self.change(weights);
     }
 
-    /// One step of all weights by `descend`, of those of the layer in its coordinates.
+    /// One step of all weights by `descend`, of those of the layers in their coordinates.
     pub(super) fn step<S: Scalar>(
-        &self,
+        all: &[Self],
         weights: &mut [S],
         gradient: &mut [S],
         descend: impl FnOnce(&mut [S], &[S]),
     ) {
-        let block = self.block();
-        let before = weights[block.clone()].to_vec();
-        self.gradient(&mut gradient[block.clone()]);
+        all.iter().for_each(|coordinates| coordinates.gradient(gradient));
+        let before = weights.to_vec();
         descend(weights, gradient);
-        let block = &mut weights[block];
-        block.iter_mut().zip(&before).for_each(|(w, &before)| *w -= before);
-        self.change(block);
-        block.iter_mut().zip(&before).for_each(|(w, &before)| *w += before);
+        weights.iter_mut().zip(&before).for_each(|(w, &before)| *w -= before);
+        all.iter().for_each(|coordinates| coordinates.change(weights));
+        weights.iter_mut().zip(&before).for_each(|(w, &before)| *w += before);
     }
 }
 
@@ -104,13 +108,17 @@ mod tests {
     /// Two components of different size that move together, and a unit reading them.
     const ROWS: [f64; 6] = [10.0, 1.0, 30.0, 3.5, 20.0, 2.0];
 
+    fn layer() -> FirstLayer {
+        FirstLayer { matrices: vec![0], bias: 2, units: 1 }
+    }
+
     fn value(weights: &[f64], row: &[f64]) -> f64 {
         weights[0] * row[0] + weights[1] * row[1] + weights[2]
     }
 
     #[test]
     fn drawn_weights_read_standardized_components() {
-        let coordinates = Coordinates::of(&ROWS, 2, 0, 1).unwrap();
+        let coordinates = Coordinates::of(&ROWS, 2, layer()).unwrap();
         let mut weights = [1.0, 0.0, 0.0];
         coordinates.initialize(&mut weights);
         let values: Vec<f64> = ROWS.chunks(2).map(|row| value(&weights, row)).collect();
@@ -122,11 +130,11 @@ mod tests {
 
     #[test]
     fn a_step_is_one_of_the_standardized_layer() {
-        let coordinates = Coordinates::of(&ROWS, 2, 0, 1).unwrap();
+        let coordinates = Coordinates::of(&ROWS, 2, layer()).unwrap();
         let (start, d) = ([0.3, -0.7, 0.1], [5.0, -2.0, 0.4]);
         let rate = 0.01;
         let (mut weights, mut gradient) = (start, d);
-        coordinates.step(&mut weights, &mut gradient, |w, d| {
+        Coordinates::step(&[coordinates.clone()], &mut weights, &mut gradient, |w, d| {
             w.iter_mut().zip(d).for_each(|(w, d)| *w -= rate * d);
         });
         // The same in V and c, by hand.
@@ -144,7 +152,7 @@ mod tests {
 
     #[test]
     fn nothing_is_standardized_where_nothing_varies() {
-        assert!(Coordinates::of(&[1.0, 2.0, 1.0, 2.0], 2, 0, 1).is_none());
-        assert!(Coordinates::of::<f32>(&[], 2, 0, 1).is_none());
+        assert!(Coordinates::of(&[1.0, 2.0, 1.0, 2.0], 2, layer()).is_none());
+        assert!(Coordinates::of::<f32>(&[], 2, layer()).is_none());
     }
 }

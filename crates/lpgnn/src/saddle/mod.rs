@@ -71,8 +71,8 @@ pub struct Memory<S = f32> {
     pub weight_steps: u64,
     /// How often these nodes have moved.
     pub node_steps: u64,
-    /// In what the first layer of `f_r` descends, if not in its weights.
-    pub(crate) coordinates: Option<Arc<Coordinates>>,
+    /// In what first layers descend, where not in their weights.
+    pub(crate) coordinates: Arc<[Coordinates]>,
 }
 
 impl<S: Scalar> Memory<S> {
@@ -83,7 +83,7 @@ impl<S: Scalar> Memory<S> {
             moments: vec![],
             weight_steps: 0,
             node_steps: 0,
-            coordinates: None,
+            coordinates: Arc::default(),
         }
     }
 

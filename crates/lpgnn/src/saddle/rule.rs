@@ -1,6 +1,6 @@
 use rayon::prelude::*;
 
-use super::check_positive;
+use super::{Coordinates, check_positive};
 use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, dispatch, for_lanes};
 use crate::{Error, Scalar};
 
@@ -206,9 +206,10 @@ impl WeightDescent {
         let descend = |weights: &mut [S], gradient: &[S]| {
             self.rule.descend(rate, *weight_steps, weights, gradient, moments);
         };
-        match coordinates {
-            Some(coordinates) => coordinates.step(weights, &mut gradient.weights, descend),
-            None => descend(weights, &gradient.weights),
+        if coordinates.is_empty() {
+            descend(weights, &gradient.weights);
+        } else {
+            Coordinates::step(coordinates, weights, &mut gradient.weights, descend);
         }
     }
 }

@@ -18,7 +18,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use crate::graph::{GraphBatch, Targets};
-use crate::inference::{Settled, predict, spectral_radius};
+use crate::inference::{Inference, SettleOptions, Settled, predict, settle_next, spectral_radius};
 use crate::lagrangian::{Lagrangian, Model, Multipliers, Scale, Variables, length, side_by_side};
 use crate::numeric::{NormMemory, Scratch};
 use crate::output::Supervision;
@@ -157,12 +157,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             contract(model, &mut variables.weights, degrees, bound, &mut norms)?;
         }
         if config.standardize {
-            // What is read of zeros does not vary: the states start where they settle.
-            let start = &variables.weights;
-            variables.states = config.inference.states(model, start, graphs, &scratch).states;
-            if let Some(coordinates) = coordinates(model, graphs, &variables) {
-                coordinates.initialize(&mut variables.weights);
-            }
+            start_standardized(model, graphs, &config.inference, &mut variables, &scratch);
         }
         let memory = Memory::new(&variables);
         let state = TrainerState { epoch: 0, variables, memory, norms, best: None, since_best: 0 };
@@ -292,7 +287,8 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         let graphs = self.data.training_graphs();
         let mut sums = EpochSums::default();
         if self.plan.config().standardize {
-            self.state.memory.coordinates = coordinates(self.model, graphs, &self.state.variables);
+            self.state.memory.coordinates =
+                coordinates(self.model, graphs, &self.state.variables.states);
         }
         match self.plan.config().batch_size {
             Some(size) if size < graphs.graphs() => {
@@ -473,18 +469,66 @@ impl<'a, S: Scalar> Trainer<'a, S> {
     }
 }
 
-/// Coordinates for the first layer of `f_r`, by what it reads of the states as they are.
+/// Starts the states where they settle, since what is read of zeros does not vary, and what reads
+/// them in coordinates that suit them; layer by layer, for each reads the one below.
+fn start_standardized<S: Scalar>(
+    model: &Model<S>,
+    graphs: &GraphBatch<S>,
+    inference: &Inference,
+    at: &mut Variables<S>,
+    scratch: &Scratch<S>,
+) {
+    let options = match inference {
+        Inference::Settle(options) => *options,
+        Inference::Relax(_) => SettleOptions::default(),
+    };
+    for layer in 0..model.layers() {
+        if let Some(coordinates) = label_coordinates(model, layer, &at.states) {
+            coordinates.initialize(&mut at.weights);
+        }
+        let (known, rest) = at.states.split_at_mut(layer);
+        let start = std::mem::take(&mut rest[0]);
+        (rest[0], _) = settle_next(model, &at.weights, graphs, known, start, &options, scratch);
+    }
+    if let Some(coordinates) = output_coordinates(model, graphs, &at.states) {
+        coordinates.initialize(&mut at.weights);
+    }
+}
+
+/// Coordinates for the layers that read states, by the states as they are.
 fn coordinates<S: Scalar>(
     model: &Model<S>,
     graphs: &GraphBatch<S>,
-    at: &Variables<S>,
-) -> Option<Arc<Coordinates>> {
-    let parts: Vec<&Matrix<S>> = at.states[model.read_layers()].iter().collect();
+    states: &[Matrix<S>],
+) -> Arc<[Coordinates]> {
+    let of_h = (1..model.layers()).filter_map(|layer| label_coordinates(model, layer, states));
+    of_h.chain(output_coordinates(model, graphs, states)).collect()
+}
+
+/// Those for `h` of a layer above another.
+fn label_coordinates<S: Scalar>(
+    model: &Model<S>,
+    layer: usize,
+    states: &[Matrix<S>],
+) -> Option<Coordinates> {
+    let below = &states[layer.checked_sub(1)?];
+    let reader = model.transitions().nth(layer)?.label_layer()?;
+    let reader = reader.after(model.transition_weights(layer).start);
+    Coordinates::of(below.as_slice(), below.cols(), reader)
+}
+
+/// Those for `f_r`.
+fn output_coordinates<S: Scalar>(
+    model: &Model<S>,
+    graphs: &GraphBatch<S>,
+    states: &[Matrix<S>],
+) -> Option<Coordinates> {
+    let parts: Vec<&Matrix<S>> = states[model.read_layers()].iter().collect();
     let joined = (parts.len() > 1).then(|| side_by_side(&parts));
     let output = model.output();
     let rows = output.pooled(graphs, joined.as_ref().unwrap_or(parts[0]));
-    let start = model.output_weights().start;
-    Coordinates::of(&rows, output.input(), start, output.first_units()).map(Arc::new)
+    let reader = output.first_layer().after(model.output_weights().start);
+    Coordinates::of(&rows, output.input(), reader)
 }
 
 fn components<S: Scalar>(variables: &Variables<S>) -> usize {

@@ -91,6 +91,12 @@ pub trait Transition<S: Scalar = f32>: Debug + Send + Sync {
         tally
     }
 
+    /// The layer that reads labels, if labels are read by one that is linear in them and has a bias:
+    /// above another layer of states it may descend in coordinates of its own.
+    fn label_layer(&self) -> Option<FirstLayer> {
+        None
+    }
+
     /// A number `L` with `‖f_a(X) − f_a(Y)‖ ≤ L ‖X − Y‖` on graphs of these degrees, in some norm
     /// that the implementation names; none when it knows none.
     fn lipschitz(&self, weights: &[S], degrees: Degrees) -> Option<f64> {
@@ -109,6 +115,27 @@ pub trait Transition<S: Scalar = f32>: Debug + Send + Sync {
     ) -> bool {
         let _ = (weights, degrees, bound, memory);
         false
+    }
+}
+
+/// A layer of units `Σ_i W_iᵀ p_i + b` that reads something: where it lies among the weights.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FirstLayer {
+    /// Where each matrix starts that multiplies what is read; it has a row per component.
+    pub matrices: Vec<usize>,
+    /// Where `b` starts.
+    pub bias: usize,
+    /// Numbers in a row, and in `b`.
+    pub units: usize,
+}
+
+impl FirstLayer {
+    /// The same among weights of which its function's start at `at`.
+    #[must_use]
+    pub(crate) fn after(mut self, at: usize) -> Self {
+        self.matrices.iter_mut().for_each(|matrix| *matrix += at);
+        self.bias += at;
+        self
     }
 }
 

@@ -2,8 +2,8 @@ use std::ops::Range;
 
 use super::arc_network::{Given, check_label, widen_rows};
 use super::{
-    Degrees, Gradients, Input, LabelWeights, NodeRows, Tally, Transition, Upstream, for_each_group,
-    split_rows,
+    Degrees, FirstLayer, Gradients, Input, LabelWeights, NodeRows, Tally, Transition, Upstream,
+    for_each_group, split_rows,
 };
 use crate::activation::{Activation, activate, differentiate};
 use crate::graph::{GraphBatch, LabelsView, Neighbours};
@@ -194,6 +194,14 @@ impl<S: Scalar> Transition<S> for NodeNetwork {
             prepared.sum_into(Direction::ToSources, range.clone(), &d_z, d_states);
         });
         tally
+    }
+
+    fn label_layer(&self) -> Option<FirstLayer> {
+        Some(FirstLayer {
+            matrices: vec![self.layout.start(D)],
+            bias: self.layout.start(BIAS),
+            units: self.layout.columns(BIAS),
+        })
     }
 
     fn lipschitz(&self, weights: &[S], degrees: Degrees) -> Option<f64> {

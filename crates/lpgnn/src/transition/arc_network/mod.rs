@@ -5,7 +5,7 @@ mod pass;
 
 pub(super) use pass::widen_rows;
 
-use super::{Degrees, Gradients, Input, NodeRows, Tally, Transition, Upstream};
+use super::{Degrees, FirstLayer, Gradients, Input, NodeRows, Tally, Transition, Upstream};
 use crate::activation::Activation;
 use crate::graph::{GraphBatch, LabelsView};
 use crate::network::{Layout, Network};
@@ -207,6 +207,15 @@ impl<S: Scalar> Transition<S> for ArcNetwork {
         scratch: &Scratch<S>,
     ) -> Tally {
         self.run_pass(weights, input, upstream, d_multipliers, gradients, scratch)
+    }
+
+    fn label_layer(&self) -> Option<FirstLayer> {
+        let read = [B, D].into_iter().filter(|&block| self.layout.rows(block) > 0);
+        Some(FirstLayer {
+            matrices: read.map(|block| self.layout.start(block)).collect(),
+            bias: self.layout.start(BIAS),
+            units: self.layout.columns(BIAS),
+        })
     }
 
     fn lipschitz(&self, weights: &[S], degrees: Degrees) -> Option<f64> {

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Form, Recipe, batch, model, point};
+use common::{ARC_LABEL, CLASSES, Form, LABEL, Recipe, batch, model, point};
 use lpgnn::constraint::ConstraintFunction::Linear;
 use lpgnn::graph::GraphBatch;
 use lpgnn::lagrangian::{
@@ -16,7 +16,8 @@ use lpgnn::saddle::{
     Bdmm, DualRule, Implicit, Memory, OneShot, Order, PrimalRule, SaddleSolver, Unrolled,
     WeightDescent,
 };
-use lpgnn::transition::{Gradients, Input};
+use lpgnn::train::ModelConfig;
+use lpgnn::transition::{ArcInputs, Gradients, Input};
 use lpgnn::{Matrix, Scalar, Scratch, check};
 
 /// Plain descent, so that rates mean what they say.
@@ -198,6 +199,30 @@ fn at_rest_one_shot_implicit_and_unrolled_have_the_same_adjoint_and_gradient() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_stack_that_reads_images_is_never_behind_itself() {
+    // Without states among the arguments of h, layers are those of a feed-forward network: one
+    // update of one-shot, from states of zero, has the gradient of the settled ones.
+    let inputs = ArcInputs { neighbour_state: false, own_state: false, ..ArcInputs::default() };
+    let graphs = batch::<f64>(3, Form::Dense);
+    let supervision = Supervision::all(graphs.node_targets().clone());
+    let scratch = Scratch::new();
+    for (from, exact) in [(ReadFrom::Image, true), (ReadFrom::State, false)] {
+        let reads = Reads { from, ..Reads::default() };
+        let config = ModelConfig { layers: 3, inputs, reads, ..ModelConfig::default() };
+        let model = config.build::<f64>(LABEL, ARC_LABEL, CLASSES, false).unwrap();
+        let start = model.start(graphs.nodes(), &mut check::uniform(1));
+        let lagrangian =
+            Lagrangian::new(&model, &graphs, &supervision, Weighing::default(), &scratch).unwrap();
+        let mut one_shot = OneShot { weights: frozen(), ..OneShot::default() };
+        let mut implicit = Implicit { weights: frozen(), tolerance: 1e-13, ..Implicit::default() };
+        let (_, d_shot) = run(&mut one_shot, &lagrangian, start.clone(), 1);
+        let (_, d_solved) = run(&mut implicit, &lagrangian, start, 1);
+        assert!(d_solved.iter().any(|d| d.abs() > 1e-3), "nothing to compare");
+        assert_eq!(worst(&d_shot, &d_solved) < 1e-12, exact, "{from:?}");
     }
 }
 

@@ -87,9 +87,8 @@ impl RunConfig {
             // A loss that weighs little cannot write the classes into the states, and damping holds
             // them to the constraint. A node pulls its own state alone, a graph those of all its
             // nodes in one direction.
-            let training = &mut config.training;
-            (training.weighing.loss_weight, training.weighing.damping, training.standardize) =
-                if task == Task::Nodes { (0.01, 1.0, true) } else { (1e-5, 0.0, false) };
+            config.training.weighing.loss_weight = if task == Task::Nodes { 0.01 } else { 0.001 };
+            config.training.weighing.damping = 1.0;
             config.model.constraint = ConstraintFunction::Squared;
             config.model.multipliers = Multipliers::PerNode;
         }

@@ -9,6 +9,20 @@ pub(crate) fn processor() -> String {
     model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned())
 }
 
+/// Seconds that the processor has worked for this thread, where the operating system tells; else
+/// those that have passed.
+pub(crate) fn processor_seconds() -> f64 {
+    #[cfg(unix)]
+    {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        time.tv_sec as f64 + 1e-9 * time.tv_nsec as f64
+    }
+    #[cfg(not(unix))]
+    {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+    }
+}
+
 /// Today in Greenwich, as in 2024-02-29.
 pub(crate) fn today() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -32,6 +46,13 @@ fn date(days: u64) -> (u64, u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn work_takes_time() {
+        let begun = processor_seconds();
+        while processor_seconds() - begun < 1e-3 {}
+        assert!(processor_seconds() > begun);
+    }
 
     #[test]
     fn days_are_dates() {

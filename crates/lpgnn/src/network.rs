@@ -1,12 +1,30 @@
 //! The feed-forward networks `h` and `f_r` are made of: layers, their weights in one flat slice,
 //! and both directions through them.
 
+use std::ops::Range;
+
 use crate::Scalar;
 use crate::activation::{Activation, activate, differentiate};
 use crate::numeric::{
     Arithmetic, Kernel, Lanes, Packed, Scratch, Spare, Store, dispatch, for_lanes, padded, product,
     transposed_product,
 };
+
+/// What the matrices of `h` that carry states from hop to hop are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Carry {
+    /// Random numbers at first, as all other weights, and learnt.
+    #[default]
+    Random,
+    /// The identity at first, scaled down to the Lipschitz bound, and learnt: from the first update
+    /// on a node passes on what it has heard, where random matrices mix it anew at every hop until
+    /// nothing is left of it.
+    Identity,
+    /// The same, and it stays so: labels are learnt to be read, but not how states are passed on.
+    /// Of few targets nothing better can be learnt.
+    Held,
+}
 
 /// The shape of a feed-forward network.
 ///
@@ -45,6 +63,10 @@ pub(crate) struct Layout {
     blocks: Vec<Block>,
     len: usize,
     padded_len: usize,
+    /// Matrices that start as the identity.
+    identity: Vec<usize>,
+    /// Whether these stay what they are.
+    held: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +93,19 @@ impl Layout {
     /// Where a matrix starts.
     pub(crate) fn start(&self, block: usize) -> usize {
         self.blocks[block].at
+    }
+
+    /// Lets these matrices, which carry states, start as `carry` says.
+    pub(crate) fn carry(&mut self, carry: Carry, blocks: impl IntoIterator<Item = usize>) {
+        self.identity = if carry == Carry::Random { vec![] } else { blocks.into_iter().collect() };
+        self.held = carry == Carry::Held;
+    }
+
+    /// Where the weights are that stay what they are.
+    pub(crate) fn held(&self) -> Vec<Range<usize>> {
+        let range = |&Block { rows, columns, at, .. }: &Block| at..at + rows * columns;
+        let held = self.identity.iter().filter(|_| self.held);
+        held.map(|&block| range(&self.blocks[block])).collect()
     }
 
     /// Number of weights.
@@ -147,11 +182,16 @@ impl Layout {
     ///
     /// `draw` gives numbers in `[0, 1)`.
     pub(crate) fn initialize<S: Scalar>(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [S]) {
-        for &Block { rows, columns, at, inputs, .. } in &self.blocks {
+        for (number, &Block { rows, columns, at, inputs, .. }) in self.blocks.iter().enumerate() {
             let bound = (6.0 / (inputs + columns).max(1) as f64).sqrt();
-            for w in &mut weights[at..][..rows * columns] {
+            let weights = &mut weights[at..][..rows * columns];
+            for w in &mut *weights {
                 let uniform = 2.0 * draw() - 1.0;
                 *w = if inputs == 0 { S::ZERO } else { S::of(bound * uniform) };
+            }
+            if self.identity.contains(&number) {
+                weights.fill(S::ZERO);
+                (0..rows.min(columns)).for_each(|i| weights[i * columns + i] = S::ONE);
             }
         }
     }
@@ -345,23 +385,37 @@ pub(crate) struct Dropout {
 
 impl Dropout {
     /// Leaves out units of `y`, or of a gradient of it.
-    fn apply<S: Scalar>(self, layer: usize, stride: usize, y: &mut [S]) {
+    pub(crate) fn apply<S: Scalar>(self, layer: usize, stride: usize, y: &mut [S]) {
         if stride == 0 {
             return;
         }
-        let keep = S::of(1.0 / (1.0 - self.rate));
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a probability in 64 bits"
-        )]
-        let threshold = (self.rate * u64::MAX as f64) as u64;
+        let (keep, threshold) = self.keep_and_threshold();
         for (row, y) in (self.first..).zip(y.chunks_exact_mut(stride)) {
-            let row = mix(self.seed ^ mix((row as u64) << 8 | layer as u64));
+            let row = self.row(row, layer);
             for (unit, y) in (0_u64..).zip(y) {
                 *y = if mix(row ^ unit) < threshold { S::ZERO } else { *y * keep };
             }
         }
+    }
+
+    /// The same for one entry of layer 0.
+    pub(crate) fn apply_at<S: Scalar>(self, row: usize, unit: u64, y: &mut S) {
+        let (keep, threshold) = self.keep_and_threshold();
+        *y = if mix(self.row(row, 0) ^ unit) < threshold { S::ZERO } else { *y * keep };
+    }
+
+    fn row(self, row: usize, layer: usize) -> u64 {
+        mix(self.seed ^ mix((row as u64) << 8 | layer as u64))
+    }
+
+    /// What an entry that stays is multiplied with, and below which number of 64 bits it goes.
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a probability in 64 bits"
+    )]
+    fn keep_and_threshold<S: Scalar>(self) -> (S, u64) {
+        (S::of(1.0 / (1.0 - self.rate)), (self.rate * u64::MAX as f64) as u64)
     }
 }
 

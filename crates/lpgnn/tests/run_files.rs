@@ -44,6 +44,8 @@ fn a_resumed_training_ends_with_the_same_bits() {
         &["training.epochs=12", "training.score-every=5"][..],
         &["training.epochs=12", "training.solver.kind=unrolled", "model.transition=gin"],
         &["training.epochs=12", "training.batch-size=3", "model.dropout=0.3"],
+        &["training.epochs=12", "training.label-dropout=0.3", "model.carry=held"],
+        &["training.epochs=12", "training.batch-size=4", "training.weight-penalty=0.1"],
         &["training.epochs=12", "training.solver.kind=bdmm", "model.layers=2"],
         &["training.epochs=6", "training.solver.kind=implicit", "training.patience=2"],
         &["training.epochs=12", "training.solver.weights.rule=sgd", "split.source=ratio"],

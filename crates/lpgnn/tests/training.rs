@@ -13,8 +13,9 @@ use std::ops::ControlFlow;
 use common::{Form, graph};
 use lpgnn::constraint::ConstraintFunction;
 use lpgnn::data::{Level, Split};
-use lpgnn::graph::{Graph, GraphBatch, Targets};
+use lpgnn::graph::{Graph, GraphBatch, Labels, Targets};
 use lpgnn::lagrangian::{Lagrangian, Multipliers, Objective, Want, Weighing};
+use lpgnn::network::Carry;
 use lpgnn::output::{Output, Readout, Supervision};
 use lpgnn::saddle::{Bdmm, OneShot, Unrolled, WeightDescent};
 use lpgnn::train::{
@@ -306,6 +307,91 @@ fn dropout_has_the_gradient_of_what_is_left() {
     let (none, first, second) = (value(None), value(Some(1)), value(Some(2)));
     assert!((none - first).abs() > 1e-6 && (first - second).abs() > 1e-6);
     assert!((value(Some(1)) - first).abs() < 1e-15);
+}
+
+#[test]
+fn labels_with_entries_left_out_have_their_own_gradient() {
+    for form in [Form::Dense, Form::OneHot, Form::Sparse] {
+        let graphs = common::batch::<f64>(2, form);
+        let recipe = common::Recipe::default();
+        let h = &recipe.h;
+        let transitions = vec![common::transition(1, 3, common::LABEL, common::ARC_LABEL, h)];
+        let output = Output::new(Readout::Node, 3, common::CLASSES, recipe.h.clone(), 0.0);
+        let constraint = Box::new(ConstraintFunction::Squared);
+        let per_node = Multipliers::PerNode;
+        let model =
+            lpgnn::lagrangian::Model::new(transitions, output, recipe.reads, constraint, per_node)
+                .unwrap();
+        let supervision = Supervision::all(graphs.node_targets().clone());
+        let scratch = Scratch::new();
+        let at = common::point(&model, graphs.nodes(), 1);
+        let value = |graphs: &GraphBatch<f64>| {
+            let weighing = Weighing::default();
+            let lagrangian =
+                Lagrangian::new(&model, graphs, &supervision, weighing, &scratch).unwrap();
+            assert!(check::gradients(&lagrangian, &at) < 1e-6, "{form:?}");
+            lagrangian.evaluate(&at, Want::ALL, &mut at.zeros_like()).value()
+        };
+        let dropped = |seed| value(&graphs.with_label_dropout(0.5, seed));
+        assert!((value(&graphs) - dropped(1)).abs() > 1e-6, "{form:?}");
+        assert!((dropped(2) - dropped(1)).abs() > 1e-6, "{form:?}");
+        assert!((dropped(1) - dropped(1)).abs() < 1e-15, "{form:?}");
+    }
+}
+
+#[test]
+fn the_same_entries_are_left_out_however_labels_are_stored() {
+    let one_hot = lpgnn::graph::OneHot::new(3, vec![0, 2, 1, 1, 0, 2]).unwrap();
+    let mut dense = Matrix::<f64>::zeros(6, 3);
+    (0..6).for_each(|row| dense.row_mut(row)[one_hot.column(row)] = 1.0);
+    let labels = [Labels::OneHot(one_hot), Labels::Dense(dense)];
+    let mut kept = 0;
+    for seed in 0..100 {
+        let entries = labels.each_ref().map(|labels| {
+            let dropped = labels.with_dropout(0.25, seed);
+            let entries = (0..6).flat_map(|row| {
+                let stored: Vec<_> = dropped.entries(row).filter(|(_, x)| *x > 0.0).collect();
+                stored.into_iter().map(move |(column, x)| (row, column, x))
+            });
+            entries.collect::<Vec<_>>()
+        });
+        assert_eq!(entries[0], entries[1], "seed {seed}");
+        assert!(entries[0].iter().all(|(_, _, x)| (x - 4.0 / 3.0).abs() < 1e-12));
+        kept += entries[0].len();
+    }
+    assert!((kept as f64 / 600.0 - 0.75).abs() < 0.06, "{kept} of 600");
+}
+
+#[test]
+fn what_carries_states_can_be_held() {
+    let batch = graphs(6);
+    let data = TrainingData::new(&batch, &thirds(6), false).unwrap();
+    for transition in [TransitionKind::Gcn, TransitionKind::SageMax] {
+        for (carry, same) in [(Carry::Held, true), (Carry::Identity, false)] {
+            let model = ModelConfig { transition, carry, hidden: vec![], ..small() };
+            let config = TrainingConfig { lipschitz: Some(0.5), ..config(5) };
+            let (trained, _) = train(&model, config, &data);
+            // A comes first: four rows of four.
+            let half: Vec<f32> = (0..16).map(|i| if i % 5 == 0 { 0.5 } else { 0.0 }).collect();
+            let far = trained.weights.iter().zip(&half).map(|(w, half)| (w - half).abs());
+            let far = far.fold(0.0, f32::max);
+            assert_eq!(far < 1e-4, same, "{transition:?} {carry:?}: {far}");
+        }
+    }
+}
+
+#[test]
+fn a_penalty_keeps_weights_small() {
+    let batch = graphs(12);
+    // Without a validation part it is the last weights that count.
+    let split = Split { valid: vec![], test: vec![], ..thirds(12) };
+    let data = TrainingData::new(&batch, &split, false).unwrap();
+    let size = |weight_penalty| {
+        let config = TrainingConfig { weight_penalty, ..config(60) };
+        let (trained, _) = train(&small(), config, &data);
+        trained.weights.iter().map(|w| w * w).sum::<f32>()
+    };
+    assert!(size(1.0) < 0.5 * size(0.0));
 }
 
 #[test]

@@ -26,8 +26,12 @@ enum Part {
     OneHot { column: String, values: Vec<String> },
     /// Real values: `(x − mean) · scale`.
     Values { names: Vec<String>, mean: Vec<f32>, scale: Vec<f32> },
-    /// Sparse real values, as they are.
-    Sparse { width: usize },
+    /// Sparse real values: as they are, or every row divided by its sum.
+    Sparse {
+        width: usize,
+        #[serde(default)]
+        unit_rows: bool,
+    },
     /// One column per degree `0..=largest`; a larger degree counts as the largest.
     Degree { largest: usize },
     /// One column that is `1`.
@@ -84,13 +88,22 @@ pub struct LabelOptions {
     pub largest_degree: usize,
     /// Whether real values are shifted and scaled to mean 0 and deviation 1.
     pub standardize: bool,
+    /// Whether every sparse row is divided by the sum of its absolute values: a bag of words
+    /// becomes shares, and long texts count no more than short ones.
+    pub unit_rows: bool,
     /// Whether features of arcs become labels.
     pub arcs: bool,
 }
 
 impl Default for LabelOptions {
     fn default() -> Self {
-        Self { source: LabelSource::Auto, largest_degree: 255, standardize: true, arcs: true }
+        Self {
+            source: LabelSource::Auto,
+            largest_degree: 255,
+            standardize: true,
+            unit_rows: false,
+            arcs: true,
+        }
     }
 }
 
@@ -131,7 +144,10 @@ impl Encoding {
 
     fn of(dataset: &Dataset, options: &LabelOptions, seen: &Seen) -> Result<Self, Error> {
         let features = dataset.node_features();
-        let rows = options.standardize.then_some(&seen.nodes[..]);
+        let unit_rows = options.unit_rows;
+        let values =
+            |features, seen| values(features, options.standardize.then_some(seen), unit_rows);
+        let rows = &seen.nodes[..];
         let nodes = match options.source {
             LabelSource::Auto if !features.categories().is_empty() => categories(features),
             LabelSource::Auto if !features.is_empty() => values(features, rows),
@@ -149,8 +165,7 @@ impl Encoding {
         }
         let arcs = if options.arcs {
             let features = dataset.arc_features();
-            let rows = options.standardize.then_some(&seen.arcs[..]);
-            [categories(features), values(features, rows)].concat()
+            [categories(features), values(features, &seen.arcs[..])].concat()
         } else {
             vec![]
         };
@@ -278,7 +293,7 @@ fn categories(features: &Features) -> Vec<Part> {
 }
 
 /// With `rows`, values are shifted and scaled to mean 0 and deviation 1 over these.
-fn values(features: &Features, rows: Option<&[usize]>) -> Vec<Part> {
+fn values(features: &Features, rows: Option<&[usize]>, unit_rows: bool) -> Vec<Part> {
     let mut parts = vec![];
     let matrix = features.values();
     if matrix.cols() > 0 {
@@ -292,7 +307,7 @@ fn values(features: &Features, rows: Option<&[usize]>) -> Vec<Part> {
         parts.push(Part::Values { names, mean, scale });
     }
     if let Some(sparse) = features.sparse() {
-        parts.push(Part::Sparse { width: sparse.width() });
+        parts.push(Part::Sparse { width: sparse.width(), unit_rows });
     }
     parts
 }
@@ -333,7 +348,7 @@ impl Part {
         match self {
             Self::OneHot { values, .. } => values.len(),
             Self::Values { names, .. } => names.len(),
-            Self::Sparse { width } => *width,
+            Self::Sparse { width, .. } => *width,
             Self::Degree { largest } => largest + 1,
             Self::Constant => 1,
         }
@@ -343,7 +358,7 @@ impl Part {
         match self {
             Self::OneHot { column, values } => format!("{column} ({} values)", values.len()),
             Self::Values { names, .. } => format!("{} real values", names.len()),
-            Self::Sparse { width } => format!("{width} sparse values"),
+            Self::Sparse { width, .. } => format!("{width} sparse values"),
             Self::Degree { largest } => format!("degree up to {largest}"),
             Self::Constant => "the constant 1".to_owned(),
         }
@@ -447,8 +462,11 @@ fn part_labels<S: Scalar>(
                 .collect();
             Ok(Labels::Dense(Matrix::from_entries(rows, names.len(), entries)?))
         }
-        Part::Sparse { width } => match features.sparse() {
-            Some(sparse) if sparse.width() == *width => Ok(Labels::Sparse(sparse.convert())),
+        Part::Sparse { width, unit_rows } => match features.sparse() {
+            Some(sparse) if sparse.width() == *width => {
+                let rows = sparse.convert();
+                Ok(Labels::Sparse(if *unit_rows { rows.with_unit_rows() } else { rows }))
+            }
             other => Err(Error::Mismatch(format!(
                 "the {what}s have {} sparse values, the model reads {width}",
                 other.map_or(0, SparseRows::width)
@@ -523,6 +541,19 @@ mod tests {
             split: None,
         })
         .unwrap()
+    }
+
+    #[test]
+    fn rows_of_words_become_shares() {
+        let rows = SparseRows::new(3, vec![0, 2, 2, 3], vec![0, 2, 1], vec![1.0, 3.0, -2.0]);
+        let features = Features::none(3).with_sparse(rows.unwrap()).unwrap();
+        let labels = |unit_rows| {
+            let part = values(&features, None, unit_rows);
+            let labels: Labels<f32> = labels(&part, "node", &features, &[]).unwrap();
+            (0..3).map(|row| labels.entries(row).collect::<Vec<_>>()).collect::<Vec<_>>()
+        };
+        assert_eq!(labels(false), [vec![(0, 1.0), (2, 3.0)], vec![], vec![(1, -2.0)]]);
+        assert_eq!(labels(true), [vec![(0, 0.25), (2, 0.75)], vec![], vec![(1, -1.0)]]);
     }
 
     #[test]

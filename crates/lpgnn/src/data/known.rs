@@ -2,7 +2,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::Dataset;
-use super::generate::{ChainsConfig, CliqueConfig, SubgraphConfig, karate_club};
+use super::generate::{
+    ChainsConfig, CliqueConfig, CommunitiesConfig, GridsConfig, SubgraphConfig, TreesConfig,
+    karate_club,
+};
 use crate::Error;
 
 /// The data sets that are part of the program.
@@ -15,13 +18,27 @@ pub enum Builtin {
     Clique,
     /// Chains whose class is written at one end, see [`ChainsConfig`].
     Chains,
+    /// Grids whose class is written in one corner, see [`GridsConfig`].
+    Grids,
+    /// Trees whose class is written at the root, see [`TreesConfig`].
+    Trees,
+    /// Communities of nodes, see [`CommunitiesConfig`].
+    Communities,
     /// Zachary's karate club, see [`karate_club`].
     Karate,
 }
 
 impl Builtin {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Subgraph, Self::Clique, Self::Chains, Self::Karate];
+    pub const ALL: [Self; 7] = [
+        Self::Subgraph,
+        Self::Clique,
+        Self::Chains,
+        Self::Grids,
+        Self::Trees,
+        Self::Communities,
+        Self::Karate,
+    ];
 
     /// Its name.
     pub fn as_str(self) -> &'static str {
@@ -29,6 +46,9 @@ impl Builtin {
             Self::Subgraph => "subgraph",
             Self::Clique => "clique",
             Self::Chains => "chains",
+            Self::Grids => "grids",
+            Self::Trees => "trees",
+            Self::Communities => "communities",
             Self::Karate => "karate",
         }
     }
@@ -39,6 +59,9 @@ impl Builtin {
             Self::Subgraph => "nodes of a given subgraph, 3 × 100 graphs of 7 nodes",
             Self::Clique => "nodes of a clique of 3, 3 × 100 graphs of 7 nodes",
             Self::Chains => "the class at the far end, 2 × 20 chains of 10 nodes",
+            Self::Grids => "the class in a corner, 2 × 20 grids of 5 × 6 nodes",
+            Self::Trees => "the class at the root, 2 × 20 trees of 31 nodes",
+            Self::Communities => "members of three communities, 600 nodes, some of them hubs",
             Self::Karate => "Zachary's karate club, 34 members of two factions",
         }
     }
@@ -53,6 +76,9 @@ impl Builtin {
             Self::Subgraph => SubgraphConfig::default().generate(seed),
             Self::Clique => CliqueConfig::default().generate(seed),
             Self::Chains => ChainsConfig::default().generate(seed),
+            Self::Grids => GridsConfig::default().generate(seed),
+            Self::Trees => TreesConfig::default().generate(seed),
+            Self::Communities => CommunitiesConfig::default().generate(seed),
             Self::Karate => karate_club(),
         }
     }

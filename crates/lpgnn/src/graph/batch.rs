@@ -228,6 +228,22 @@ impl<S: Scalar> GraphBatch<S> {
         self
     }
 
+    /// The same graphs with some entries of the node labels left out: see
+    /// [`Labels::with_dropout`].
+    #[must_use]
+    pub fn with_label_dropout(&self, rate: f64, seed: u64) -> Self {
+        Self {
+            node_starts: self.node_starts.clone(),
+            arc_starts: self.arc_starts.clone(),
+            neighbours: self.neighbours.clone(),
+            groups: self.groups.clone(),
+            node_labels: self.node_labels.with_dropout(rate, seed),
+            arc_labels: self.arc_labels.clone(),
+            node_targets: self.node_targets.clone(),
+            graph_targets: self.graph_targets.clone(),
+        }
+    }
+
     /// The label `l_v` of every node.
     pub fn node_labels(&self) -> &Labels<S> {
         &self.node_labels

@@ -1,3 +1,4 @@
+use crate::network::Dropout;
 use crate::{Error, Matrix, Scalar};
 
 /// One label per node or arc, as rows of a matrix that is stored in the form that costs least.
@@ -52,6 +53,27 @@ impl<S: Scalar> Labels<S> {
                 columns: rows.map(|row| one_hot.columns[row]).collect(),
             }),
             Self::Sparse(sparse) => Self::Sparse(sparse.select(rows)),
+        }
+    }
+
+    /// The same labels with some of their entries left out, each with probability `rate`, and the
+    /// others `1 / (1 − rate)` times as large. Which ones follows from `seed`.
+    #[must_use]
+    pub fn with_dropout(&self, rate: f64, seed: u64) -> Self {
+        let drop = Dropout { rate, seed, first: 0 };
+        match self {
+            Self::Dense(matrix) => {
+                let mut matrix = matrix.clone();
+                drop.apply(0, matrix.cols(), matrix.as_mut_slice());
+                Self::Dense(matrix)
+            }
+            Self::Sparse(rows) => Self::Sparse(rows.clone().with_dropout(drop)),
+            Self::OneHot(one_hot) => {
+                let starts = (0..=one_hot.columns.len()).collect();
+                let (width, columns) = (one_hot.width, one_hot.columns.clone());
+                let values = vec![S::ONE; columns.len()];
+                Self::Sparse(SparseRows { width, starts, columns, values }.with_dropout(drop))
+            }
         }
     }
 
@@ -285,6 +307,39 @@ impl<S: Scalar> SparseRows<S> {
             columns: self.columns.clone(),
             values: self.values.iter().map(|&x| T::of(x.f64())).collect(),
         }
+    }
+
+    /// The same rows, each divided by the sum of its absolute values; a row of zeros stays.
+    #[must_use]
+    pub fn with_unit_rows(mut self) -> Self {
+        for ends in self.starts.windows(2) {
+            let row = &mut self.values[ends[0]..ends[1]];
+            let sum: f64 = row.iter().map(|x| x.f64().abs()).sum();
+            if sum > 0.0 {
+                row.iter_mut().for_each(|x| *x = S::of(x.f64() / sum));
+            }
+        }
+        self
+    }
+
+    fn with_dropout(mut self, drop: Dropout) -> Self {
+        let mut kept = 0;
+        for row in 0..self.rows() {
+            let range = std::mem::replace(&mut self.starts[row], kept)..self.starts[row + 1];
+            for i in range {
+                let (column, mut value) = (self.columns[i], self.values[i]);
+                drop.apply_at(row, column.into(), &mut value);
+                if value != S::ZERO {
+                    (self.columns[kept], self.values[kept]) = (column, value);
+                    kept += 1;
+                }
+            }
+        }
+        let rows = self.rows();
+        self.starts[rows] = kept;
+        self.columns.truncate(kept);
+        self.values.truncate(kept);
+        self
     }
 
     /// These rows, and below them those of `other`; as wide as the wider.

@@ -2,7 +2,7 @@ use crate::activation::Activation;
 use crate::constraint::ConstraintFunction;
 use crate::inference::Inference;
 use crate::lagrangian::{Model, Multipliers, ReadLayers, Reads, Weighing};
-use crate::network::Network;
+use crate::network::{Carry, Network};
 use crate::output::{Output, Readout};
 use crate::saddle::{Bdmm, Implicit, OneShot, SaddleSolver, Unrolled, check_positive};
 use crate::transition::{
@@ -26,6 +26,8 @@ pub struct ModelConfig {
     pub activation: Activation,
     /// Activation of the output of `h`.
     pub output_activation: Activation,
+    /// What the matrices of `h` that carry states from hop to hop are.
+    pub carry: Carry,
     /// Arguments of `h`, for the transitions that look at pairs of neighbours.
     pub inputs: ArcInputs,
     /// Units of every hidden layer of `f_r`.
@@ -85,6 +87,7 @@ impl Default for ModelConfig {
             hidden: vec![20],
             activation: Activation::Tanh,
             output_activation: Activation::Identity,
+            carry: Carry::default(),
             inputs: ArcInputs::default(),
             readout_hidden: vec![20],
             readout_activation: Activation::Tanh,
@@ -121,13 +124,7 @@ impl ModelConfig {
             let expected = "a hidden layer has at least one unit".into();
             return Err(Error::Option { option: "hidden", value: "0".into(), expected });
         }
-        if !(0.0..1.0).contains(&self.dropout) {
-            return Err(Error::Option {
-                option: "dropout",
-                value: self.dropout.to_string(),
-                expected: "a probability below 1 is expected".into(),
-            });
-        }
+        check_share("dropout", self.dropout)?;
         let h = Network {
             hidden: self.hidden.clone(),
             activation: self.activation,
@@ -164,12 +161,13 @@ impl ModelConfig {
         arc_label: usize,
         h: &Network,
     ) -> Box<dyn Transition<S>> {
-        let arc = |inputs, aggregation| {
-            Box::new(ArcNetwork::new(self.state, label, arc_label, inputs, h, aggregation))
-                as Box<dyn Transition<S>>
+        let arc = |inputs, aggregation| -> Box<dyn Transition<S>> {
+            let network = ArcNetwork::new(self.state, label, arc_label, inputs, h, aggregation);
+            Box::new(network.with_carry(self.carry))
         };
-        let node =
-            |sum| Box::new(NodeNetwork::new(self.state, label, h, sum)) as Box<dyn Transition<S>>;
+        let node = |sum| -> Box<dyn Transition<S>> {
+            Box::new(NodeNetwork::new(self.state, label, h, sum).with_carry(self.carry))
+        };
         // max_u h(x_u), with labels so that they reach h at all
         let sage = ArcInputs { own_state: false, ..self.inputs };
         match self.transition {
@@ -203,6 +201,11 @@ pub struct TrainingConfig {
     /// Whether the first layer of `f_r` descends in coordinates in which what it reads has mean 0
     /// and deviation 1, and starts there. The functions a model can be are the same.
     pub standardize: bool,
+    /// `ρ_θ`: what `½ Σ θ²` is multiplied with in the Lagrangian, over all weights.
+    pub weight_penalty: f64,
+    /// Probability with which an entry of a node label is left out in an update; those that stay
+    /// count so much more.
+    pub label_dropout: f64,
     /// Whether rare classes count more in the loss.
     pub class_weights: ClassWeights,
     /// Epochs between scores on settled states.
@@ -248,6 +251,8 @@ impl Default for TrainingConfig {
             weighing: Weighing::default(),
             lipschitz: Some(0.9),
             standardize: true,
+            weight_penalty: 0.0,
+            label_dropout: 0.0,
             class_weights: ClassWeights::Equal,
             score_every: 10,
             patience: None,
@@ -288,13 +293,15 @@ impl TrainingConfig {
         if let Some(bound) = self.lipschitz {
             check_positive("lipschitz", bound)?;
         }
+        check_share("label-dropout", self.label_dropout)?;
         check_positive("loss-weight", self.weighing.loss_weight)?;
-        if self.weighing.damping < 0.0 || !self.weighing.damping.is_finite() {
-            return Err(Error::Option {
-                option: "damping",
-                value: self.weighing.damping.to_string(),
-                expected: "a number that is not negative is expected".into(),
-            });
+        for (option, value) in
+            [("damping", self.weighing.damping), ("weight-penalty", self.weight_penalty)]
+        {
+            if value < 0.0 || !value.is_finite() {
+                let expected = "a number that is not negative is expected".into();
+                return Err(Error::Option { option, value: value.to_string(), expected });
+            }
         }
         match self.solver {
             SolverConfig::Bdmm(solver) => drop(solver.check()?),
@@ -308,6 +315,17 @@ impl TrainingConfig {
         }
         Ok(TrainingPlan(self))
     }
+}
+
+/// # Errors
+///
+/// [`Error::Option`] unless it is a share of which something is left.
+fn check_share(option: &'static str, value: f64) -> Result<(), Error> {
+    if (0.0..1.0).contains(&value) {
+        return Ok(());
+    }
+    let expected = "a probability below 1 is expected".into();
+    Err(Error::Option { option, value: value.to_string(), expected })
 }
 
 impl TrainingPlan {

@@ -2,6 +2,7 @@
 
 mod config;
 mod parts;
+mod penalty;
 mod report;
 
 pub use config::{
@@ -10,7 +11,7 @@ pub use config::{
 pub use parts::{PartName, TrainingData};
 pub use report::{EpochReport, Score, Scores};
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use rand::SeedableRng;
@@ -23,8 +24,9 @@ use crate::lagrangian::{Lagrangian, Model, Multipliers, Scale, Variables, length
 use crate::numeric::{NormMemory, Scratch};
 use crate::output::Supervision;
 use crate::saddle::{Coordinates, Memory, SaddleSolver, gather, scatter};
-use crate::transition::Degrees;
+use crate::transition::{Degrees, Transition};
 use crate::{Error, Matrix, Scalar, check};
+use penalty::Penalized;
 use report::EpochSums;
 
 /// Power iterations behind a reported spectral radius.
@@ -42,6 +44,8 @@ pub struct Trainer<'a, S: Scalar = f32> {
     state: TrainerState<S>,
     scratch: Scratch<S>,
     held_out_only: bool,
+    /// Weights that stay what they start as, and where they are.
+    held: Vec<(Range<usize>, Vec<S>)>,
 }
 
 /// Everything that changes in training: what a checkpoint keeps.
@@ -159,6 +163,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         if config.standardize {
             start_standardized(model, graphs, &config.inference, &mut variables, &scratch);
         }
+        let held = held(model, &variables.weights);
         let memory = Memory::new(&variables);
         let state = TrainerState { epoch: 0, variables, memory, norms, best: None, since_best: 0 };
         // Fails on a mismatch of targets before the first epoch.
@@ -174,6 +179,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             state,
             scratch,
             held_out_only: false,
+            held,
         })
     }
 
@@ -324,17 +330,27 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         self.plan.config().seed.rotate_left(32) ^ self.state.memory.weight_steps
     }
 
+    /// The graphs as the next update sees them, if not as they are.
+    fn with_label_dropout(&self, graphs: &GraphBatch<S>) -> Option<GraphBatch<S>> {
+        let rate = self.plan.config().label_dropout;
+        // Other entries than the units of f_r that are left out.
+        (rate > 0.0).then(|| graphs.with_label_dropout(rate, !self.dropout()))
+    }
+
     fn update_all(&mut self, sums: &mut EpochSums) -> Result<(), Error> {
+        let graphs = self.data.training_graphs();
+        let dropped = self.with_label_dropout(graphs);
         let lagrangian = Lagrangian::new(
             self.model,
-            self.data.training_graphs(),
+            dropped.as_ref().unwrap_or(graphs),
             &self.supervision,
             self.plan.config().weighing,
             &self.scratch,
         )?
         .with_dropout(Some(self.dropout()));
+        let objective = Penalized { of: &lagrangian, penalty: self.plan.config().weight_penalty };
         let TrainerState { variables, memory, .. } = &mut self.state;
-        let evaluation = self.solver.step(&lagrangian, variables, memory);
+        let evaluation = self.solver.step(&objective, variables, memory);
         sums.add(&evaluation, components(variables));
         self.bound()
     }
@@ -345,6 +361,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         let graphs = self.data.training_graphs();
         let nodes: Vec<usize> = members.iter().flat_map(|&graph| graphs.nodes_of(graph)).collect();
         let part = graphs.select(members);
+        let part = self.with_label_dropout(&part).unwrap_or(part);
         let rows = if self.data.per_graph { members } else { &nodes };
         let supervision = self.supervision.select(rows);
         let dropout = self.dropout();
@@ -361,7 +378,8 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         let weighing = self.plan.config().weighing;
         let lagrangian = Lagrangian::new(self.model, &part, &supervision, weighing, &self.scratch)?
             .with_dropout(Some(dropout));
-        let evaluation = self.solver.step(&lagrangian, &mut variables, &mut memory);
+        let objective = Penalized { of: &lagrangian, penalty: self.plan.config().weight_penalty };
+        let evaluation = self.solver.step(&objective, &mut variables, &mut memory);
         sums.add(&evaluation, components(&variables));
 
         everything.weight_steps = memory.weight_steps;
@@ -386,6 +404,9 @@ impl<'a, S: Scalar> Trainer<'a, S> {
     }
 
     fn bound(&mut self) -> Result<(), Error> {
+        for (range, weights) in &self.held {
+            self.state.variables.weights[range.clone()].copy_from_slice(weights);
+        }
         match self.plan.config().lipschitz {
             None => Ok(()),
             Some(bound) => contract(
@@ -529,6 +550,17 @@ fn output_coordinates<S: Scalar>(
     let rows = output.pooled(graphs, joined.as_ref().unwrap_or(parts[0]));
     let reader = output.first_layer().after(model.output_weights().start);
     Coordinates::of(&rows, output.input(), reader)
+}
+
+/// The weights of all layers that stay what they are, and where they are.
+fn held<S: Scalar>(model: &Model<S>, weights: &[S]) -> Vec<(Range<usize>, Vec<S>)> {
+    let of_layer = |(layer, transition): (usize, &dyn Transition<S>)| {
+        let start = model.transition_weights(layer).start;
+        let ranges = transition.held().into_iter();
+        ranges.map(move |range| start + range.start..start + range.end).collect::<Vec<_>>()
+    };
+    let ranges = model.transitions().enumerate().flat_map(of_layer);
+    ranges.map(|range| (range.clone(), weights[range].to_vec())).collect()
 }
 
 fn components<S: Scalar>(variables: &Variables<S>) -> usize {

@@ -42,6 +42,11 @@ pub trait Transition<S: Scalar = f32>: Debug + Send + Sync {
     /// Weights to start from; `draw` gives uniform numbers in `[0, 1)`.
     fn initialize(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [S]);
 
+    /// Where among the weights those are that stay what they start as.
+    fn held(&self) -> Vec<Range<usize>> {
+        vec![]
+    }
+
     /// `image ← f_a(X | θ_a)`
     fn forward(
         &self,

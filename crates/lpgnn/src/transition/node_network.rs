@@ -7,7 +7,7 @@ use super::{
 };
 use crate::activation::{Activation, activate, differentiate};
 use crate::graph::{GraphBatch, LabelsView, Neighbours};
-use crate::network::{Activations, Layer, Layout, Network, Stack, sum_rows};
+use crate::network::{Activations, Carry, Layer, Layout, Network, Stack, sum_rows};
 use crate::numeric::{
     NormMemory, Packed, Scratch, Spare, Store, padded, product, transposed_product,
 };
@@ -75,6 +75,15 @@ impl NodeNetwork {
         Self { state, label, sum, layers, layout }
     }
 
+    /// The same, with `A` and the matrices above it, which pass on what `h` is given of
+    /// states, as `carry` says.
+    #[must_use]
+    pub fn with_carry(mut self, carry: Carry) -> Self {
+        let above = (1..self.layers.len()).map(|k| BIAS + 2 * k - 1);
+        self.layout.carry(carry, std::iter::once(A).chain(above));
+        self
+    }
+
     /// `‖A‖ Π_{k ≥ 2} ‖W_k‖` times the norm of the sum: `1 + max_v de[v]` for a plain one, in
     /// `max_v ‖x_v‖₂`; 1 for a mean, in the same norm; 1 for a normalised one, in `‖X‖₂`.
     fn bound<S: Scalar>(&self, weights: &[S], degrees: Degrees, memory: &mut NormMemory) -> f64 {
@@ -107,6 +116,10 @@ impl<S: Scalar> Transition<S> for NodeNetwork {
 
     fn initialize(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [S]) {
         self.layout.initialize(draw, weights);
+    }
+
+    fn held(&self) -> Vec<Range<usize>> {
+        self.layout.held()
     }
 
     fn forward(

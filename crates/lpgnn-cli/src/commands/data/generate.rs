@@ -3,7 +3,8 @@ use std::path::PathBuf;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use lpgnn::data::generate::{
-    ChainsConfig, CliqueConfig, Pattern, PatternChoice, SubgraphConfig, karate_club,
+    ChainsConfig, CliqueConfig, CommunitiesConfig, GridsConfig, Pattern, PatternChoice,
+    SubgraphConfig, TreesConfig, karate_club,
 };
 use lpgnn::data::{Dataset, Ratio, WriteFormat};
 
@@ -18,6 +19,12 @@ pub(crate) enum Task {
     Clique(CliqueArguments),
     /// Which class is written at the far end of the chain?
     Chains(ChainsArguments),
+    /// Which class is written in the corner of the grid?
+    Grids(GridsArguments),
+    /// Which class is written at the root of the tree?
+    Trees(TreesArguments),
+    /// Which community is a node of, where some are hubs?
+    Communities(CommunitiesArguments),
     /// Zachary's karate club: which faction does a member side with?
     Karate(KarateArguments),
 }
@@ -138,12 +145,123 @@ pub(crate) struct ChainsArguments {
     #[arg(long, value_name = "N", default_value_t = ChainsConfig::default().length)]
     length: usize,
 
+    #[command(flatten)]
+    shares: ShareArguments,
+}
+
+/// How nodes are divided.
+#[derive(Debug, Args)]
+pub(crate) struct ShareArguments {
     /// Share of the nodes for training.
     #[arg(long, value_name = "SHARE", default_value_t = ChainsConfig::default().split.train)]
     train: f64,
 
     /// Share of the nodes for validation; the rest is for the test.
     #[arg(long, value_name = "SHARE", default_value_t = ChainsConfig::default().split.valid)]
+    valid: f64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GridsArguments {
+    #[command(flatten)]
+    output: OutputArguments,
+
+    /// Where randomness starts: the same seed, the same split.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// Number of classes.
+    #[arg(long, value_name = "N", default_value_t = GridsConfig::default().classes)]
+    classes: usize,
+
+    /// Grids of each class.
+    #[arg(long, value_name = "N", default_value_t = GridsConfig::default().grids)]
+    grids: usize,
+
+    /// Nodes from one side to the other.
+    #[arg(long, value_name = "N", default_value_t = GridsConfig::default().rows)]
+    rows: usize,
+
+    /// Nodes along a side.
+    #[arg(long, value_name = "N", default_value_t = GridsConfig::default().columns)]
+    columns: usize,
+
+    #[command(flatten)]
+    shares: ShareArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TreesArguments {
+    #[command(flatten)]
+    output: OutputArguments,
+
+    /// Where randomness starts: the same seed, the same split.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// Number of classes.
+    #[arg(long, value_name = "N", default_value_t = TreesConfig::default().classes)]
+    classes: usize,
+
+    /// Trees of each class.
+    #[arg(long, value_name = "N", default_value_t = TreesConfig::default().trees)]
+    trees: usize,
+
+    /// Children of a node.
+    #[arg(long, value_name = "N", default_value_t = TreesConfig::default().branching)]
+    branching: usize,
+
+    /// Levels below the root.
+    #[arg(long, value_name = "N", default_value_t = TreesConfig::default().depth)]
+    depth: usize,
+
+    /// Arcs from a node to its child.
+    #[arg(long, value_name = "N", default_value_t = TreesConfig::default().stretch)]
+    stretch: usize,
+
+    #[command(flatten)]
+    shares: ShareArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CommunitiesArguments {
+    #[command(flatten)]
+    output: OutputArguments,
+
+    /// Where randomness starts: the same seed, the same bits.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// Number of communities.
+    #[arg(long, value_name = "N", default_value_t = CommunitiesConfig::default().classes)]
+    classes: usize,
+
+    /// Nodes, in communities of the same size.
+    #[arg(long, value_name = "N", default_value_t = CommunitiesConfig::default().nodes)]
+    nodes: usize,
+
+    /// Ties of a node, on average.
+    #[arg(long, value_name = "X", default_value_t = CommunitiesConfig::default().degree, allow_negative_numbers = true)]
+    degree: f64,
+
+    /// How much degrees vary: 0 hardly, 1 and more makes hubs.
+    #[arg(long, value_name = "X", default_value_t = CommunitiesConfig::default().spread, allow_negative_numbers = true)]
+    spread: f64,
+
+    /// Share of the ties that leave a community.
+    #[arg(long, value_name = "X", default_value_t = CommunitiesConfig::default().mixing, allow_negative_numbers = true)]
+    mixing: f64,
+
+    /// Deviation of the noise on every label.
+    #[arg(long, value_name = "X", default_value_t = CommunitiesConfig::default().noise, allow_negative_numbers = true)]
+    noise: f64,
+
+    /// Share of the nodes for training.
+    #[arg(long, value_name = "SHARE", default_value_t = CommunitiesConfig::default().split.train)]
+    train: f64,
+
+    /// Share of the nodes for validation; the rest is for the test.
+    #[arg(long, value_name = "SHARE", default_value_t = CommunitiesConfig::default().split.valid)]
     valid: f64,
 }
 
@@ -158,6 +276,9 @@ pub(super) fn run(task: Task, talk: &Talk) -> anyhow::Result<()> {
         Task::Subgraph(arguments) => arguments.generate(talk)?,
         Task::Clique(arguments) => arguments.generate()?,
         Task::Chains(arguments) => arguments.generate()?,
+        Task::Grids(arguments) => arguments.generate()?,
+        Task::Trees(arguments) => arguments.generate()?,
+        Task::Communities(arguments) => arguments.generate()?,
         Task::Karate(arguments) => (karate_club()?, arguments.output),
     };
     write::run(&dataset, &output.out, output.format, output.force, talk)
@@ -202,6 +323,60 @@ impl CliqueArguments {
 
 impl ChainsArguments {
     fn generate(self) -> Generated {
+        let config = ChainsConfig {
+            classes: self.classes,
+            chains: self.chains,
+            length: self.length,
+            split: self.shares.split()?,
+        };
+        Ok((config.generate(self.seed)?, self.output))
+    }
+}
+
+impl GridsArguments {
+    fn generate(self) -> Generated {
+        let config = GridsConfig {
+            classes: self.classes,
+            grids: self.grids,
+            rows: self.rows,
+            columns: self.columns,
+            split: self.shares.split()?,
+        };
+        Ok((config.generate(self.seed)?, self.output))
+    }
+}
+
+impl TreesArguments {
+    fn generate(self) -> Generated {
+        let config = TreesConfig {
+            classes: self.classes,
+            trees: self.trees,
+            branching: self.branching,
+            depth: self.depth,
+            stretch: self.stretch,
+            split: self.shares.split()?,
+        };
+        Ok((config.generate(self.seed)?, self.output))
+    }
+}
+
+impl CommunitiesArguments {
+    fn generate(self) -> Generated {
+        let config = CommunitiesConfig {
+            classes: self.classes,
+            nodes: self.nodes,
+            degree: self.degree,
+            spread: self.spread,
+            mixing: self.mixing,
+            noise: self.noise,
+            split: ShareArguments { train: self.train, valid: self.valid }.split()?,
+        };
+        Ok((config.generate(self.seed)?, self.output))
+    }
+}
+
+impl ShareArguments {
+    fn split(&self) -> anyhow::Result<Ratio> {
         let known = self.train + self.valid;
         if known > 1.0 {
             bail!(lpgnn::Error::Option {
@@ -210,12 +385,6 @@ impl ChainsArguments {
                 expected: "the shares sum to 1 at most".into(),
             });
         }
-        let config = ChainsConfig {
-            classes: self.classes,
-            chains: self.chains,
-            length: self.length,
-            split: Ratio { train: self.train, valid: self.valid, test: 1.0 - known },
-        };
-        Ok((config.generate(self.seed)?, self.output))
+        Ok(Ratio { train: self.train, valid: self.valid, test: 1.0 - known })
     }
 }

@@ -1,52 +1,71 @@
 use std::path::Path;
 
 use lpgnn::Error;
-use lpgnn::data::generate::{ChainsConfig, CliqueConfig, SubgraphConfig};
+use lpgnn::data::generate::{
+    ChainsConfig, CliqueConfig, CommunitiesConfig, GridsConfig, SubgraphConfig, TreesConfig,
+};
 use lpgnn::data::{Builtin, Cache, Dataset, ReadOptions, Source};
 use serde::de::DeserializeOwned;
 
-use super::row::Row;
-
-/// The data of a row: generated, or from a folder of data sets, or from the cache.
-///
-/// # Errors
-///
-/// [`Error::UnknownSet`] when they are nowhere.
-pub(super) fn data(row: &Row, folder: Option<&Path>) -> Result<Dataset, Error> {
-    let name = row.source();
-    if let Ok(builtin) = name.parse() {
-        return generate(row, builtin);
-    }
-    if row.about.generate.is_some() {
-        return Err(wrong(row, format!("{name} is no set that can be generated")));
-    }
-    let given = folder.into_iter().flat_map(|folder| {
-        [folder.join(name), folder.join(format!("{name}.zip")), folder.join("tu").join(name)]
-    });
-    let source = match given.into_iter().find(|path| path.exists()) {
-        Some(path) => Source::Path(path),
-        None => Source::find(name, &Cache::of_user()?)?,
-    };
-    source.load(&ReadOptions::default())
+/// Data that a row or a study is about.
+pub(super) struct Wanted<'a> {
+    /// Who wants them.
+    pub(super) by: &'a str,
+    pub(super) source: &'a str,
+    /// Of a set that is generated.
+    pub(super) seed: u64,
+    /// The options of such a set, if not its defaults.
+    pub(super) generate: Option<&'a toml::Table>,
 }
 
-fn generate(row: &Row, builtin: Builtin) -> Result<Dataset, Error> {
-    let seed = row.about.data_seed;
-    match (builtin, &row.about.generate) {
-        (Builtin::Subgraph, Some(_)) => options::<SubgraphConfig>(row)?.generate(seed),
-        (Builtin::Clique, Some(_)) => options::<CliqueConfig>(row)?.generate(seed),
-        (Builtin::Chains, Some(_)) => options::<ChainsConfig>(row)?.generate(seed),
-        (Builtin::Karate, Some(_)) => Err(wrong(row, "karate has no options".into())),
-        (_, None) => builtin.generate(seed),
+impl Wanted<'_> {
+    /// The data: generated, or from a folder of data sets, or from the cache.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownSet`] when they are nowhere.
+    pub(super) fn load(&self, folder: Option<&Path>) -> Result<Dataset, Error> {
+        let name = self.source;
+        if let Ok(builtin) = name.parse() {
+            return self.generate(builtin);
+        }
+        if self.generate.is_some() {
+            return Err(self.wrong(format!("{name} is no set that can be generated")));
+        }
+        let given = folder.into_iter().flat_map(|folder| {
+            [
+                folder.join(name),
+                folder.join(format!("{name}.zip")),
+                folder.join("tu").join(name),
+                folder.join("planetoid").join(name),
+            ]
+        });
+        let source = match given.into_iter().find(|path| path.exists()) {
+            Some(path) => Source::Path(path),
+            None => Source::find(name, &Cache::of_user()?)?,
+        };
+        source.load(&ReadOptions::default())
     }
-}
 
-fn options<T: DeserializeOwned>(row: &Row) -> Result<T, Error> {
-    let options = row.about.generate.clone().unwrap_or_default();
-    let error = |error: toml::de::Error| format!("generate: {}", error.message().trim_end());
-    options.try_into().map_err(|problem| wrong(row, error(problem)))
-}
+    fn generate(&self, builtin: Builtin) -> Result<Dataset, Error> {
+        let Some(options) = self.generate else { return builtin.generate(self.seed) };
+        match builtin {
+            Builtin::Subgraph => self.options::<SubgraphConfig>(options)?.generate(self.seed),
+            Builtin::Clique => self.options::<CliqueConfig>(options)?.generate(self.seed),
+            Builtin::Chains => self.options::<ChainsConfig>(options)?.generate(self.seed),
+            Builtin::Grids => self.options::<GridsConfig>(options)?.generate(self.seed),
+            Builtin::Trees => self.options::<TreesConfig>(options)?.generate(self.seed),
+            Builtin::Communities => self.options::<CommunitiesConfig>(options)?.generate(self.seed),
+            Builtin::Karate => Err(self.wrong("karate has no options".into())),
+        }
+    }
 
-fn wrong(row: &Row, problem: String) -> Error {
-    Error::Config { origin: row.name.clone(), problem }
+    fn options<T: DeserializeOwned>(&self, options: &toml::Table) -> Result<T, Error> {
+        let error = |error: toml::de::Error| format!("generate: {}", error.message().trim_end());
+        options.clone().try_into().map_err(|problem| self.wrong(error(problem)))
+    }
+
+    fn wrong(&self, problem: String) -> Error {
+        Error::Config { origin: self.by.to_owned(), problem }
+    }
 }

@@ -2,6 +2,7 @@ mod data;
 mod record;
 mod results;
 mod row;
+mod study;
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -16,21 +17,23 @@ use super::settings::config_for;
 use crate::folds::{self, Division, Part, Report};
 use crate::result_folder::ResultFolder;
 use crate::talk::{Talk, print, print_json};
-use data::data;
+use data::Wanted;
 use record::{COMMIT, Record};
 use row::Row;
+use study::Study;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Tables or rows of them, as in table4 or table4/mutag; all of them unless told.
-    #[arg(value_name = "TABLE|ROW")]
+    /// Tables, rows or studies, as in table4, table4/mutag, studies or studies/hops; all tables
+    /// unless told.
+    #[arg(value_name = "TABLE|ROW|STUDY")]
     names: Vec<String>,
 
     /// The folder of the experiments.
     #[arg(long, value_name = "DIR", default_value = "experiments")]
     dir: PathBuf,
 
-    /// Where data sets are, as NAME, NAME.zip or tu/NAME; beside those that were fetched.
+    /// Where data sets are, as NAME, NAME.zip, tu/NAME or planetoid/NAME; beside those that were fetched.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
@@ -47,8 +50,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     again: bool,
 
-    /// Run nothing: write RESULTS.md from the results that there are; with =check, write nothing
-    /// either, and fail when a result or RESULTS.md is out of date.
+    /// Run nothing: write RESULTS.md, STUDIES.md and plots from the results that there are; with
+    /// =check, write nothing either, and fail when a result or one of these is out of date.
     #[arg(long, value_name = "write|check", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "write", hide_possible_values = true)]
     #[arg(conflicts_with_all = ["names", "data", "quick", "out", "again", "json"])]
@@ -73,14 +76,32 @@ const QUICK_PARTS: usize = 2;
 
 pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
     let rows = Row::all(&arguments.dir)?;
+    let studies = Study::all(&arguments.dir)?;
     match arguments.report {
-        Some(ReportAction::Check) => return results::check(&arguments.dir, &rows),
+        Some(ReportAction::Check) => {
+            results::check(&arguments.dir, &rows)?;
+            return study::report::check(&arguments.dir, &studies);
+        }
         Some(ReportAction::Write) => {
-            return print(&format!("{}\n", results::write(&arguments.dir, &rows)?));
+            let mut text = format!("{}\n", results::write(&arguments.dir, &rows)?);
+            if let Some(path) = study::report::write(&arguments.dir, &studies)? {
+                writeln!(text, "{path}")?;
+            }
+            return print(&text);
         }
         None => {}
     }
-    let chosen = choose(&rows, &arguments.names)?;
+    let (chosen, chosen_studies) = choose(&rows, &studies, &arguments.names)?;
+    for study in &chosen_studies {
+        let said = study::run(study, &arguments.dir, arguments.quick, arguments.again, talk)?;
+        if !arguments.quick {
+            study::report::write(&arguments.dir, &studies)?;
+        }
+        print(&said)?;
+    }
+    if chosen.is_empty() && !chosen_studies.is_empty() {
+        return Ok(());
+    }
     let temporary;
     let out = match &arguments.out {
         Some(out) => out.as_path(),
@@ -111,20 +132,29 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
     }
 }
 
-/// The rows that somebody means.
-fn choose<'a>(rows: &'a [Row], names: &[String]) -> anyhow::Result<Vec<&'a Row>> {
+/// The rows and studies that somebody means; all rows, when nothing is named.
+fn choose<'a>(
+    rows: &'a [Row],
+    studies: &'a [Study],
+    names: &[String],
+) -> anyhow::Result<(Vec<&'a Row>, Vec<&'a Study>)> {
     for name in names {
-        if !rows.iter().any(|row| row.is_meant_by(name)) {
-            let all: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        let known = rows.iter().any(|row| row.is_meant_by(name))
+            || studies.iter().any(|study| study.is_meant_by(name));
+        if !known {
+            let all = rows.iter().map(|row| row.name.as_str());
+            let all: Vec<&str> =
+                all.chain(studies.iter().map(|study| study.name.as_str())).collect();
             bail!(lpgnn::Error::Option {
-                option: "TABLE|ROW",
+                option: "TABLE|ROW|STUDY",
                 value: name.clone(),
                 expected: format!("there are {}", all.join(", ")),
             });
         }
     }
-    let meant = |row: &&Row| names.is_empty() || names.iter().any(|name| row.is_meant_by(name));
-    Ok(rows.iter().filter(meant).collect())
+    let row = |row: &&Row| names.is_empty() || names.iter().any(|name| row.is_meant_by(name));
+    let study = |study: &&Study| names.iter().any(|name| study.is_meant_by(name));
+    Ok((rows.iter().filter(row).collect(), studies.iter().filter(study).collect()))
 }
 
 /// A row that is to be run.
@@ -143,7 +173,13 @@ impl Work<'_> {
         let results = arguments.dir.join(RESULTS);
         let before = Record::read(&results, &row.name)?;
         let before = before.filter(|_| !arguments.quick && !arguments.again);
-        let dataset = match data(row, arguments.data.as_deref()) {
+        let wanted = Wanted {
+            by: &row.name,
+            source: row.source(),
+            seed: about.data_seed,
+            generate: about.generate.as_ref(),
+        };
+        let dataset = match wanted.load(arguments.data.as_deref()) {
             Ok(dataset) => dataset,
             Err(error @ lpgnn::Error::UnknownSet { .. }) => {
                 talk.say(format_args!("{}: not run, since {error}, or use --data", row.name));
@@ -206,8 +242,9 @@ impl Work<'_> {
         let task = Task::of(config.data.task, dataset)?;
         let mut parts = if let Some(seeds) = &about.seeds {
             let split = Setup::new(config, dataset)?.split;
-            if split.valid.is_empty() || split.test.is_empty() {
-                bail!("the split of {} has no validation or no test part", self.row.name);
+            // Without a validation part it is the last epoch that counts.
+            if split.test.is_empty() {
+                bail!("the split of {} has no test part", self.row.name);
             }
             let part = |&seed: &u64| {
                 let mut config = config.clone();

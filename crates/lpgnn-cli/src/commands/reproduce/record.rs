@@ -105,12 +105,15 @@ fn is_within(before: &Value, now: &Value) -> bool {
     }
 }
 
-/// The names of all results in the folder of experiments.
+/// The names of all results of rows in the folder of experiments.
 pub(super) fn recorded(dir: &Path) -> anyhow::Result<Vec<String>> {
     let folder = dir.join(RESULTS);
     let mut names = vec![];
     let Ok(tables) = std::fs::read_dir(&folder) else { return Ok(names) };
-    for table in tables.flatten().filter(|table| table.path().is_dir()) {
+    let is_table = |entry: &std::fs::DirEntry| {
+        entry.path().is_dir() && entry.file_name() != super::study::STUDIES
+    };
+    for table in tables.flatten().filter(is_table) {
         for path in files(&table.path(), "json")? {
             let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             names.push(format!("{}/{stem}", table.file_name().to_string_lossy()));

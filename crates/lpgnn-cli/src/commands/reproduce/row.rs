@@ -63,7 +63,7 @@ impl Row {
                 rows.push(Self::read(&path)?);
             }
         }
-        if rows.is_empty() {
+        if rows.is_empty() && !folder.join(super::study::STUDIES).is_dir() {
             bail!("there are no experiments in {}; --dir tells where they are", folder.display());
         }
         rows.sort_by(|a, b| a.name.cmp(&b.name));
@@ -134,19 +134,22 @@ impl Experiment {
 }
 
 /// The same for the same entries, whatever their order and the comments.
-fn hash(table: &toml::Table) -> anyhow::Result<String> {
+pub(super) fn hash(table: &toml::Table) -> anyhow::Result<String> {
     // Objects of JSON are kept in order.
     let text = serde_json::to_value(table)?.to_string();
     let digits = |byte: &u8| [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16));
     Ok(Sha256::digest(text).iter().flat_map(digits).flatten().collect())
 }
 
-/// The folders in a folder, but that of the results.
+/// The folders in a folder, but those of results, studies and plots.
 fn folders(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let entries =
         std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     let paths = entries.flatten().map(|entry| entry.path());
-    Ok(paths.filter(|path| path.is_dir() && !path.ends_with(super::RESULTS)).collect())
+    let others = [super::RESULTS, super::study::STUDIES, super::study::report::PLOTS];
+    let is_table =
+        |path: &PathBuf| path.is_dir() && !others.iter().any(|name| path.ends_with(name));
+    Ok(paths.filter(is_table).collect())
 }
 
 /// The files of a folder with this ending.

@@ -1,6 +1,7 @@
-use super::{attribute_names, check, check_size};
-use crate::data::{Categories, Dataset, DatasetParts, Features, Level, Ratio, Split, TargetColumn};
-use crate::{Error, Matrix};
+use super::check;
+use super::spread::{Spread, both_ways, check_copies};
+use crate::Error;
+use crate::data::{Dataset, Ratio};
 
 /// Chains whose class is written at one end only, and is asked for at every node.
 ///
@@ -43,52 +44,19 @@ impl ChainsConfig {
     /// [`Error::Option`], naming the first option that cannot be used.
     pub fn generate(&self, seed: u64) -> Result<Dataset, Error> {
         let Self { classes, chains, length, split } = *self;
-        check("classes", classes, (2..=1000).contains(&classes), "there must be 2 to 1000")?;
-        check("chains", chains, chains > 0, "there must be at least 1")?;
         check("length", length, length > 0, "a chain has at least 1 node")?;
-        let labels = (classes * classes) as f64;
-        check_size("chains", chains, labels)?;
-        check_size("length", length, labels * chains as f64)?;
-        let graphs = classes * chains;
-        let nodes = graphs * length;
-        let last = u32::try_from(nodes).map_err(|_| Error::TooLarge)?;
-
-        let class = |graph: usize| graph / chains;
-        let mut labels = Matrix::zeros(nodes, classes);
-        for graph in 0..graphs {
-            labels.row_mut(graph * length)[class(graph)] = 1.0;
-        }
-        let same_chain = |&u: &u32| u as usize / length == (u as usize + 1) / length;
-        let arcs: Vec<(u32, u32)> = (0..last.saturating_sub(1))
-            .filter(same_chain)
-            .flat_map(|u| [(u, u + 1), (u + 1, u)])
-            .collect();
-        let values: Vec<String> = (0..classes).map(|class| class.to_string()).collect();
-        #[allow(clippy::cast_possible_truncation, reason = "there are at most 1000 classes")]
-        let codes = (0..nodes).map(|node| class(node / length) as u32).collect();
-        let dataset = Dataset::new(DatasetParts {
-            name: "chains".into(),
-            node_starts: (0..=graphs).map(|graph| graph * length).collect(),
-            arc_features: Features::none(arcs.len()),
-            arcs,
-            node_features: Features::none(nodes).with_values(attribute_names(classes), labels)?,
-            node_targets: Some(TargetColumn::Classes(Categories::from_codes(
-                "node target",
-                values,
-                codes,
-            )?)),
-            graph_targets: None,
-            split: None,
-        })?;
-        let split = Split::by_ratio(&dataset, Level::Node, split, seed)?;
-        dataset.with_split(Some(split))
+        let copies = ("chains", chains);
+        check_copies(classes, copies, ("length", length, length as f64))?;
+        let last = u32::try_from(length).map_err(|_| Error::TooLarge)?;
+        let arcs = both_ways((1..last).map(|v| (v - 1, v)));
+        Spread { name: "chains", classes, copies, nodes: length, arcs, split }.generate(seed)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Statistics;
+    use crate::data::{Level, Statistics, TargetColumn};
 
     #[test]
     fn every_chain_is_a_path_that_starts_with_its_class() {

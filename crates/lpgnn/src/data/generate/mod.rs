@@ -2,16 +2,23 @@
 
 mod chains;
 mod clique;
+mod communities;
 mod drawing;
+mod grids;
 mod karate;
 mod pattern;
+mod spread;
 mod subgraph;
+mod trees;
 
 pub use chains::ChainsConfig;
 pub use clique::CliqueConfig;
+pub use communities::CommunitiesConfig;
+pub use grids::GridsConfig;
 pub use karate::karate_club;
 pub use pattern::{Pattern, PatternChoice};
 pub use subgraph::SubgraphConfig;
+pub use trees::TreesConfig;
 
 use drawing::Drawing;
 use rand::{RngExt, SeedableRng};

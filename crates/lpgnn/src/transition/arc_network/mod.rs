@@ -5,10 +5,12 @@ mod pass;
 
 pub(super) use pass::widen_rows;
 
+use std::ops::Range;
+
 use super::{Degrees, FirstLayer, Gradients, Input, NodeRows, Tally, Transition, Upstream};
 use crate::activation::Activation;
 use crate::graph::{GraphBatch, LabelsView};
-use crate::network::{Layout, Network};
+use crate::network::{Carry, Layout, Network};
 use crate::numeric::{NormMemory, Scratch};
 use crate::{Error, Matrix, Scalar};
 
@@ -133,6 +135,15 @@ impl ArcNetwork {
         Self { state, label, arc_label, inputs, aggregation, layers, layout }
     }
 
+    /// The same, with `A` and the matrices above it, which pass on what `h` is given of
+    /// neighbours' states, as `carry` says.
+    #[must_use]
+    pub fn with_carry(mut self, carry: Carry) -> Self {
+        let above = (1..self.layers.len()).map(|k| BIAS + 2 * k - 1);
+        self.layout.carry(carry, std::iter::once(A).chain(above));
+        self
+    }
+
     /// Whether the last layer of `h` is applied once per node, after the sum.
     fn last_per_node(&self) -> bool {
         let (_, output) = self.layers[self.layers.len() - 1];
@@ -173,6 +184,10 @@ impl<S: Scalar> Transition<S> for ArcNetwork {
 
     fn initialize(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [S]) {
         self.layout.initialize(draw, weights);
+    }
+
+    fn held(&self) -> Vec<Range<usize>> {
+        self.layout.held()
     }
 
     fn forward(

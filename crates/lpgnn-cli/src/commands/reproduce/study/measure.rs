@@ -1,0 +1,147 @@
+use std::collections::{BTreeMap, VecDeque};
+
+use lpgnn::data::Dataset;
+
+/// What can be looked at, in percent, counts or seconds.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Measure {
+    /// What is varied.
+    Value,
+    /// Arcs between the two nodes of the first graph that are farthest apart, or nearly so.
+    Hops,
+    /// Nodes and arcs.
+    Size,
+    /// Deviation of the degrees over their mean.
+    DegreeVariation,
+    /// Share of the test part that is right, in percent, on settled states.
+    Accuracy,
+    /// The same of the training part.
+    TrainAccuracy,
+    /// Training accuracy of trained states minus that of settled ones, in points.
+    CheatingGap,
+    /// Mean of `abs(x − f_a)` at the end.
+    Residual,
+    /// The largest `abs(x − f_a)` of what was settled.
+    SettledResidual,
+    /// Share of the graphs that settle, in percent.
+    Settled,
+    /// Updates until the residual is what it should be, and stays so.
+    UpdatesToResidual,
+    /// Updates so far.
+    Updates,
+    /// How often `f_a` was evaluated, with or without its derivative.
+    Passes,
+    /// Applications of `f_a` until states have settled.
+    Iterations,
+    /// Spectral radius of `∂f_a/∂x`, an estimate.
+    SpectralRadius,
+    /// Seconds of one processor.
+    Seconds,
+    /// Nanoseconds of one processor, per update and per node and arc.
+    NanosecondsPerItem,
+}
+
+impl Measure {
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Value => "value",
+            Self::Hops => "hops from end to end",
+            Self::Size => "nodes and arcs",
+            Self::DegreeVariation => "deviation of degrees over their mean",
+            Self::Accuracy => "test accuracy, %",
+            Self::TrainAccuracy => "training accuracy, %",
+            Self::CheatingGap => "cheating gap, points",
+            Self::Residual => "mean |x − f_a|",
+            Self::SettledResidual => "largest |x − f_a|",
+            Self::Settled => "graphs that settle, %",
+            Self::UpdatesToResidual => "updates to the residual",
+            Self::Updates => "updates",
+            Self::Passes => "evaluations of f_a",
+            Self::Iterations => "applications of f_a",
+            Self::SpectralRadius => "spectral radius",
+            Self::Seconds => "seconds of a processor",
+            Self::NanosecondsPerItem => "ns per node, arc and update",
+        }
+    }
+}
+
+/// What was measured at a point.
+pub(crate) type Measured = BTreeMap<Measure, f64>;
+
+/// What the data themselves are like.
+pub(super) fn of_data(dataset: &Dataset) -> Measured {
+    let (nodes, arcs) = (dataset.nodes(), dataset.arcs());
+    let mut degrees = vec![0_u32; nodes];
+    for &(source, _) in arcs {
+        degrees[source as usize] += 1;
+    }
+    let count = nodes.max(1) as f64;
+    let mean = degrees.iter().map(|&degree| f64::from(degree)).sum::<f64>() / count;
+    let square = |degree: &u32| (f64::from(*degree) - mean).powi(2);
+    let deviation = (degrees.iter().map(square).sum::<f64>() / count).sqrt();
+    [
+        (Measure::Hops, hops(dataset) as f64),
+        (Measure::Size, (nodes + arcs.len()) as f64),
+        (Measure::DegreeVariation, if mean > 0.0 { deviation / mean } else { 0.0 }),
+    ]
+    .into()
+}
+
+/// How far the farthest node is from the node that is farthest from the first: in a tree that is
+/// the diameter, elsewhere at most that.
+fn hops(dataset: &Dataset) -> usize {
+    let first = 0..dataset.node_starts().get(1).copied().unwrap_or(0);
+    if first.is_empty() {
+        return 0;
+    }
+    let mut starts = vec![0; first.end + 1];
+    let inside = || dataset.arcs().iter().filter(|(u, _)| (*u as usize) < first.end);
+    for &(source, _) in inside() {
+        starts[source as usize + 1] += 1;
+    }
+    for node in 0..first.end {
+        starts[node + 1] += starts[node];
+    }
+    // Arcs lie in order of their source.
+    let targets: Vec<usize> = inside().map(|&(_, target)| target as usize).collect();
+    let farthest = |from: usize| {
+        let mut distance = vec![usize::MAX; first.end];
+        distance[from] = 0;
+        let mut queue = VecDeque::from([from]);
+        let mut last = from;
+        while let Some(node) = queue.pop_front() {
+            last = node;
+            for &next in &targets[starts[node]..starts[node + 1]] {
+                if distance[next] == usize::MAX {
+                    distance[next] = distance[node] + 1;
+                    queue.push_back(next);
+                }
+            }
+        }
+        (last, distance[last])
+    };
+    farthest(farthest(0).0).1
+}
+
+#[cfg(test)]
+mod tests {
+    use lpgnn::data::generate::{ChainsConfig, GridsConfig, TreesConfig};
+
+    use super::*;
+
+    #[test]
+    fn hops_are_counted_from_end_to_end() {
+        let chain = ChainsConfig { length: 8, ..ChainsConfig::default() }.generate(0).unwrap();
+        let grid = GridsConfig { rows: 3, columns: 5, ..GridsConfig::default() };
+        let tree = TreesConfig { depth: 3, stretch: 4, ..TreesConfig::default() };
+        let of = |dataset: &Dataset| of_data(dataset)[&Measure::Hops];
+        assert_eq!(of(&chain).to_bits(), 7.0_f64.to_bits());
+        assert_eq!(of(&grid.generate(0).unwrap()).to_bits(), 6.0_f64.to_bits());
+        assert_eq!(of(&tree.generate(0).unwrap()).to_bits(), 24.0_f64.to_bits());
+        // 40 chains of 8 nodes and 14 arcs.
+        assert_eq!(of_data(&chain)[&Measure::Size].to_bits(), (40.0_f64 * 22.0).to_bits());
+    }
+}

@@ -1,0 +1,178 @@
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lpgnn::Scratch;
+use lpgnn::data::Dataset;
+use lpgnn::lagrangian::{Evaluation, Objective, Variables, Want};
+use lpgnn::run::{RunConfig, Setup};
+use lpgnn::saddle::{Memory, SaddleSolver};
+use lpgnn::train::{EpochReport, PartName, Scores, Trainer, TrainerState};
+
+use super::file::Action;
+use super::measure::{Measure, Measured, of_data};
+use crate::interrupt;
+use crate::machine::processor_seconds;
+
+/// Updates whose time is taken, after as many that are not.
+const TIMED: usize = 20;
+
+/// What is found at a point; none when somebody wants it to end.
+///
+/// Single threaded, and by the time of its thread: it does not matter who else works.
+pub(super) fn run(
+    action: Action,
+    tolerance: f64,
+    config: &RunConfig,
+    dataset: &Dataset,
+) -> anyhow::Result<Option<Vec<Measured>>> {
+    let setup = Setup::new(config, dataset)?;
+    let mut found = match action {
+        Action::Settle => vec![settle(config, &setup)?],
+        Action::Update => vec![update(config, &setup)?],
+        Action::Train | Action::Curve => match train(action, tolerance, config, &setup)? {
+            Some(found) => found,
+            None => return Ok(None),
+        },
+    };
+    for measured in &mut found {
+        measured.extend(of_data(dataset));
+        measured.retain(|_, value| value.is_finite());
+    }
+    Ok(Some(found))
+}
+
+fn train(
+    action: Action,
+    tolerance: f64,
+    config: &RunConfig,
+    setup: &Setup,
+) -> anyhow::Result<Option<Vec<Measured>>> {
+    let passes = Arc::new(AtomicU64::new(0));
+    let counting = Counting { solver: config.training.solver.build(), passes: passes.clone() };
+    let trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
+    let trainer = trainer.with_solver(Box::new(counting))?;
+    let begun = processor_seconds();
+    let (mut curve, mut above, mut last, mut stopped) = (vec![], 0, None, false);
+    let trained = trainer.run(&mut |report: &EpochReport, _: &TrainerState| {
+        if report.residual_mean > tolerance {
+            above = report.epoch;
+        }
+        last = Some(report.residual_mean);
+        if let Some(scores) = &report.scores {
+            let mut measured = of_scores(scores);
+            measured.insert(Measure::Residual, report.residual_mean);
+            measured.insert(Measure::Updates, report.epoch as f64);
+            let passes = passes.load(Ordering::Relaxed);
+            measured.insert(Measure::Passes, passes as f64);
+            curve.push(measured);
+        }
+        stopped = interrupt::asked();
+        if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    if stopped {
+        return Ok(None);
+    }
+    if action == Action::Curve {
+        return Ok(Some(curve));
+    }
+    let mut measured = trained.scores.as_ref().map(of_scores).unwrap_or_default();
+    measured.insert(Measure::Residual, last.unwrap_or(f64::NAN));
+    measured.insert(Measure::Updates, config.training.epochs as f64);
+    measured.insert(Measure::Passes, passes.load(Ordering::Relaxed) as f64);
+    measured.insert(Measure::Seconds, processor_seconds() - begun);
+    if above < config.training.epochs {
+        measured.insert(Measure::UpdatesToResidual, (above + 1) as f64);
+    }
+    let options = &config.training.inference;
+    let graphs = setup.data.training_graphs();
+    let settled = options.states(&setup.model, &trained.weights, graphs, &Scratch::new());
+    measured.insert(Measure::Iterations, settled.iterations as f64);
+    Ok(Some(vec![measured]))
+}
+
+fn of_scores(scores: &Scores) -> Measured {
+    let accuracy = |part| scores.of(part).and_then(|score| score.accuracy);
+    let shares = [
+        (Measure::Accuracy, accuracy(PartName::Test)),
+        (Measure::TrainAccuracy, accuracy(PartName::Train)),
+        (Measure::CheatingGap, scores.cheating_gap),
+    ];
+    let mut measured: Measured =
+        shares.into_iter().filter_map(|(measure, share)| Some((measure, 100.0 * share?))).collect();
+    measured.insert(Measure::SpectralRadius, scores.spectral_radius);
+    measured
+}
+
+/// From zero to the fixed point, with the weights that a training would start with.
+fn settle(config: &RunConfig, setup: &Setup) -> anyhow::Result<Measured> {
+    let trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
+    let weights = &trainer.state().variables.weights;
+    let (graphs, scratch) = (setup.data.training_graphs(), Scratch::new());
+    let begun = processor_seconds();
+    let settled = config.training.inference.states(&setup.model, weights, graphs, &scratch);
+    let seconds = processor_seconds() - begun;
+    let count = settled.converged.len().max(1) as f64;
+    let worst = settled.residuals.iter().copied().fold(0.0, f64::max);
+    Ok([
+        (Measure::Iterations, settled.iterations as f64),
+        (Measure::Seconds, seconds),
+        (Measure::SettledResidual, worst),
+        (Measure::Settled, 100.0 * (1.0 - settled.failures() as f64 / count)),
+    ]
+    .into())
+}
+
+/// What an update takes.
+fn update(config: &RunConfig, setup: &Setup) -> anyhow::Result<Measured> {
+    let trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
+    let (mut begun, mut seconds) = (f64::NAN, f64::NAN);
+    let ends = [TIMED.min(config.training.epochs / 2), (2 * TIMED).min(config.training.epochs)];
+    trainer.run(&mut |report: &EpochReport, _: &TrainerState| {
+        if report.epoch == ends[0] {
+            begun = processor_seconds();
+        }
+        if report.epoch < ends[1] {
+            return ControlFlow::Continue(());
+        }
+        seconds = (processor_seconds() - begun) / (ends[1] - ends[0]).max(1) as f64;
+        ControlFlow::Break(())
+    })?;
+    let graphs = setup.data.training_graphs();
+    let items = (graphs.nodes() + graphs.arcs()).max(1) as f64;
+    Ok([(Measure::Seconds, seconds), (Measure::NanosecondsPerItem, 1e9 * seconds / items)].into())
+}
+
+/// A solver, and how often it looks at its objective.
+#[derive(Debug)]
+struct Counting {
+    solver: Box<dyn SaddleSolver>,
+    passes: Arc<AtomicU64>,
+}
+
+impl SaddleSolver for Counting {
+    fn step(
+        &mut self,
+        objective: &dyn Objective,
+        at: &mut Variables,
+        memory: &mut Memory,
+    ) -> Evaluation {
+        self.solver.step(&Counted { objective, passes: &self.passes }, at, memory)
+    }
+
+    fn needs_linear_constraint(&self) -> bool {
+        self.solver.needs_linear_constraint()
+    }
+}
+
+struct Counted<'a> {
+    objective: &'a dyn Objective,
+    passes: &'a AtomicU64,
+}
+
+impl Objective for Counted<'_> {
+    fn evaluate(&self, at: &Variables, want: Want, gradient: &mut Variables) -> Evaluation {
+        self.passes.fetch_add(1, Ordering::Relaxed);
+        self.objective.evaluate(at, want, gradient)
+    }
+}

@@ -1,0 +1,81 @@
+use super::{attribute_names, check, check_size};
+use crate::data::{Categories, Dataset, DatasetParts, Features, Level, Ratio, Split, TargetColumn};
+use crate::{Error, Matrix};
+
+/// A task of several copies of one undirected graph: the class of a copy is written at its first
+/// node and asked for at every node, so that it has to travel as far as the copy reaches.
+pub(super) struct Spread {
+    pub(super) name: &'static str,
+    pub(super) classes: usize,
+    /// The option that says how many copies there are of each class, and how many.
+    pub(super) copies: (&'static str, usize),
+    pub(super) nodes: usize,
+    /// Both arcs of every edge of a copy, in order.
+    pub(super) arcs: Vec<(u32, u32)>,
+    /// How the nodes are divided, stratified by class.
+    pub(super) split: Ratio,
+}
+
+/// Whether so many classes of copies of so many nodes can be held; `size` is the option that
+/// decides on their nodes.
+///
+/// # Errors
+///
+/// [`Error::Option`], naming the first option that cannot be used.
+pub(super) fn check_copies(
+    classes: usize,
+    (option, copies): (&'static str, usize),
+    (size, value, nodes): (&'static str, usize, f64),
+) -> Result<(), Error> {
+    check("classes", classes, (2..=1000).contains(&classes), "there must be 2 to 1000")?;
+    check(option, copies, copies > 0, "there must be at least 1")?;
+    let labels = (classes * classes) as f64;
+    check_size(option, copies, labels)?;
+    let each = nodes / value.max(1) as f64;
+    check_size(size, value, labels * copies as f64 * each)
+}
+
+impl Spread {
+    /// The task of this seed, which decides on the split and nothing else.
+    pub(super) fn generate(self, seed: u64) -> Result<Dataset, Error> {
+        let Self { name, classes, copies: (_, copies), nodes: size, arcs: copy, split } = self;
+        let graphs = classes * copies;
+        let nodes = graphs * size;
+        u32::try_from(nodes).map_err(|_| Error::TooLarge)?;
+        let class = |graph: usize| graph / copies;
+        let mut labels = Matrix::zeros(nodes, classes);
+        let mut arcs = Vec::with_capacity(graphs * copy.len());
+        #[allow(clippy::cast_possible_truncation, reason = "all nodes have 32-bit numbers")]
+        for graph in 0..graphs {
+            labels.row_mut(graph * size)[class(graph)] = 1.0;
+            let start = (graph * size) as u32;
+            arcs.extend(copy.iter().map(|&(u, v)| (start + u, start + v)));
+        }
+        let values: Vec<String> = (0..classes).map(|class| class.to_string()).collect();
+        #[allow(clippy::cast_possible_truncation, reason = "there are at most 1000 classes")]
+        let codes = (0..nodes).map(|node| class(node / size) as u32).collect();
+        let dataset = Dataset::new(DatasetParts {
+            name: name.into(),
+            node_starts: (0..=graphs).map(|graph| graph * size).collect(),
+            arc_features: Features::none(arcs.len()),
+            arcs,
+            node_features: Features::none(nodes).with_values(attribute_names(classes), labels)?,
+            node_targets: Some(TargetColumn::Classes(Categories::from_codes(
+                "node target",
+                values,
+                codes,
+            )?)),
+            graph_targets: None,
+            split: None,
+        })?;
+        let split = Split::by_ratio(&dataset, Level::Node, split, seed)?;
+        dataset.with_split(Some(split))
+    }
+}
+
+/// Both arcs of every edge, in order.
+pub(super) fn both_ways(edges: impl Iterator<Item = (u32, u32)>) -> Vec<(u32, u32)> {
+    let mut arcs: Vec<(u32, u32)> = edges.flat_map(|(u, v)| [(u, v), (v, u)]).collect();
+    arcs.sort_unstable();
+    arcs
+}

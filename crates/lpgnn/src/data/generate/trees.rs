@@ -1,0 +1,125 @@
+use super::check;
+use super::spread::{Spread, both_ways, check_copies};
+use crate::Error;
+use crate::data::{Dataset, Ratio};
+
+/// Trees whose class is written at the root only, and is asked for at every node.
+///
+/// As [`ChainsConfig`](super::ChainsConfig), but on its way the class has to be passed on to
+/// several: every node down to `depth` has `branching` children. With a `stretch` above 1 a path of
+/// so many arcs leads to each child, so that a tree of few nodes reaches far; from leaf to leaf
+/// there are up to `2 · depth · stretch` arcs.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TreesConfig {
+    /// Number of classes.
+    pub classes: usize,
+    /// Trees of each class.
+    pub trees: usize,
+    /// Children of a node.
+    pub branching: usize,
+    /// Levels below the root.
+    pub depth: usize,
+    /// Arcs from a node to its child.
+    pub stretch: usize,
+    /// How the nodes are divided, stratified by class.
+    pub split: Ratio,
+}
+
+impl Default for TreesConfig {
+    fn default() -> Self {
+        let split = super::ChainsConfig::default().split;
+        Self { classes: 2, trees: 20, branching: 2, depth: 4, stretch: 1, split }
+    }
+}
+
+impl TreesConfig {
+    /// The task of this seed, which decides on the split and nothing else.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Option`], naming the first option that cannot be used.
+    pub fn generate(&self, seed: u64) -> Result<Dataset, Error> {
+        let Self { classes, trees, branching, depth, stretch, split } = *self;
+        check("branching", branching, branching > 0, "a node has at least 1 child")?;
+        check("stretch", stretch, stretch > 0, "there is at least 1 arc to a child")?;
+        // The first level that is too large is told, before a number overflows.
+        let (mut level, mut inner) = (1.0_f64, 0.0_f64);
+        for _ in 0..depth.min(64) {
+            level *= branching as f64;
+            inner += level;
+        }
+        let inner = if depth > 64 { inner * depth as f64 / 64.0 } else { inner };
+        let copies = ("trees", trees);
+        check_copies(classes, copies, ("depth", depth, inner + 1.0))?;
+        check_copies(classes, copies, ("stretch", stretch, inner * stretch as f64 + 1.0))?;
+
+        let mut edges: Vec<(u32, u32)> = vec![];
+        let (mut parents, mut next) = (vec![0_u32], 1_u32);
+        for _ in 0..depth {
+            let mut children = Vec::with_capacity(parents.len() * branching);
+            for parent in parents {
+                for _ in 0..branching {
+                    let mut above = parent;
+                    for _ in 0..stretch {
+                        edges.push((above, next));
+                        above = next;
+                        next += 1;
+                    }
+                    children.push(above);
+                }
+            }
+            parents = children;
+        }
+        let (nodes, arcs) = (next as usize, both_ways(edges.into_iter()));
+        Spread { name: "trees", classes, copies, nodes, arcs, split }.generate(seed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Statistics;
+
+    #[test]
+    fn a_tree_branches_and_its_arcs_stretch() {
+        let config =
+            TreesConfig { trees: 1, branching: 2, depth: 2, stretch: 3, ..TreesConfig::default() };
+        let dataset = config.generate(0).unwrap();
+        let found = Statistics::of(&dataset);
+        // The root, two paths of three nodes, and four more.
+        assert_eq!((found.graphs, found.nodes, found.arcs), (2, 2 * 19, 2 * 2 * 18));
+        assert!(found.undirected);
+        assert_eq!((found.degree.min, found.degree.max), (1, 3));
+        let children: Vec<_> = dataset.arcs().iter().filter(|(u, _)| *u == 0).collect();
+        assert_eq!(children, [&(0, 1), &(0, 4)]);
+    }
+
+    #[test]
+    fn a_tree_that_does_not_branch_is_a_chain() {
+        let tree = TreesConfig { branching: 1, depth: 9, ..TreesConfig::default() };
+        let chain = super::super::ChainsConfig::default();
+        let (tree, chain) = (tree.generate(3).unwrap(), chain.generate(3).unwrap());
+        assert_eq!(tree.arcs(), chain.arcs());
+        assert_eq!(tree.node_features(), chain.node_features());
+        assert_eq!(tree.split(), chain.split());
+    }
+
+    #[test]
+    fn unusable_options_are_named() {
+        let said = |config: TreesConfig| config.generate(0).unwrap_err().to_string();
+        let config = TreesConfig::default;
+        assert_eq!(
+            said(TreesConfig { branching: 0, ..config() }),
+            "branching is 0, but a node has at least 1 child"
+        );
+        for depth in [40, usize::MAX] {
+            assert_eq!(
+                said(TreesConfig { depth, ..config() }),
+                format!("depth is {depth}, but the set would have more than 2e8 labels and arcs")
+            );
+        }
+        let said = said(TreesConfig { stretch: usize::MAX, ..config() });
+        assert!(said.starts_with("stretch is"), "{said}");
+    }
+}

@@ -145,8 +145,7 @@ fn a_study_is_run_point_by_point_and_noticed_when_it_is_out_of_date() {
     assert_eq!(check(), (Some(0), String::new()));
 
     fs::rename(file("studies/settling.toml"), file("studies/other.toml")).unwrap();
-    let said =
-        "error: experiments has a result of studies/settling, but there is no such study\n";
+    let said = "error: experiments has a result of studies/settling, but there is no such study\n";
     assert_eq!(check(), (Some(1), said.into()));
 }
 
@@ -157,7 +156,8 @@ fn a_study_that_cannot_be_run_says_why() {
     fs::create_dir_all(&folder).unwrap();
     let said = |from: &str, to: &str| {
         fs::write(folder.join("x.toml"), STUDY.replace(from, to)).unwrap();
-        let (code, said) = lpgnn(place.path(), &["studies", "--quick", "--quiet", "--threads", "1"]);
+        let (code, said) =
+            lpgnn(place.path(), &["studies", "--quick", "--quiet", "--threads", "1"]);
         assert_ne!(code, Some(0));
         said
     };

@@ -180,6 +180,18 @@ fn studies_can_be_tried_in_seconds() {
     assert_eq!(code, Some(0), "{said}");
 }
 
+#[test]
+fn without_a_validation_part_the_last_epoch_counts() {
+    let place = tempfile::tempdir().unwrap();
+    let file = |name: &str| place.path().join("experiments").join(name);
+    fs::create_dir_all(file("nodes")).unwrap();
+    let row = ROW.replace("best-mean-epoch", "split").replace("folds = 3", "seeds = [0, 1]");
+    fs::write(file("nodes/karate.toml"), row).unwrap();
+    let (code, said) = lpgnn(place.path(), &[]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(said.matches("after epoch 5").count(), 2, "{said}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_row_that_was_killed_goes_on_to_the_same_result() {

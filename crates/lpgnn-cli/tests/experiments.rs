@@ -73,6 +73,125 @@ fn what_is_out_of_date_is_noticed() {
     assert_eq!(check(), (Some(1), said.into()));
 }
 
+const STUDY: &str = r#"
+[study]
+title = "How fast states settle"
+question = "Does it depend on the length?"
+protocol = "settle"
+seeds = [0, 1]
+vary = "generate.length"
+values = [5, 10]
+x = { of = "hops" }
+panels = [{ of = "iterations" }, { of = "settled-residual", log = true }]
+[data]
+source = "chains"
+[generate]
+chains = 2
+[[series]]
+name = "mean"
+[[series]]
+name = "maximum"
+set = { model.transition = "sage-max" }
+"#;
+
+#[test]
+fn a_study_is_run_point_by_point_and_noticed_when_it_is_out_of_date() {
+    let place = tempfile::tempdir().unwrap();
+    let file = |name: &str| place.path().join("experiments").join(name);
+    fs::create_dir_all(file("studies")).unwrap();
+    fs::create_dir_all(file("nodes")).unwrap();
+    fs::write(file("nodes/karate.toml"), ROW).unwrap();
+    let study = |text: &str| fs::write(file("studies/settling.toml"), text).unwrap();
+    study(STUDY);
+    let check = || lpgnn(place.path(), &["--report=check"]);
+    let run = |arguments: &[&str]| {
+        let (code, said) = lpgnn(place.path(), arguments);
+        assert_eq!(code, Some(0), "{said}");
+        said
+    };
+    run(&["--report"]);
+    assert_eq!(check(), (Some(0), String::new()));
+    run(&["studies", "--quick"]);
+    assert!(!file("results").exists());
+
+    let said = run(&["studies"]);
+    assert!(said.contains("How fast states settle; 8 of 8 points to run"), "{said}");
+    assert_eq!(check(), (Some(0), String::new()));
+    let report = fs::read_to_string(file("STUDIES.md")).unwrap();
+    assert!(report.contains("![How fast states settle](plots/settling.svg)"), "{report}");
+    assert!(report.contains("8 of 8 points"), "{report}");
+    let svg = fs::read_to_string(file("plots/settling.svg")).unwrap();
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+    assert_eq!(svg.matches("<polyline").count(), 4);
+    let said = run(&["studies/settling"]);
+    assert!(said.contains("0 of 8 points to run"), "{said}");
+
+    // What is told decides on the report alone.
+    study(&STUDY.replace("protocol", "finding = \"It does.\"\nprotocol"));
+    let said = "error: experiments/STUDIES.md is out of date; `lpgnn reproduce --report` writes it \
+                again\n";
+    assert_eq!(check(), (Some(1), said.into()));
+    run(&["--report"]);
+    assert_eq!(check(), (Some(0), String::new()));
+
+    study(&STUDY.replace("[5, 10]", "[5, 10, 15]"));
+    let said = "error: studies/settling has points that were not run; `lpgnn reproduce \
+                studies/settling` runs them\n";
+    assert_eq!(check(), (Some(1), said.into()));
+    let said = run(&["settling"]);
+    assert!(said.contains("4 of 12 points to run"), "{said}");
+    let said = run(&["settling", "--again"]);
+    assert!(said.contains("12 of 12 points to run"), "{said}");
+    assert_eq!(check(), (Some(0), String::new()));
+
+    fs::rename(file("studies/settling.toml"), file("studies/other.toml")).unwrap();
+    let said = "error: experiments has a result of studies/settling, but there is no such study\n";
+    assert_eq!(check(), (Some(1), said.into()));
+}
+
+#[test]
+fn a_study_that_cannot_be_run_says_why() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("experiments/studies");
+    fs::create_dir_all(&folder).unwrap();
+    let said = |from: &str, to: &str| {
+        fs::write(folder.join("x.toml"), STUDY.replace(from, to)).unwrap();
+        let (code, said) =
+            lpgnn(place.path(), &["studies", "--quick", "--quiet", "--threads", "1"]);
+        assert_ne!(code, Some(0));
+        said
+    };
+    assert_eq!(
+        said("chains = 2", "chain = 2").lines().next().unwrap(),
+        "error: cannot run mean, 5, seed 0 of studies/x"
+    );
+    assert_eq!(
+        said("[study]", "[studies]"),
+        "error: experiments/studies/x.toml: it has no [study]\n"
+    );
+    assert!(said("protocol =", "protocols =").contains("unknown field `protocols`"));
+}
+
+/// Every file in `experiments/studies` can be run; two of them are.
+#[test]
+fn studies_can_be_tried_in_seconds() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let (code, said) = lpgnn(&root, &["studies/degrees", "studies/solver", "--quick"]);
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn without_a_validation_part_the_last_epoch_counts() {
+    let place = tempfile::tempdir().unwrap();
+    let file = |name: &str| place.path().join("experiments").join(name);
+    fs::create_dir_all(file("nodes")).unwrap();
+    let row = ROW.replace("best-mean-epoch", "split").replace("folds = 3", "seeds = [0, 1]");
+    fs::write(file("nodes/karate.toml"), row).unwrap();
+    let (code, said) = lpgnn(place.path(), &[]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(said.matches("after epoch 5").count(), 2, "{said}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_row_that_was_killed_goes_on_to_the_same_result() {

@@ -17,7 +17,7 @@ pub(crate) struct Fold {
     trial: Trial,
     baseline_epochs: Vec<usize>,
     baseline_test: Vec<f64>,
-    /// The baseline at its best epoch on the inner split, where there is one.
+    /// The baseline at its best epoch on the inner split, or at its last one where there is none.
     baseline_value: Option<f64>,
     majority: Option<f64>,
 }
@@ -30,7 +30,7 @@ impl Fold {
         baseline: &[BaselineScore],
         majority: Option<f64>,
     ) -> Self {
-        let mut chosen: Option<&BaselineScore> = None;
+        let mut chosen = baseline.last().filter(|score| score.valid.is_none());
         for score in baseline {
             if score.valid > chosen.and_then(|chosen| chosen.valid) {
                 chosen = Some(score);

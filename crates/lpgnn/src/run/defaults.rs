@@ -4,8 +4,9 @@ use serde_json::Value;
 use super::{RunConfig, Setting, Task, TaskChoice};
 use crate::activation::Activation;
 use crate::constraint::ConstraintFunction;
-use crate::data::Dataset;
-use crate::lagrangian::{Multipliers, ReadFrom, ReadLayers, Reads};
+use crate::data::{Dataset, Level, Split};
+use crate::lagrangian::{Multipliers, ReadFrom, ReadLayers, Reads, Scale};
+use crate::network::Carry;
 use crate::saddle::{Bdmm, Implicit, OneShot, Unrolled, WeightDescent};
 use crate::train::{ModelConfig, SolverConfig, TrainingConfig, TransitionKind};
 
@@ -32,6 +33,7 @@ impl RunConfig {
         let epochs = epochs.and_then(|epochs| usize::try_from(epochs).ok());
         let batches = dataset.nodes() > MANY_NODES && dataset.graphs() > 100;
         let epochs = epochs.unwrap_or(match task {
+            Task::Nodes if has_few_targets_and_many_words(dataset) => 100,
             Task::Nodes => 600,
             Task::Graphs if batches => 100,
             Task::Graphs => 200,
@@ -92,8 +94,45 @@ impl RunConfig {
             config.model.constraint = ConstraintFunction::Squared;
             config.model.multipliers = Multipliers::PerNode;
         }
+        if task == Task::Nodes && has_few_targets_and_many_words(dataset) {
+            config.hold_what_carries_states();
+        }
         config
     }
+
+    /// What does well on one large graph of texts, few of which have a target: all that is learnt is
+    /// how words are read, with some of them left out, and the fixed point spreads it.
+    fn hold_what_carries_states(&mut self) {
+        self.labels.unit_rows = true;
+        self.model.transition = TransitionKind::Gcn;
+        self.model.carry = Carry::Held;
+        self.model.state = 16;
+        (self.model.hidden, self.model.readout_hidden) = (vec![], vec![]);
+        let training = &mut self.training;
+        training.standardize = false;
+        training.label_dropout = 0.5;
+        training.weight_penalty = 0.005;
+        training.weighing.loss = Scale::Mean;
+        let weights = WeightDescent::default();
+        match &mut training.solver {
+            // As many steps as it takes to follow labels that change with every update.
+            SolverConfig::OneShot(solver) => {
+                *solver = OneShot { weights, inner_steps: 20, ..OneShot::default() };
+            }
+            SolverConfig::Implicit(solver) => solver.weights = weights,
+            SolverConfig::Unrolled(solver) => solver.weights = weights,
+            SolverConfig::Bdmm(_) => {}
+        }
+    }
+}
+
+/// Less than one target in so many nodes is few.
+const FEW_TARGETS: usize = 10;
+
+fn has_few_targets_and_many_words(dataset: &Dataset) -> bool {
+    let few = |split: &Split| split.train.len() * FEW_TARGETS < dataset.nodes();
+    let divides_nodes = dataset.split().filter(|split| split.level == Level::Node);
+    dataset.node_features().sparse().is_some() && divides_nodes.is_some_and(few)
 }
 
 fn largest_degree(dataset: &Dataset) -> usize {

@@ -14,7 +14,9 @@ use super::{A, Aggregation, ArcNetwork, B, BIAS, C, D, E, F};
 use crate::activation::{Activation, activate};
 use crate::graph::{GraphBatch, Neighbours};
 use crate::network::{Activations, Layer, Stack, sum_rows};
-use crate::numeric::{Packed, Scratch, Spare, Store, padded, product, transposed_product};
+use crate::numeric::{
+    Factors, Finish, LANES, Packed, Scratch, Spare, padded, product, transposed_product,
+};
 use crate::transition::{
     Gradients, Input, LabelWeights, NodeRows, Tally, Upstream, for_each_group, split_rows,
 };
@@ -27,8 +29,8 @@ const BLOCK_PAIRS: usize = 512;
 
 /// The weights of `h`, packed once for all rows.
 struct Prepared<'w, S: Scalar> {
-    a: Option<StateWeights<S>>,
-    c: Option<StateWeights<S>>,
+    a: StateWeights<S>,
+    c: StateWeights<S>,
     b: Option<LabelWeights<S>>,
     d: Option<LabelWeights<S>>,
     /// `E` and `F`.
@@ -44,7 +46,8 @@ struct Prepared<'w, S: Scalar> {
     scratch: &'w Scratch<S>,
 }
 
-/// The rows of the first layer that multiply a state, for both directions.
+/// The rows of the first layer that multiply a state, for both directions; none where `h` does not
+/// read it, so that its products are zero.
 struct StateWeights<S> {
     block: usize,
     forward: Packed<S>,
@@ -163,14 +166,13 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let layout = &network.layout;
         let width = network.layers[0].0;
         let state = |block| {
-            (layout.rows(block) > 0).then(|| {
-                let (matrix, rows) = (layout.of(block, weights), layout.rows(block));
-                StateWeights {
-                    block,
-                    forward: Packed::new(matrix, rows, width),
-                    backward: Packed::transposed(matrix, width, rows),
-                }
-            })
+            let (matrix, rows) = (layout.of(block, weights), layout.rows(block));
+            let backward = if rows > 0 {
+                Packed::transposed(matrix, width, rows)
+            } else {
+                Packed::new(&[], 0, network.state)
+            };
+            StateWeights { block, forward: Packed::new(matrix, rows, width), backward }
         };
         let label = |block| {
             (layout.rows(block) > 0)
@@ -243,23 +245,20 @@ impl<'w, S: Scalar> Prepared<'w, S> {
 
     fn project_into(&self, nodes: Range<usize>, p: &mut [S], q: &mut [S]) {
         let (x, state, width) = (self.states(&nodes), self.network.state, self.first());
-        if self.a.is_none() {
-            p.fill(S::ZERO);
-        }
-        if width > 0 {
-            q.chunks_exact_mut(width).for_each(|row| row.copy_from_slice(&self.bias));
-        }
-        if let Some(a) = &self.a {
-            product(nodes.len(), x, state, &a.forward, p, width, Store::Set);
-        }
-        if let Some(c) = &self.c {
-            product(nodes.len(), x, state, &c.forward, q, width, Store::Add);
-        }
-        if let Some(b) = &self.b {
-            b.add(self.input.labels, nodes.clone(), p);
-        }
-        if let Some(d) = &self.d {
-            d.add(self.input.labels, nodes, q);
+        let q_start = Finish::Activate(Activation::Identity, &self.bias);
+        for (y, x_weights, l_weights, finish) in
+            [(p, &self.a, &self.b, Finish::Set), (q, &self.c, &self.d, q_start)]
+        {
+            let x = Factors { a: x, stride: state, b: &x_weights.forward };
+            let l = l_weights.as_ref().and_then(|l| l.factors(self.input.labels, nodes.start));
+            if let Some(l) = l {
+                product(nodes.len(), &[x, l], y, width, finish);
+            } else {
+                product(nodes.len(), &[x], y, width, finish);
+                if let Some(l_weights) = l_weights {
+                    l_weights.add(self.input.labels, nodes.clone(), y);
+                }
+            }
         }
     }
 
@@ -332,10 +331,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             for (weights, arcs) in arc.iter().zip([neighbours.outgoing(), neighbours.incoming()]) {
                 weights.add_arcs(labels, &arcs[pairs.clone()], &mut t);
             }
-            if width > 0 {
-                let none = vec![S::ZERO; width];
-                activate(self.activation(0), &none, &mut t);
-            }
+            activate(self.activation(0), &[S::ZERO; LANES], &mut t);
         } else {
             edges::gather(neighbours, nodes.clone(), p, q, self.activation(0), &mut t);
         }
@@ -359,7 +355,8 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let Some(layer) = &self.last else {
             return copy_rows(sums, aggregated, image, state);
         };
-        layer.multiply(nodes.len(), sums, aggregated, image, state, Store::Set);
+        let factors = layer.forward(sums, aggregated);
+        product(nodes.len(), &[factors], image, state, Finish::Set);
         if state > 0 {
             for (v, f) in nodes.zip(image.chunks_exact_mut(state)) {
                 let total = self.counts().total(self.neighbours(), v);
@@ -383,7 +380,8 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let Some(layer) = &self.last else {
             return widen_rows(d_image, state, d_sums, aggregated);
         };
-        layer.multiply_back(nodes.len(), d_image, state, d_sums, aggregated, Store::Set);
+        let factors = layer.backward(d_image, state);
+        product(nodes.len(), &[factors], d_sums, aggregated, Finish::Set);
         if let Some(partial) = partial {
             let layout = &self.network.layout;
             let mut d_f = self.scratch.take(nodes.len() * padded(state));
@@ -459,10 +457,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             }
         };
         if self.stack.layers.is_empty() {
-            // The slope of the first layer is among what has been spread.
             self.spread(nodes.clone(), trace, &d_sums, d_first);
-            let none = Activation::Identity;
-            edges::sum_by_target(neighbours, nodes.clone(), none, width, &trace.t, d_first, d_q);
         } else {
             let mut d = self.scratch.take(pairs.len() * aggregated);
             self.spread(nodes.clone(), trace, &d_sums, &mut d);
@@ -475,12 +470,11 @@ impl<'w, S: Scalar> Prepared<'w, S> {
                 d,
                 None,
                 partial.as_deref_mut(),
-                Some((d_first, Store::Set)),
+                Some((d_first, Finish::Slope(self.activation(0), &trace.t))),
                 self.scratch,
             );
-            let first = self.activation(0);
-            edges::sum_by_target(neighbours, nodes.clone(), first, width, &trace.t, d_first, d_q);
         }
+        edges::sum_by_target(neighbours, nodes.clone(), width, d_first, d_q);
         if let (Some(arc), Some(partial)) = (&self.arc, partial) {
             let labels = self.input.batch.arc_labels().view();
             for (weights, arcs) in arc.iter().zip([neighbours.outgoing(), neighbours.incoming()]) {
@@ -511,11 +505,12 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let (layout, state, width) = (&self.network.layout, self.network.state, self.first());
         let rows = group.rows(nodes, state);
         let d_states = &mut group.d_states[rows];
-        for (weights, d) in [(&self.a, d_p), (&self.c, d_q)] {
-            if let Some(w) = weights {
-                product(nodes.len(), d, width, &w.backward, d_states, state, Store::Add);
-            }
-        }
+        let factors = [(&self.a, d_p), (&self.c, d_q)].map(|(w, d)| Factors {
+            a: d,
+            stride: width,
+            b: &w.backward,
+        });
+        product(nodes.len(), &factors, d_states, state, Finish::Add);
         let rows = group.rows(nodes, self.network.label);
         if let Some(d_labels) = &mut group.d_labels {
             for (weights, d) in [(&self.b, d_p), (&self.d, d_q)] {
@@ -525,12 +520,10 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             }
         }
         if !group.partial.is_empty() {
-            for (weights, d) in [(&self.a, d_p), (&self.c, d_q)] {
-                if let Some(w) = weights {
-                    let d_w = layout.partial(w.block, &mut group.partial);
-                    let (x, columns) = (self.states(nodes), layout.columns(w.block));
-                    transposed_product(nodes.len(), x, state, state, d, columns, d_w);
-                }
+            for (w, d) in [(&self.a, d_p), (&self.c, d_q)] {
+                let d_w = layout.partial(w.block, &mut group.partial);
+                let (rows, columns) = (layout.rows(w.block), layout.columns(w.block));
+                transposed_product(nodes.len(), self.states(nodes), state, rows, d, columns, d_w);
             }
             for (weights, d) in [(&self.b, d_p), (&self.d, d_q)] {
                 if let Some(w) = weights {

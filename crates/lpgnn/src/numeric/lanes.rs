@@ -347,4 +347,39 @@ mod tests {
     fn the_processors_lanes_do_what_plain_ones_do() {
         assert_eq!(dispatch(All), All.run::<Plain>());
     }
+
+    /// The first numbers of a slice, one more than they were, in a longer one.
+    struct Part<'a>(&'a [f32]);
+
+    impl Kernel for Part<'_> {
+        type Output = Vec<f32>;
+        #[inline(always)]
+        fn run<A: Arithmetic>(self) -> Vec<f32> {
+            let mut to = vec![-1.0; LANES];
+            let lanes = A::Lanes::<f32>::load_some(self.0).add(A::Lanes::<f32>::splat(1.0));
+            lanes.store_some(&mut to[..self.0.len()]);
+            let mut all = [0.0; LANES];
+            lanes.store(&mut all);
+            to.extend(all);
+            to
+        }
+    }
+
+    #[test]
+    fn fewer_than_eight_leave_the_rest_alone() {
+        let x: Vec<f32> = (0_u8..7).map(|i| 2.0 + f32::from(i)).collect();
+        for count in 0..LANES {
+            let found = dispatch(Part(&x[..count]));
+            assert_eq!(found, Part(&x[..count]).run::<Plain>(), "{count}");
+            for (i, &found) in found.iter().enumerate() {
+                let expected = match i % LANES {
+                    lane if lane < count => x[lane] + 1.0,
+                    // Beyond, nothing is written, and zero was read.
+                    _ if i < LANES => -1.0,
+                    _ => 1.0,
+                };
+                assert!((found - expected).abs() < 1e-6, "{i} of {count}: {found}");
+            }
+        }
+    }
 }

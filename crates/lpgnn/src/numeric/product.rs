@@ -4,7 +4,6 @@
 //! layer, tens. The small factor is packed once per update into panels that fit the registers and
 //! then multiplies block after block of rows while they are in cache.
 
-use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::dispatch::{Arithmetic, Kernel, dispatch};
@@ -111,83 +110,94 @@ pub(crate) fn product<S: Scalar>(
         return;
     }
     debug_assert!(factors.iter().all(|factors| factors.b.columns == columns));
+    let then = match finish {
+        Finish::Set | Finish::Add => Then::Nothing,
+        Finish::Activate(activation, _) => Then::Activate(activation),
+        Finish::Slope(activation, y) => Then::Slope(activation, y),
+    };
     match finish {
-        Finish::Set => dispatch(Product { rows, factors, columns, c, c_stride, end: Set }),
-        Finish::Add => dispatch(Product { rows, factors, columns, c, c_stride, end: Add }),
-        Finish::Activate(activation, bias) => with_unit!(activation, U => {
-            let end = Activate::<S, U>(bias, PhantomData);
-            dispatch(Product { rows, factors, columns, c, c_stride, end });
-        }),
-        Finish::Slope(activation, y) => with_unit!(activation, U => {
-            let end = Slope::<S, U>(y, PhantomData);
-            dispatch(Product { rows, factors, columns, c, c_stride, end });
-        }),
-    }
-}
-
-/// A [`Finish`] that the compiler knows.
-trait End<S> {
-    /// What is stored, given the sum of products, what is there, the number of the first of these
-    /// eight in `C`, and their first column.
-    fn value<L: Lanes<S>>(&self, sum: L, there: impl FnOnce() -> L, at: usize, column: usize) -> L;
-
-    /// What happens to rows that are complete, while they are in the first-level cache.
-    #[inline(always)]
-    fn complete<A: Arithmetic>(&self, rows: &mut [S]) {
-        let _ = rows;
-    }
-}
-
-struct Set;
-struct Add;
-struct Activate<'a, S, U>(&'a [S], PhantomData<U>);
-struct Slope<'a, S, U>(&'a [S], PhantomData<U>);
-
-impl<S: Scalar> End<S> for Set {
-    #[inline(always)]
-    fn value<L: Lanes<S>>(&self, sum: L, _: impl FnOnce() -> L, _: usize, _: usize) -> L {
-        sum
-    }
-}
-
-impl<S: Scalar> End<S> for Add {
-    #[inline(always)]
-    fn value<L: Lanes<S>>(&self, sum: L, there: impl FnOnce() -> L, _: usize, _: usize) -> L {
-        sum.add(there())
-    }
-}
-
-impl<S: Scalar, U: Unit> End<S> for Activate<'_, S, U> {
-    #[inline(always)]
-    fn value<L: Lanes<S>>(&self, sum: L, _: impl FnOnce() -> L, _: usize, column: usize) -> L {
-        sum.add(load(&self.0[column..]))
-    }
-
-    #[inline(always)]
-    fn complete<A: Arithmetic>(&self, rows: &mut [S]) {
-        for y in rows.as_chunks_mut::<LANES>().0 {
-            U::value(A::Lanes::<S>::load(y)).store(y);
+        Finish::Set | Finish::Slope(..) => {
+            dispatch(Product { rows, factors, columns, c, c_stride, to: Set, then });
+        }
+        Finish::Add => dispatch(Product { rows, factors, columns, c, c_stride, to: Add, then }),
+        Finish::Activate(_, bias) => {
+            dispatch(Product { rows, factors, columns, c, c_stride, to: Bias(bias), then });
         }
     }
 }
 
-impl<S: Scalar, U: Unit> End<S> for Slope<'_, S, U> {
+/// How sums leave the registers.
+trait To<S> {
+    /// What is stored, given a sum of products, what is there, and the first of these columns.
+    fn value<L: Lanes<S>>(&self, sum: L, there: impl FnOnce() -> L, column: usize) -> L;
+}
+
+struct Set;
+struct Add;
+struct Bias<'a, S>(&'a [S]);
+
+impl<S: Scalar> To<S> for Set {
     #[inline(always)]
-    fn value<L: Lanes<S>>(&self, sum: L, _: impl FnOnce() -> L, at: usize, _: usize) -> L {
-        sum.mul(U::slope(load(&self.0[at..])))
+    fn value<L: Lanes<S>>(&self, sum: L, _: impl FnOnce() -> L, _: usize) -> L {
+        sum
     }
 }
 
-struct Product<'a, S, E> {
+impl<S: Scalar> To<S> for Add {
+    #[inline(always)]
+    fn value<L: Lanes<S>>(&self, sum: L, there: impl FnOnce() -> L, _: usize) -> L {
+        sum.add(there())
+    }
+}
+
+impl<S: Scalar> To<S> for Bias<'_, S> {
+    #[inline(always)]
+    fn value<L: Lanes<S>>(&self, sum: L, _: impl FnOnce() -> L, column: usize) -> L {
+        let bias = self.0[column..].first_chunk().expect("the bias is padded");
+        sum.add(L::load(bias))
+    }
+}
+
+/// What happens to rows that are complete, while they are in the first-level cache.
+#[derive(Clone, Copy)]
+enum Then<'a, S> {
+    Nothing,
+    Activate(Activation),
+    Slope(Activation, &'a [S]),
+}
+
+impl<S: Scalar> Then<'_, S> {
+    /// For these rows of `c`.
+    #[inline(always)]
+    fn apply<A: Arithmetic>(self, c: &mut [S], rows: Range<usize>) {
+        match self {
+            Self::Nothing | Self::Activate(Activation::Identity) => {}
+            Self::Activate(activation) => with_unit!(activation, U => {
+                for c in c[rows].as_chunks_mut::<LANES>().0 {
+                    U::value(A::Lanes::<S>::load(c)).store(c);
+                }
+            }),
+            Self::Slope(activation, y) => with_unit!(activation, U => {
+                let y = y[rows.clone()].as_chunks::<LANES>().0;
+                for (c, y) in c[rows].as_chunks_mut::<LANES>().0.iter_mut().zip(y) {
+                    U::slope(A::Lanes::<S>::load(y)).mul(Lanes::load(c)).store(c);
+                }
+            }),
+        }
+    }
+}
+
+struct Product<'a, S, T> {
     rows: usize,
     factors: &'a [Factors<'a, S>],
     columns: usize,
     c: &'a mut [S],
     c_stride: usize,
-    end: E,
+    to: T,
+    then: Then<'a, S>,
 }
 
-impl<S: Scalar, E: End<S>> Kernel for Product<'_, S, E> {
+impl<S: Scalar, T: To<S>> Kernel for Product<'_, S, T> {
     type Output = ();
 
     #[inline(always)]
@@ -206,12 +216,12 @@ impl<S: Scalar, E: End<S>> Kernel for Product<'_, S, E> {
                 }
             }
             let rows = rows.start * self.c_stride..rows.end * self.c_stride;
-            self.end.complete::<A>(&mut self.c[rows]);
+            self.then.apply::<A>(self.c, rows);
         }
     }
 }
 
-impl<S: Scalar, E: End<S>> Product<'_, S, E> {
+impl<S: Scalar, T: To<S>> Product<'_, S, T> {
     /// `W` times eight columns of some rows of the result.
     #[inline(always)]
     fn panel<A: Arithmetic, const W: usize>(&mut self, rows: Range<usize>, start: usize) {
@@ -257,8 +267,8 @@ impl<S: Scalar, E: End<S>> Product<'_, S, E> {
                 let c = self.c[at..].as_chunks_mut().0.first_chunk_mut::<W>();
                 let c = c.expect("rows are as long as their stride");
                 for j in 0..W {
-                    let (at, column) = (at + j * LANES, start + j * LANES);
-                    self.end.value(sum[r][j], || Lanes::load(&c[j]), at, column).store(&mut c[j]);
+                    let there = || Lanes::load(&c[j]);
+                    self.to.value(sum[r][j], there, start + j * LANES).store(&mut c[j]);
                 }
             }
         } else {
@@ -281,21 +291,13 @@ impl<S: Scalar, E: End<S>> Product<'_, S, E> {
             let (whole, rest) = c.split_at_mut((W - 1) * LANES);
             let whole = whole.as_chunks_mut::<LANES>().0;
             for j in 0..W - 1 {
-                let (at, column) = (at + j * LANES, start + j * LANES);
                 let there = || Lanes::load(&whole[j]);
-                self.end.value(sum[r][j], there, at, column).store(&mut whole[j]);
+                self.to.value(sum[r][j], there, start + j * LANES).store(&mut whole[j]);
             }
-            let (at, column) = (at + (W - 1) * LANES, start + (W - 1) * LANES);
             let there = || Lanes::load_some(rest);
-            self.end.value(sum[r][W - 1], there, at, column).store_some(rest);
+            self.to.value(sum[r][W - 1], there, start + (W - 1) * LANES).store_some(rest);
         }
     }
-}
-
-/// The first eight of some numbers, or all of them and zeros.
-#[inline(always)]
-fn load<S: Scalar, L: Lanes<S>>(x: &[S]) -> L {
-    x.first_chunk().map_or_else(|| L::load_some(x), L::load)
 }
 
 /// `C ← C + Aᵀ B` for `A: [rows, inner]`, `B: [rows, columns]`, both with rows `…_stride` apart.
@@ -421,7 +423,8 @@ mod tests {
             let packed = Packed::new(&b, inner, columns);
             let factors = [Factors { a: &a, stride: inner, b: &packed }];
             let kernel = Product {
-                rows, factors: &factors, columns, c: &mut c, c_stride: stride, end: Add,
+                rows, factors: &factors, columns, c: &mut c, c_stride: stride, to: Add,
+                then: Then::Nothing,
             };
             if fused { dispatch(kernel) } else { kernel.run::<Plain>() }
             for i in 0..rows {
@@ -452,6 +455,53 @@ mod tests {
                 for k in 0..inner {
                     let exact: f64 = (0..columns).map(|j| c[i * stride + j] * b[k * columns + j]).sum();
                     prop_assert!((e[i * inner + k] - exact).abs() < 1e-11);
+                }
+            }
+        }
+
+        #[test]
+        fn a_sum_of_products_is_finished_as_asked(
+            rows in 1_usize..20, inner in 0_usize..30, columns in 1_usize..60, fused: bool, slope: bool,
+        ) {
+            let stride = padded(columns);
+            let (a, z) = (matrix(rows, inner.max(1), inner, 0.1), matrix(rows, 3, 3, 0.9));
+            let (b, w) = (matrix(inner, columns, columns, 0.7), matrix(3, columns, columns, 0.2));
+            let (packed_b, packed_w) = (Packed::new(&b, inner, columns), Packed::new(&w, 3, columns));
+            let factors = [
+                Factors { a: &a, stride: inner.max(1), b: &packed_b },
+                Factors { a: &z, stride: 3, b: &packed_w },
+            ];
+            let (bias, y) = (matrix(1, stride, columns, 0.4), matrix(rows, stride, columns, 0.6));
+            let mut c = vec![f64::NAN; rows * stride];
+            if fused {
+                let finish = if slope {
+                    Finish::Slope(Activation::Tanh, &y)
+                } else {
+                    Finish::Activate(Activation::Tanh, &bias)
+                };
+                product(rows, &factors, &mut c, stride, finish);
+            } else {
+                let (c, c_stride, factors) = (&mut c[..], stride, &factors[..]);
+                if slope {
+                    let then = Then::Slope(Activation::Tanh, &y);
+                    Product { rows, factors, columns, c, c_stride, to: Set, then }.run::<Plain>();
+                } else {
+                    let (to, then) = (Bias(&bias), Then::Activate(Activation::Tanh));
+                    Product { rows, factors, columns, c, c_stride, to, then }.run::<Plain>();
+                }
+            }
+            for i in 0..rows {
+                for j in 0..stride {
+                    let sum = if j < columns {
+                        (0..inner).map(|k| a[i * inner + k] * b[k * columns + j]).sum::<f64>()
+                            + (0..3).map(|k| z[i * 3 + k] * w[k * columns + j]).sum::<f64>()
+                    } else { 0.0 };
+                    let exact = if slope {
+                        sum * (1.0 - y[i * stride + j].powi(2))
+                    } else {
+                        (sum + bias[j]).tanh()
+                    };
+                    prop_assert!((c[i * stride + j] - exact).abs() < 1e-12);
                 }
             }
         }

@@ -22,10 +22,15 @@ use crate::transition::{
 };
 use crate::{Matrix, Scalar};
 
-/// Nodes of a tile: its rows of a hundred units or so fit the second-level cache.
-const TILE_NODES: usize = 256;
-/// Pairs that are worked on at a time, unless one node has more.
-const BLOCK_PAIRS: usize = 512;
+/// Nodes of a tile, but for wide rows: those of a tile fit the second-level cache, all tables of them.
+fn tile_nodes(width: usize) -> usize {
+    ((1 << 14) / width.max(1)).clamp(64, 256)
+}
+
+/// Pairs that are worked on at a time, unless one node has more; they fit beside a tile.
+fn block_pairs(width: usize) -> usize {
+    ((1 << 13) / width.max(1)).clamp(96, 512)
+}
 
 /// The weights of `h`, packed once for all rows.
 struct Prepared<'w, S: Scalar> {
@@ -68,7 +73,7 @@ impl ArcNetwork {
         let mut groups: Vec<_> = ranges.iter().cloned().zip(rows).collect();
         if input.batch.groups().whole_graphs() {
             for_each_group(&mut groups, |(range, image)| {
-                for tile in tiles(input.batch, range.clone()) {
+                for tile in tiles(input.batch, range.clone(), prepared.first()) {
                     let rows = &mut image[(tile.start - range.start) * self.state..]
                         [..tile.len() * self.state];
                     let (p, q) = prepared.project(tile.clone());
@@ -116,7 +121,7 @@ impl ArcNetwork {
             .collect();
         if input.batch.groups().whole_graphs() {
             for_each_group(&mut groups, |group| {
-                for tile in tiles(input.batch, group.nodes.clone()) {
+                for tile in tiles(input.batch, group.nodes.clone(), prepared.first()) {
                     prepared.tile(tile, upstream, group);
                 }
             });
@@ -272,7 +277,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             split_rows(&mut p, width, ranges).into_iter().zip(split_rows(&mut q, width, ranges));
         let mut groups: Vec<_> = ranges.iter().cloned().zip(rows).collect();
         for_each_group(&mut groups, |(range, (p, q))| {
-            for tile in tiles_of(range.clone()) {
+            for tile in tiles_of(range.clone(), width) {
                 let rows = (tile.start - range.start) * width..(tile.end - range.start) * width;
                 self.project_into(tile, &mut p[rows.clone()], &mut q[rows]);
             }
@@ -282,7 +287,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
 
     /// `f_a` of `nodes`, block by block; `base` is the first node of `p` and `q`.
     fn forward_blocks(&self, nodes: Range<usize>, base: usize, p: &[S], q: &[S], image: &mut [S]) {
-        for block in blocks(self.neighbours(), nodes.clone()) {
+        for block in blocks(self.neighbours(), nodes.clone(), self.first()) {
             let state = self.network.state;
             let rows = &mut image[(block.start - nodes.start) * state..][..block.len() * state];
             if self.is_fused() {
@@ -570,7 +575,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             return self.project_back(&tile, &d_p, &d_q, group);
         }
         let mut d_p = self.scratch.zeros(tile.len() * width);
-        for block in blocks(self.neighbours(), tile.clone()) {
+        for block in blocks(self.neighbours(), tile.clone(), width) {
             let mut image = self.scratch.take(block.len() * state);
             let mut d_image = self.scratch.take(block.len() * state);
             let trace = self.forward(block.clone(), tile.start, &p, &q, &mut image);
@@ -620,7 +625,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let rows = split_rows(d, width, ranges).into_iter().zip(split_rows(d_q, width, ranges));
         let mut work: Vec<_> = groups.iter_mut().zip(rows).collect();
         for_each_group(&mut work, |(group, (d, d_q))| {
-            for tile in tiles_of(group.nodes.clone()) {
+            for tile in tiles_of(group.nodes.clone(), width) {
                 let rows = group.rows(&tile, width);
                 let (d, d_q) = (&mut d[rows.clone()], &mut d_q[rows]);
                 self.fused_pass(tile, tables, upstream, group, d, d_q);
@@ -645,7 +650,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let mut work: Vec<_> = groups.iter_mut().zip(rows).collect();
         for_each_group(&mut work, |(group, (d_q, kept))| {
             let from = pairs(neighbours, &group.nodes).start;
-            for block in blocks(neighbours, group.nodes.clone()) {
+            for block in blocks(neighbours, group.nodes.clone(), width) {
                 let mut image = self.scratch.take(block.len() * state);
                 let mut d_image = self.scratch.take(block.len() * state);
                 let trace = self.forward(block.clone(), 0, p, q, &mut image);
@@ -668,7 +673,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let (ranges, width) = (self.input.batch.groups().ranges(), self.first());
         let mut work: Vec<_> = groups.iter_mut().zip(split_rows(d_q, width, ranges)).collect();
         for_each_group(&mut work, |(group, d_q)| {
-            for tile in tiles_of(group.nodes.clone()) {
+            for tile in tiles_of(group.nodes.clone(), width) {
                 let mut d_p = self.scratch.take(tile.len() * width);
                 sum(tile.clone(), &mut d_p);
                 let rows = group.rows(&tile, width);
@@ -692,25 +697,26 @@ fn pairs(neighbours: &Neighbours, nodes: &Range<usize>) -> Range<usize> {
     neighbours.starts()[nodes.start] as usize..neighbours.starts()[nodes.end] as usize
 }
 
-/// `nodes`, [`TILE_NODES`] at a time, whatever their graphs.
-fn tiles_of(nodes: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-    let end = nodes.end;
-    nodes.step_by(TILE_NODES).map(move |start| start..(start + TILE_NODES).min(end))
+/// `nodes`, a tile of rows of this width at a time, whatever their graphs.
+fn tiles_of(nodes: Range<usize>, width: usize) -> impl Iterator<Item = Range<usize>> {
+    let (end, size) = (nodes.end, tile_nodes(width));
+    nodes.step_by(size).map(move |start| start..(start + size).min(end))
 }
 
-/// Whole graphs of `nodes`, about [`TILE_NODES`] nodes at a time.
+/// Whole graphs of `nodes`, about a tile at a time.
 fn tiles<S: Scalar>(
     batch: &GraphBatch<S>,
     nodes: Range<usize>,
+    width: usize,
 ) -> impl Iterator<Item = Range<usize>> + '_ {
-    let starts = batch.node_starts();
+    let (starts, size) = (batch.node_starts(), tile_nodes(width));
     let mut start = nodes.start;
     std::iter::from_fn(move || {
         if start >= nodes.end {
             return None;
         }
         // The last graph that begins within reach, but one graph at least.
-        let reach = starts.partition_point(|&first| first <= start + TILE_NODES) - 1;
+        let reach = starts.partition_point(|&first| first <= start + size) - 1;
         let next = starts.partition_point(|&first| first <= start);
         let end = starts[reach.max(next).min(starts.len() - 1)].min(nodes.end);
         let tile = start..end;
@@ -719,17 +725,21 @@ fn tiles<S: Scalar>(
     })
 }
 
-/// Nodes of `nodes` in blocks of about [`BLOCK_PAIRS`] pairs, one node at least.
-fn blocks(neighbours: &Neighbours, nodes: Range<usize>) -> impl Iterator<Item = Range<usize>> + '_ {
-    let starts = neighbours.starts();
+/// Nodes of `nodes` in blocks of some pairs with rows of this width, one node at least.
+fn blocks(
+    neighbours: &Neighbours,
+    nodes: Range<usize>,
+    width: usize,
+) -> impl Iterator<Item = Range<usize>> + '_ {
+    let (starts, pairs) = (neighbours.starts(), block_pairs(width));
     let mut start = nodes.start;
     std::iter::from_fn(move || {
         if start >= nodes.end {
             return None;
         }
-        let limit = starts[start] as usize + BLOCK_PAIRS;
+        let limit = starts[start] as usize + pairs;
         let within = starts[start + 1..=nodes.end].partition_point(|&end| end as usize <= limit);
-        let end = start + within.clamp(1, TILE_NODES);
+        let end = start + within.clamp(1, tile_nodes(width));
         let block = start..end.min(nodes.end);
         start = block.end;
         Some(block)

@@ -34,12 +34,16 @@ def main():
     measure = {"peers": peers, "scaling": scaling, "program": program}
     for name in options.sections:
         facts = surroundings()
-        section = measure[name](options, benches)
-        facts["load_after"] = os.getloadavg()[0]
-        text = report.section(name, facts, section)
-        print(text)
-        if not options.dry:
-            report.record(name, facts, section)
+
+        def keep(section):
+            """Writes what is known so far: a run that is cut short leaves what it has measured."""
+            facts["load_after"] = os.getloadavg()[0]
+            if not options.dry:
+                report.record(name, facts, section)
+
+        section = measure[name](options, benches, keep)
+        keep(section)
+        print(report.section(name, facts, section))
 
 
 def parse():
@@ -91,7 +95,7 @@ def surroundings():
 # ---- peers -------------------------------------------------------------------------------------------------------
 
 
-def peers(options, benches):
+def peers(options, benches, keep):
     """Ours and the others, by turns."""
     missing = {}
     for name in options.peers:
@@ -102,6 +106,8 @@ def peers(options, benches):
     machine = {threads: run_json([benches["machine"], "--json", "--threads", str(threads)])
                for threads in options.threads}
     tables, versions = [], {}
+    section = {"machine": machine, "tables": tables, "versions": versions, "threads": options.threads,
+               "rounds": options.rounds, "seconds": options.seconds, "missing": missing}
     for workload in options.workloads:
         folder = arrays(workload, benches)
         point = draw_point(folder)
@@ -113,8 +119,8 @@ def peers(options, benches):
                     rows.setdefault(name, {})[threads] = row
             with open(os.path.join(folder, "meta.json")) as file:
                 tables.append({"workload": workload, "output": output, "meta": json.load(file), "rows": rows})
-    return {"machine": machine, "tables": tables, "versions": versions, "threads": options.threads,
-            "rounds": options.rounds, "seconds": options.seconds, "missing": missing}
+            keep(section)
+    return section
 
 
 def turns(options, benches, missing, folder, point, output, threads, versions):
@@ -231,7 +237,7 @@ def draw_point(folder):
 # ---- scaling -----------------------------------------------------------------------------------------------------
 
 
-def scaling(options, benches):
+def scaling(options, benches, _):
     """Time per update against the number of arcs, the diameter, and the steps of an unrolled GNN."""
     machine = run_json([benches["machine"], "--json"])
 
@@ -266,7 +272,7 @@ def scaling(options, benches):
 # ---- program -----------------------------------------------------------------------------------------------------
 
 
-def program(options, benches):
+def program(options, benches, _):
     """The release program on small data, as a user meets it."""
     lpgnn = workers.build_program()
     rows = []

@@ -2,7 +2,7 @@
 //! interface and changes whenever they do.
 
 use crate::activation::{Activation, activate};
-use crate::numeric::{Packed, Store, padded};
+use crate::numeric::{Factors, Finish, Packed, padded};
 use crate::saddle::PrimalRule;
 
 /// A small matrix, packed to be multiplied from the left.
@@ -22,7 +22,8 @@ impl Small {
     /// `C ← A B` for `A: [rows, inner]`; rows of `C` have [`row`] entries.
     pub fn product(&self, rows: usize, a: &[f32], c: &mut [f32]) {
         let stride = padded(self.columns);
-        crate::numeric::product(rows, a, self.inner, &self.packed, c, stride, Store::Set);
+        let factors = Factors { a, stride: self.inner, b: &self.packed };
+        crate::numeric::product(rows, &[factors], c, stride, Finish::Set);
     }
 }
 

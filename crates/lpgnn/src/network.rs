@@ -4,10 +4,10 @@
 use std::ops::Range;
 
 use crate::Scalar;
-use crate::activation::{Activation, activate, differentiate};
+use crate::activation::Activation;
 use crate::numeric::{
-    Arithmetic, Kernel, Lanes, Packed, Scratch, Spare, Store, dispatch, for_lanes, padded, product,
-    transposed_product,
+    Arithmetic, Factors, Finish, Kernel, LANES, Lanes, Packed, Scratch, Spare, dispatch, padded,
+    product, transposed_product,
 };
 
 /// What the matrices of `h` that carry states from hop to hop are.
@@ -227,30 +227,14 @@ impl<S: Scalar> Layer<S> {
         }
     }
 
-    /// `Y ← Z W`, without bias and activation; rows are `…_stride` apart.
-    pub(crate) fn multiply(
-        &self,
-        rows: usize,
-        z: &[S],
-        z_stride: usize,
-        y: &mut [S],
-        y_stride: usize,
-        store: Store,
-    ) {
-        product(rows, z, z_stride, &self.forward, y, y_stride, store);
+    /// The factors of `Z W`; rows of `z` are `stride` apart.
+    pub(crate) fn forward<'a>(&'a self, z: &'a [S], stride: usize) -> Factors<'a, S> {
+        Factors { a: z, stride, b: &self.forward }
     }
 
-    /// `D_z ← D Wᵀ`, likewise.
-    pub(crate) fn multiply_back(
-        &self,
-        rows: usize,
-        d: &[S],
-        d_stride: usize,
-        d_z: &mut [S],
-        z_stride: usize,
-        store: Store,
-    ) {
-        product(rows, d, d_stride, &self.backward, d_z, z_stride, store);
+    /// The factors of `D Wᵀ`, likewise.
+    pub(crate) fn backward<'a>(&'a self, d: &'a [S], stride: usize) -> Factors<'a, S> {
+        Factors { a: d, stride, b: &self.backward }
     }
 
     /// `∂𝓛/∂W ← … + Zᵀ D` and `∂𝓛/∂b ← … + Σ D`, given `D` after the activation's slope.
@@ -287,9 +271,14 @@ pub(crate) fn sum_rows<S: Scalar>(d: &[S], sum: &mut [S]) {
         #[inline(always)]
         fn run<A: Arithmetic>(self) {
             let Self(d, sum) = self;
-            for d in d.chunks_exact(sum.len()) {
-                let sum = &mut *sum;
-                for_lanes!((sum), (d) => A::Lanes::<S>::load(sum).add(Lanes::load(d)).store(sum));
+            let stride = sum.len();
+            // Column by column, so that sums stay in registers.
+            for (i, sum) in sum.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+                let mut total = A::Lanes::<S>::load(sum);
+                for d in d.chunks_exact(stride) {
+                    total = total.add(Lanes::load(&d.as_chunks::<LANES>().0[i]));
+                }
+                total.store(sum);
             }
         }
     }
@@ -320,8 +309,8 @@ impl<S: Scalar> Stack<S> {
             let mut value = scratch.take(rows * stride);
             let (input, input_stride) =
                 outputs.last().map_or((z, z_stride), |below| (below.read(), padded(layer.inputs)));
-            layer.multiply(rows, input, input_stride, &mut value, stride, Store::Set);
-            activate(layer.activation, &layer.bias, &mut value);
+            let finish = Finish::Activate(layer.activation, &layer.bias);
+            product(rows, &[layer.forward(input, input_stride)], &mut value, stride, finish);
             let hidden = k + 1 < self.layers.len();
             let dropped = dropout.filter(|_| hidden).map(|dropout| {
                 let mut dropped = scratch.take(rows * stride);
@@ -335,8 +324,8 @@ impl<S: Scalar> Stack<S> {
     }
 
     /// The way back: `d` is `∂𝓛/∂` of the last layer's sums, after the slope of its activation, and
-    /// is consumed; `∂𝓛/∂z` is written or added to `d_z` (rows `z_stride` apart), and partial
-    /// gradients are added to `partial`.
+    /// is consumed; `∂𝓛/∂z` is written to `d_z` (rows `z_stride` apart) as its [`Finish`] says, and
+    /// partial gradients are added to `partial`.
     pub(crate) fn backward<'a>(
         &self,
         layout: &Layout,
@@ -347,7 +336,7 @@ impl<S: Scalar> Stack<S> {
         mut d: Spare<'a, S>,
         dropout: Option<Dropout>,
         mut partial: Option<&mut [S]>,
-        d_z: Option<(&mut [S], Store)>,
+        d_z: Option<(&mut [S], Finish<'_, S>)>,
         scratch: &'a Scratch<S>,
     ) {
         for (k, layer) in self.layers.iter().enumerate().rev() {
@@ -359,16 +348,17 @@ impl<S: Scalar> Stack<S> {
             if k > 0 {
                 let mut below = scratch.take(rows * stride);
                 let d_stride = padded(layer.outputs);
-                layer.multiply_back(rows, &d, d_stride, &mut below, stride, Store::Set);
+                let slope = Finish::Slope(self.layers[k - 1].activation, &outputs[k - 1].value);
+                product(rows, &[layer.backward(&d, d_stride)], &mut below, stride, slope);
                 if let Some(dropout) = dropout {
                     dropout.apply(k - 1, stride, &mut below);
                 }
-                differentiate(self.layers[k - 1].activation, &outputs[k - 1].value, &mut below);
                 d = below;
             }
         }
-        if let (Some((d_z, store)), Some(first)) = (d_z, self.layers.first()) {
-            first.multiply_back(rows, &d, padded(first.outputs), d_z, z_stride, store);
+        if let (Some((d_z, finish)), Some(first)) = (d_z, self.layers.first()) {
+            let factors = first.backward(&d, padded(first.outputs));
+            product(rows, &[factors], d_z, z_stride, finish);
         }
     }
 }

@@ -155,11 +155,7 @@ impl<S: Scalar> Kernel for Derive<'_, S> {
 /// The first eight of some numbers, or all of them and zeros.
 #[inline(always)]
 fn load<S: Scalar, L: Lanes<S>>(x: &[S]) -> L {
-    if let Some(eight) = x.first_chunk() {
-        L::load(eight)
-    } else {
-        L::load(&std::array::from_fn(|i| x.get(i).copied().unwrap_or(S::ZERO)))
-    }
+    x.first_chunk().map_or_else(|| L::load_some(x), L::load)
 }
 
 /// The opposite.
@@ -168,7 +164,7 @@ fn store<S: Scalar, L: Lanes<S>>(x: L, to: &mut [S]) {
     if let Some(eight) = to.first_chunk_mut() {
         x.store(eight);
     } else {
-        to.iter_mut().zip(each(x)).for_each(|(to, x)| *to = x);
+        x.store_some(to);
     }
 }
 

@@ -16,6 +16,26 @@ pub trait Lanes<S>: Copy {
     fn load(x: &[S; LANES]) -> Self;
     #[doc(hidden)]
     fn store(self, to: &mut [S; LANES]);
+    /// Fewer than eight numbers, and zeros.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn load_some(x: &[S]) -> Self
+    where
+        S: Scalar,
+    {
+        Self::load(&std::array::from_fn(|i| x.get(i).copied().unwrap_or(S::ZERO)))
+    }
+    /// The first of the eight, fewer than all.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn store_some(self, to: &mut [S])
+    where
+        S: Scalar,
+    {
+        let mut each = [S::ZERO; LANES];
+        self.store(&mut each);
+        to.iter_mut().zip(each).for_each(|(to, x)| *to = x);
+    }
     #[doc(hidden)]
     fn add(self, other: Self) -> Self;
     #[doc(hidden)]
@@ -103,12 +123,14 @@ pub(crate) mod avx2 {
                   after it has found AVX2 and FMA; references to arrays are valid to load and store"
     )]
     use std::arch::x86_64::{
-        __m256, __m256d, _CMP_GT_OQ, _mm256_add_pd, _mm256_add_ps, _mm256_blendv_pd,
-        _mm256_blendv_ps, _mm256_cmp_pd, _mm256_cmp_ps, _mm256_div_pd, _mm256_div_ps,
-        _mm256_fmadd_pd, _mm256_fmadd_ps, _mm256_loadu_pd, _mm256_loadu_ps, _mm256_max_pd,
-        _mm256_max_ps, _mm256_min_pd, _mm256_min_ps, _mm256_mul_pd, _mm256_mul_ps, _mm256_set1_pd,
-        _mm256_set1_ps, _mm256_setzero_pd, _mm256_setzero_ps, _mm256_sqrt_pd, _mm256_sqrt_ps,
-        _mm256_storeu_pd, _mm256_storeu_ps, _mm256_sub_pd, _mm256_sub_ps,
+        __m256, __m256d, _CMP_GT_OQ, _mm_castps_si128, _mm_cvtss_f32, _mm_movehl_ps,
+        _mm_storel_epi64, _mm_storeu_ps, _mm256_add_pd, _mm256_add_ps, _mm256_blendv_pd,
+        _mm256_blendv_ps, _mm256_castps256_ps128, _mm256_cmp_pd, _mm256_cmp_ps, _mm256_div_pd,
+        _mm256_div_ps, _mm256_extractf128_ps, _mm256_fmadd_pd, _mm256_fmadd_ps, _mm256_loadu_pd,
+        _mm256_loadu_ps, _mm256_loadu_si256, _mm256_maskload_ps, _mm256_max_pd, _mm256_max_ps,
+        _mm256_min_pd, _mm256_min_ps, _mm256_mul_pd, _mm256_mul_ps, _mm256_set1_pd, _mm256_set1_ps,
+        _mm256_setzero_pd, _mm256_setzero_ps, _mm256_sqrt_pd, _mm256_sqrt_ps, _mm256_storeu_pd,
+        _mm256_storeu_ps, _mm256_sub_pd, _mm256_sub_ps,
     };
 
     use super::{LANES, Lanes};
@@ -130,6 +152,34 @@ pub(crate) mod avx2 {
         #[inline(always)]
         fn store(self, to: &mut [f32; LANES]) {
             unsafe { _mm256_storeu_ps(to.as_mut_ptr(), self.0) }
+        }
+        #[inline(always)]
+        fn load_some(x: &[f32]) -> Self {
+            const MASK: [i32; 2 * LANES] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+            let mask = &MASK[LANES - x.len().min(LANES)..][..LANES];
+            // Where the mask is zero, nothing is read.
+            Self(unsafe {
+                _mm256_maskload_ps(x.as_ptr(), _mm256_loadu_si256(mask.as_ptr().cast()))
+            })
+        }
+        #[inline(always)]
+        fn store_some(self, to: &mut [f32]) {
+            // Four, two, one: the processor's masked store is far slower on some machines.
+            let mut part = unsafe { _mm256_castps256_ps128(self.0) };
+            let count = to.len();
+            let (four, rest) = to.split_at_mut(count & 4);
+            let (two, one) = rest.split_at_mut(count & 2);
+            if let Some(four) = four.first_chunk_mut::<4>() {
+                unsafe { _mm_storeu_ps(four.as_mut_ptr(), part) };
+                part = unsafe { _mm256_extractf128_ps::<1>(self.0) };
+            }
+            if let Some(two) = two.first_chunk_mut::<2>() {
+                unsafe { _mm_storel_epi64(two.as_mut_ptr().cast(), _mm_castps_si128(part)) };
+                part = unsafe { _mm_movehl_ps(part, part) };
+            }
+            if let Some(one) = one.first_mut() {
+                *one = unsafe { _mm_cvtss_f32(part) };
+            }
         }
         #[inline(always)]
         fn add(self, other: Self) -> Self {
@@ -296,5 +346,40 @@ mod tests {
     #[test]
     fn the_processors_lanes_do_what_plain_ones_do() {
         assert_eq!(dispatch(All), All.run::<Plain>());
+    }
+
+    /// The first numbers of a slice, one more than they were, in a longer one.
+    struct Part<'a>(&'a [f32]);
+
+    impl Kernel for Part<'_> {
+        type Output = Vec<f32>;
+        #[inline(always)]
+        fn run<A: Arithmetic>(self) -> Vec<f32> {
+            let mut to = vec![-1.0; LANES];
+            let lanes = A::Lanes::<f32>::load_some(self.0).add(A::Lanes::<f32>::splat(1.0));
+            lanes.store_some(&mut to[..self.0.len()]);
+            let mut all = [0.0; LANES];
+            lanes.store(&mut all);
+            to.extend(all);
+            to
+        }
+    }
+
+    #[test]
+    fn fewer_than_eight_leave_the_rest_alone() {
+        let x: Vec<f32> = (0_u8..7).map(|i| 2.0 + f32::from(i)).collect();
+        for count in 0..LANES {
+            let found = dispatch(Part(&x[..count]));
+            assert_eq!(found, Part(&x[..count]).run::<Plain>(), "{count}");
+            for (i, &found) in found.iter().enumerate() {
+                let expected = match i % LANES {
+                    lane if lane < count => x[lane] + 1.0,
+                    // Beyond, nothing is written, and zero was read.
+                    _ if i < LANES => -1.0,
+                    _ => 1.0,
+                };
+                assert!((found - expected).abs() < 1e-6, "{i} of {count}: {found}");
+            }
+        }
     }
 }

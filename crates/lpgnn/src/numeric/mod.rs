@@ -12,7 +12,7 @@ pub(crate) use lanes::{LANES, Lanes, for_lanes};
 pub use matrix::Matrix;
 pub use norms::NormMemory;
 pub(crate) use norms::largest_column_sum;
-pub(crate) use product::{Packed, Store, padded, product, transposed_product};
+pub(crate) use product::{Factors, Finish, Packed, padded, product, transposed_product};
 pub use scalar::Scalar;
 pub(crate) use scalar::worse;
 pub use scratch::Scratch;

@@ -34,35 +34,27 @@ impl Fast for f32 {
     #[cfg(target_arch = "x86_64")]
     type Avx2 = super::lanes::avx2::Single;
 
-    /// A quotient of polynomials in `x`, odd of degree 13 over even of degree 6, which is the
-    /// minimax approximation on `[−7.9, 7.9]`; beyond, tanh rounds to ±1.
+    /// A quotient of polynomials in `x`, odd of degree 9 over even of degree 8, which is the
+    /// minimax approximation up to the bound; beyond, tanh rounds to ±1.
     #[allow(clippy::excessive_precision, reason = "the coefficients as they were computed")]
     #[inline(always)]
     fn tanh_lanes<L: Lanes<f32>>(x: L) -> L {
-        const BOUND: f32 = 7.905_311;
-        const ODD: [f32; 6] = [
-            2.000_187_9e-13,
-            -8.604_671_5e-11,
-            5.122_297e-8,
-            1.485_722_4e-5,
-            6.372_619_3e-4,
-            4.893_524_6e-3,
-        ];
-        const EVEN: [f32; 3] = [1.185_347_06e-4, 2.268_434_6e-3, 4.893_525_2e-3];
+        const BOUND: f32 = 8.017_733_6;
+        const ODD: [f32; 4] = [2.102_733_56e-5, 3.520_756_727e-3, 1.340_216_1e-1, 1.0];
+        const EVEN: [f32; 4] = [3.326_951_409e-4, 2.597_254_514e-2, 4.673_548_34e-1, 1.0];
         // In this order, because of two arguments it is the second that passes a NaN on.
         let x = L::splat(BOUND).min(x);
         let x = L::splat(-BOUND).max(x);
         let square = x.mul(x);
-        let mut p = L::splat(-2.760_768_5e-16);
+        let mut p = L::splat(1.394_553_628e-8);
         for c in ODD {
             p = p.mul_add(square, L::splat(c));
         }
-        let mut q = L::splat(1.198_258_4e-6);
+        let mut q = L::splat(8.015_776_984e-7);
         for c in EVEN {
             q = q.mul_add(square, L::splat(c));
         }
-        // The quotient first: `p · x` would lose the last digits of a tiny `x`.
-        x.mul(p.div(q))
+        x.mul(p).div(q)
     }
 }
 

@@ -93,9 +93,9 @@ impl<S: Scalar> Supervision<S> {
         let (mut correct, mut all) = (0, 0);
         for row in supervised {
             all += 1;
-            let y = predictions.row(row);
-            // What is not a number is no prediction.
-            let right = largest(y) == class[row] as usize && !y.iter().any(|y| y.f64().is_nan());
+            let (before, from) = predictions.row(row).split_at(class[row] as usize);
+            // The first of the largest; what is not a number is no prediction.
+            let right = before.iter().all(|&y| y < from[0]) && from.iter().all(|&y| y <= from[0]);
             correct += usize::from(right);
         }
         (correct, all)
@@ -158,13 +158,14 @@ impl<S: Scalar> Supervision<S> {
 /// `−ln softmax(y)[class]`, and its derivative in `y`.
 fn cross_entropy<S: Scalar>(y: &[S], class: usize, d: &mut [S]) -> S {
     // Shifted by the largest, so that exp cannot overflow.
-    let shift = y[largest(y)];
+    let shift = y.iter().fold(y[0], |largest, &y| y.max(largest));
     let mut total = S::ZERO;
     for (d, &y) in d.iter_mut().zip(y) {
         *d = (y - shift).exp();
         total += *d;
     }
-    d.iter_mut().for_each(|d| *d /= total);
+    let inverse = S::ONE / total;
+    d.iter_mut().for_each(|d| *d *= inverse);
     d[class] -= S::ONE;
     total.ln() - (y[class] - shift)
 }

@@ -11,7 +11,7 @@ use std::ops::Range;
 use crate::activation::differentiate;
 use crate::graph::GraphBatch;
 use crate::network::{Dropout, Layer, Layout, Network, Stack};
-use crate::numeric::{Scratch, Spare, Store, padded};
+use crate::numeric::{Finish, Scratch, Spare, padded};
 use crate::transition::{FirstLayer, for_each_group, split_rows};
 use crate::{Matrix, Scalar};
 
@@ -237,7 +237,7 @@ impl Output {
         let d_z = group
             .d_reads
             .as_deref_mut()
-            .map(|d| (&mut d[offset * self.inputs..][..rows * self.inputs], Store::Set));
+            .map(|d| (&mut d[offset * self.inputs..][..rows * self.inputs], Finish::Set));
         differentiate(self.network.output_activation, y, &mut d);
         let (layout, input) = (&self.layout, self.inputs);
         stack.backward(layout, rows, z, input, &outputs, d, drop, partial, d_z, scratch);

@@ -6,7 +6,7 @@ use crate::Scalar;
 use crate::graph::{LabelsView, NO_ARC};
 use crate::network::Layout;
 use crate::numeric::{
-    Arithmetic, Kernel, Lanes, Packed, Store, dispatch, for_lanes, padded, product,
+    Arithmetic, Factors, Finish, Kernel, Lanes, Packed, dispatch, for_lanes, padded, product,
     transposed_product,
 };
 
@@ -50,24 +50,33 @@ impl<S: Scalar> LabelWeights<S> {
         Self { block, rows, width, padded_rows, forward: None, backward: None }
     }
 
+    /// The factors of `L W` for the labels of nodes from `first` on, where they are dense.
+    pub(crate) fn factors<'a>(
+        &'a self,
+        labels: LabelsView<'a, S>,
+        first: usize,
+    ) -> Option<Factors<'a, S>> {
+        match (labels, &self.forward) {
+            (LabelsView::Dense(matrix), Some(b)) => {
+                Some(Factors { a: &matrix.as_slice()[first * self.rows..], stride: self.rows, b })
+            }
+            _ => None,
+        }
+    }
+
     /// `Y ← Y + L W` for the labels of `nodes`; `y` has padded rows.
     pub(crate) fn add(&self, labels: LabelsView<'_, S>, nodes: Range<usize>, y: &mut [S]) {
         if self.width == 0 {
             return;
         }
-        match (labels, &self.forward) {
-            (LabelsView::Dense(matrix), Some(packed)) => {
-                let from = &matrix.as_slice()[nodes.start * self.rows..];
-                product(nodes.len(), from, self.rows, packed, y, padded(self.width), Store::Add);
-            }
-            (LabelsView::OneHot(one_hot), _) => {
-                let columns = &one_hot.columns()[nodes];
-                gather_rows(columns, padded(self.width), &self.padded_rows, y);
-            }
-            _ => {
-                for (node, y) in nodes.zip(y.chunks_exact_mut(padded(self.width))) {
-                    self.add_row(labels, node, y);
-                }
+        if let Some(factors) = self.factors(labels, nodes.start) {
+            product(nodes.len(), &[factors], y, padded(self.width), Finish::Add);
+        } else if let LabelsView::OneHot(one_hot) = labels {
+            let columns = one_hot.columns()[nodes].iter().map(|&column| Some(column));
+            gather_rows(columns, padded(self.width), &self.padded_rows, y);
+        } else {
+            for (node, y) in nodes.zip(y.chunks_exact_mut(padded(self.width))) {
+                self.add_row(labels, node, y);
             }
         }
     }
@@ -76,6 +85,10 @@ impl<S: Scalar> LabelWeights<S> {
     pub(crate) fn add_arcs(&self, labels: LabelsView<'_, S>, arcs: &[u32], y: &mut [S]) {
         if self.width == 0 {
             return;
+        }
+        if let LabelsView::OneHot(one_hot) = labels {
+            let columns = arcs.iter().map(|&arc| of_arc(one_hot.columns(), arc));
+            return gather_rows(columns, padded(self.width), &self.padded_rows, y);
         }
         for (&arc, y) in arcs.iter().zip(y.chunks_exact_mut(padded(self.width))) {
             if arc != NO_ARC {
@@ -110,7 +123,8 @@ impl<S: Scalar> LabelWeights<S> {
             let from = &matrix.as_slice()[nodes.start * self.rows..];
             transposed_product(nodes.len(), from, self.rows, self.rows, d, self.width, d_w);
         } else if let LabelsView::OneHot(one_hot) = labels {
-            scatter_rows(&one_hot.columns()[nodes], padded(self.width), d, d_w);
+            let columns = one_hot.columns()[nodes].iter().map(|&column| Some(column));
+            scatter_rows(columns, padded(self.width), d, d_w);
         } else {
             for (node, d) in nodes.zip(d.chunks_exact(padded(self.width))) {
                 scatter_row(labels, node, d, d_w);
@@ -131,6 +145,10 @@ impl<S: Scalar> LabelWeights<S> {
             return;
         }
         let d_w = layout.partial(self.block, partial);
+        if let LabelsView::OneHot(one_hot) = labels {
+            let columns = arcs.iter().map(|&arc| of_arc(one_hot.columns(), arc));
+            return scatter_rows(columns, padded(self.width), d, d_w);
+        }
         for (&arc, d) in arcs.iter().zip(d.chunks_exact(padded(self.width))) {
             if arc != NO_ARC {
                 scatter_row(labels, arc as usize, d, d_w);
@@ -145,7 +163,8 @@ impl<S: Scalar> LabelWeights<S> {
             && self.width > 0
         {
             let rows = d_labels.len() / self.rows;
-            product(rows, d, padded(self.width), packed, d_labels, self.rows, Store::Add);
+            let factors = Factors { a: d, stride: padded(self.width), b: packed };
+            product(rows, &[factors], d_labels, self.rows, Finish::Add);
         }
     }
 }
@@ -158,15 +177,27 @@ fn scatter_row<S: Scalar>(labels: LabelsView<'_, S>, row: usize, d: &[S], d_w: &
     }
 }
 
-/// `y_i ← y_i + w[columns_i]`: the product with one-hot rows.
-fn gather_rows<S: Scalar>(columns: &[u32], width: usize, w: &[S], y: &mut [S]) {
-    struct GatherRows<'a, S>(&'a [u32], usize, &'a [S], &'a mut [S]);
-    impl<S: Scalar> Kernel for GatherRows<'_, S> {
+/// The column of an arc's label; none for [`NO_ARC`].
+#[inline(always)]
+fn of_arc(columns: &[u32], arc: u32) -> Option<u32> {
+    (arc != NO_ARC).then(|| columns[arc as usize])
+}
+
+/// `y_i ← y_i + w[columns_i]`: the product with one-hot rows, or with zero where there is none.
+fn gather_rows<S: Scalar>(
+    columns: impl Iterator<Item = Option<u32>>,
+    width: usize,
+    w: &[S],
+    y: &mut [S],
+) {
+    struct GatherRows<'a, S, I>(I, usize, &'a [S], &'a mut [S]);
+    impl<S: Scalar, I: Iterator<Item = Option<u32>>> Kernel for GatherRows<'_, S, I> {
         type Output = ();
         #[inline(always)]
         fn run<A: Arithmetic>(self) {
             let Self(columns, width, w, y) = self;
-            for (&column, y) in columns.iter().zip(y.chunks_exact_mut(width)) {
+            for (column, y) in columns.zip(y.chunks_exact_mut(width)) {
+                let Some(column) = column else { continue };
                 let w = &w[column as usize * width..][..width];
                 for_lanes!((y), (w) => A::Lanes::<S>::load(y).add(Lanes::load(w)).store(y));
             }
@@ -176,14 +207,20 @@ fn gather_rows<S: Scalar>(columns: &[u32], width: usize, w: &[S], y: &mut [S]) {
 }
 
 /// `d_w[columns_i] ← d_w[columns_i] + d_i`: the way back.
-fn scatter_rows<S: Scalar>(columns: &[u32], width: usize, d: &[S], d_w: &mut [S]) {
-    struct ScatterRows<'a, S>(&'a [u32], usize, &'a [S], &'a mut [S]);
-    impl<S: Scalar> Kernel for ScatterRows<'_, S> {
+fn scatter_rows<S: Scalar>(
+    columns: impl Iterator<Item = Option<u32>>,
+    width: usize,
+    d: &[S],
+    d_w: &mut [S],
+) {
+    struct ScatterRows<'a, S, I>(I, usize, &'a [S], &'a mut [S]);
+    impl<S: Scalar, I: Iterator<Item = Option<u32>>> Kernel for ScatterRows<'_, S, I> {
         type Output = ();
         #[inline(always)]
         fn run<A: Arithmetic>(self) {
             let Self(columns, width, d, d_w) = self;
-            for (&column, d) in columns.iter().zip(d.chunks_exact(width)) {
+            for (column, d) in columns.zip(d.chunks_exact(width)) {
+                let Some(column) = column else { continue };
                 let d_w = &mut d_w[column as usize * width..][..width];
                 for_lanes!((d_w), (d) => A::Lanes::<S>::load(d_w).add(Lanes::load(d)).store(d_w));
             }

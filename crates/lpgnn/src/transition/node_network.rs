@@ -9,7 +9,7 @@ use crate::activation::{Activation, activate, differentiate};
 use crate::graph::{GraphBatch, LabelsView, Neighbours};
 use crate::network::{Activations, Carry, Layer, Layout, Network, Stack, sum_rows};
 use crate::numeric::{
-    NormMemory, Packed, Scratch, Spare, Store, padded, product, transposed_product,
+    Factors, Finish, NormMemory, Packed, Scratch, Spare, padded, product, transposed_product,
 };
 use crate::{Error, Matrix, Scalar};
 
@@ -307,7 +307,8 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let states = self.input.states.as_slice();
         self.sum_into(Direction::ToTargets, nodes.clone(), states, &mut z);
         let mut first = self.scratch.take(rows * width);
-        product(rows, &z, state, &self.a.0, &mut first, width, Store::Set);
+        let factors = Factors { a: &z, stride: state, b: &self.a.0 };
+        product(rows, &[factors], &mut first, width, Finish::Set);
         self.d.add(self.input.labels, nodes, &mut first);
         activate(self.network.layers[0].1, &self.bias, &mut first);
         let above = self.stack.forward(rows, &first, width, None, self.scratch);
@@ -349,7 +350,8 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         differentiate(output, last.map_or(&trace.first[..], |y| &y.value[..]), &mut d);
         if !self.stack.layers.is_empty() {
             let mut d_first = self.scratch.take(rows * width);
-            let to = Some((&mut d_first[..], Store::Set));
+            let slope = Finish::Slope(self.network.layers[0].1, &trace.first);
+            let to = Some((&mut d_first[..], slope));
             self.stack.backward(
                 layout,
                 rows,
@@ -362,7 +364,6 @@ impl<'w, S: Scalar> Prepared<'w, S> {
                 to,
                 self.scratch,
             );
-            differentiate(self.network.layers[0].1, &trace.first, &mut d_first);
             d = d_first;
         }
         if let Some(partial) = partial {
@@ -376,7 +377,8 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             self.d.back(&d, &mut d_labels[offset * label..][..rows * label]);
         }
         let d_z = &mut group.d_z[offset * state..][..rows * state];
-        product(rows, &d, width, &self.a.1, d_z, state, Store::Set);
+        let factors = Factors { a: &d, stride: width, b: &self.a.1 };
+        product(rows, &[factors], d_z, state, Finish::Set);
     }
 
     /// The weighted sums over nodes and their neighbours, in either direction.

@@ -6,10 +6,11 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
+use super::columns::{self, Columns, for_each_node};
 use crate::Scalar;
 use crate::activation::{Activation, Unit, with_unit};
 use crate::graph::Neighbours;
-use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, dispatch, for_lanes};
+use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, dispatch};
 
 /// Rows of nodes from `base` on.
 #[derive(Clone, Copy)]
@@ -20,16 +21,10 @@ pub(super) struct Table<'a, S> {
 }
 
 impl<'a, S: Scalar> Table<'a, S> {
-    #[inline(always)]
-    fn row(&self, node: usize) -> &'a [S] {
-        &self.rows[(node - self.base) * self.width..][..self.width]
-    }
-
     /// `W` times eight columns of a row, from `column` on.
     #[inline(always)]
     pub(super) fn lanes<const W: usize>(&self, node: usize, column: usize) -> &'a [[S; LANES]; W] {
-        let (lanes, _) = self.rows[(node - self.base) * self.width + column..].as_chunks();
-        lanes.first_chunk().expect("rows are padded")
+        columns::lanes(self.rows, (node - self.base) * self.width + column)
     }
 
     /// Whether its rows are beyond the near caches.
@@ -63,37 +58,47 @@ pub(super) fn gather<S: Scalar>(
     activation: Activation,
     t: &mut [S],
 ) {
-    struct Gather<'a, S, U>(
-        &'a Neighbours,
-        Range<usize>,
-        Table<'a, S>,
-        Table<'a, S>,
-        &'a mut [S],
-        PhantomData<U>,
-    );
+    struct Gather<'a, S, U> {
+        neighbours: &'a Neighbours,
+        nodes: Range<usize>,
+        p: Table<'a, S>,
+        q: Table<'a, S>,
+        t: &'a mut [S],
+        far: bool,
+        unit: PhantomData<U>,
+    }
     impl<S: Scalar, U: Unit> Kernel for Gather<'_, S, U> {
         type Output = ();
         #[inline(always)]
         fn run<A: Arithmetic>(self) {
-            let Self(neighbours, nodes, p, q, t, _) = self;
-            let (far, mut t) = (p.is_far(), t.chunks_exact_mut(q.width));
-            for v in nodes {
-                let q = q.row(v);
-                for (pair, t) in neighbours.range(v).zip(&mut t) {
-                    if far {
-                        p.call_for::<A>(ahead(neighbours.nodes(), pair));
-                    }
-                    let p = p.row(neighbours.nodes()[pair] as usize);
-                    for_lanes!((t), (p, q) => {
-                        let sum = A::Lanes::<S>::load(p).add(Lanes::load(q));
-                        U::value(sum).store(t);
-                    });
+            for_each_node::<A>(self.nodes.clone(), self.q.width, self);
+        }
+    }
+    impl<S: Scalar, U: Unit> Columns for Gather<'_, S, U> {
+        #[inline(always)]
+        fn columns<A: Arithmetic, const W: usize>(&mut self, v: usize, column: usize) {
+            let pairs = self.neighbours.range(v);
+            let first = self.neighbours.range(self.nodes.start).start;
+            let own = self.q.lanes::<W>(v, column);
+            let t = self.t[(pairs.start - first) * self.q.width..].chunks_exact_mut(self.q.width);
+            for ((pair, &u), t) in pairs.zip(self.neighbours.of(v)).zip(t) {
+                if self.far && column == 0 {
+                    self.p.call_for::<A>(ahead(self.neighbours.nodes(), pair));
+                }
+                let other = self.p.lanes::<W>(u as usize, column);
+                let t = columns::lanes_mut::<S, W>(t, column);
+                for i in 0..W {
+                    let sum = A::Lanes::<S>::load(&other[i]).add(Lanes::load(&own[i]));
+                    U::value(sum).store(&mut t[i]);
                 }
             }
         }
     }
     if q.width > 0 {
-        with_unit!(activation, U => dispatch(Gather::<S, U>(neighbours, nodes, p, q, t, PhantomData)));
+        with_unit!(activation, U => {
+            let (far, unit) = (p.is_far(), PhantomData::<U>);
+            dispatch(Gather { neighbours, nodes, p, q, t, far, unit });
+        });
     }
 }
 
@@ -136,28 +141,44 @@ pub(super) fn sum<S: Scalar>(
     t: &[S],
     s: &mut [S],
 ) {
-    struct Sum<'a, S>(&'a Neighbours, Range<usize>, Counts<'a, S>, usize, &'a [S], &'a mut [S]);
+    struct Sum<'a, S> {
+        neighbours: &'a Neighbours,
+        nodes: Range<usize>,
+        counts: Counts<'a, S>,
+        width: usize,
+        t: &'a [S],
+        s: &'a mut [S],
+    }
     impl<S: Scalar> Kernel for Sum<'_, S> {
         type Output = ();
         #[inline(always)]
         fn run<A: Arithmetic>(self) {
-            let Self(neighbours, nodes, counts, width, t, s) = self;
-            let mut t = t.chunks_exact(width);
-            for (v, s) in nodes.zip(s.chunks_exact_mut(width)) {
-                s.fill(S::ZERO);
-                for (&u, t) in neighbours.of(v).iter().zip(&mut t) {
-                    let of = counts.of(u as usize);
-                    let of = A::Lanes::<S>::splat(of);
-                    for_lanes!((s), (t) => of.mul_add(Lanes::load(t), Lanes::load(s)).store(s));
+            for_each_node::<A>(self.nodes.clone(), self.width, self);
+        }
+    }
+    impl<S: Scalar> Columns for Sum<'_, S> {
+        #[inline(always)]
+        fn columns<A: Arithmetic, const W: usize>(&mut self, v: usize, column: usize) {
+            let sources = self.neighbours.of(v);
+            let first = self.neighbours.range(self.nodes.start).start;
+            let t = &self.t[(self.neighbours.range(v).start - first) * self.width..];
+            let mut sum = [A::Lanes::<S>::splat(S::ZERO); W];
+            for (&u, t) in sources.iter().zip(t.chunks_exact(self.width)) {
+                let (of, t) = (self.counts.of(u as usize), columns::lanes::<S, W>(t, column));
+                let of = A::Lanes::<S>::splat(of);
+                for i in 0..W {
+                    sum[i] = of.mul_add(Lanes::load(&t[i]), sum[i]);
                 }
-                let at = counts.at(v, neighbours.degree(v));
-                let at = A::Lanes::<S>::splat(at);
-                for_lanes!((s), () => at.mul(Lanes::load(s)).store(s));
+            }
+            let at = A::Lanes::<S>::splat(self.counts.at(v, sources.len()));
+            let row = (v - self.nodes.start) * self.width + column;
+            for (s, sum) in columns::lanes_mut::<S, W>(self.s, row).iter_mut().zip(sum) {
+                at.mul(sum).store(s);
             }
         }
     }
     if width > 0 {
-        dispatch(Sum(neighbours, nodes, counts, width, t, s));
+        dispatch(Sum { neighbours, nodes, counts, width, t, s });
     }
 }
 
@@ -172,38 +193,49 @@ pub(super) fn spread<S: Scalar>(
     t: &[S],
     d: &mut [S],
 ) {
-    struct Spread<'a, S, U>(
-        &'a Neighbours,
-        Range<usize>,
-        Counts<'a, S>,
-        usize,
-        &'a [S],
-        &'a [S],
-        &'a mut [S],
-        PhantomData<U>,
-    );
+    struct Spread<'a, S, U> {
+        neighbours: &'a Neighbours,
+        nodes: Range<usize>,
+        counts: Counts<'a, S>,
+        width: usize,
+        d_sum: &'a [S],
+        t: &'a [S],
+        d: &'a mut [S],
+        unit: PhantomData<U>,
+    }
     impl<S: Scalar, U: Unit> Kernel for Spread<'_, S, U> {
         type Output = ();
         #[inline(always)]
         fn run<A: Arithmetic>(self) {
-            let Self(neighbours, nodes, counts, width, d_sum, t, d, _) = self;
-            let mut pairs = t.chunks_exact(width).zip(d.chunks_exact_mut(width));
-            for (v, d_sum) in nodes.zip(d_sum.chunks_exact(width)) {
-                let at = counts.at(v, neighbours.degree(v));
-                for (&u, (t, d)) in neighbours.of(v).iter().zip(&mut pairs) {
-                    let count = at * counts.of(u as usize);
-                    let count = A::Lanes::<S>::splat(count);
-                    for_lanes!((d), (t, d_sum) => {
-                        let slope = U::slope(A::Lanes::<S>::load(t));
-                        count.mul(Lanes::load(d_sum)).mul(slope).store(d);
-                    });
+            for_each_node::<A>(self.nodes.clone(), self.width, self);
+        }
+    }
+    impl<S: Scalar, U: Unit> Columns for Spread<'_, S, U> {
+        #[inline(always)]
+        fn columns<A: Arithmetic, const W: usize>(&mut self, v: usize, column: usize) {
+            let sources = self.neighbours.of(v);
+            let first = self.neighbours.range(self.nodes.start).start;
+            let from = (self.neighbours.range(v).start - first) * self.width;
+            let t = self.t[from..].chunks_exact(self.width);
+            let d = self.d[from..].chunks_exact_mut(self.width);
+            let row = (v - self.nodes.start) * self.width + column;
+            let d_sum = columns::lanes::<S, W>(self.d_sum, row);
+            let at = self.counts.at(v, sources.len());
+            for (&u, (t, d)) in sources.iter().zip(t.zip(d)) {
+                let count = A::Lanes::<S>::splat(at * self.counts.of(u as usize));
+                let t = columns::lanes::<S, W>(t, column);
+                let d = columns::lanes_mut::<S, W>(d, column);
+                for i in 0..W {
+                    let slope = U::slope(A::Lanes::<S>::load(&t[i]));
+                    count.mul(Lanes::load(&d_sum[i])).mul(slope).store(&mut d[i]);
                 }
             }
         }
     }
     if width > 0 {
         with_unit!(activation, U => {
-            dispatch(Spread::<S, U>(neighbours, nodes, counts, width, d_sum, t, d, PhantomData));
+            let unit = PhantomData::<U>;
+            dispatch(Spread { neighbours, nodes, counts, width, d_sum, t, d, unit });
         });
     }
 }
@@ -262,48 +294,15 @@ pub(super) fn spread_to_maximum<S: Scalar>(
     crate::activation::differentiate(activation, t, d);
 }
 
-/// `d_(v,u) ← d_(v,u) ⊙ σ'(t_(v,u))` and `dq_v ← Σ_u d_(v,u)`
+/// `dq_v ← Σ_u d_(v,u)`
 pub(super) fn sum_by_target<S: Scalar>(
     neighbours: &Neighbours,
     nodes: Range<usize>,
-    activation: Activation,
     width: usize,
-    t: &[S],
-    d: &mut [S],
+    d: &[S],
     dq: &mut [S],
 ) {
-    struct SumByTarget<'a, S, U>(
-        &'a Neighbours,
-        Range<usize>,
-        usize,
-        &'a [S],
-        &'a mut [S],
-        &'a mut [S],
-        PhantomData<U>,
-    );
-    impl<S: Scalar, U: Unit> Kernel for SumByTarget<'_, S, U> {
-        type Output = ();
-        #[inline(always)]
-        fn run<A: Arithmetic>(self) {
-            let Self(neighbours, nodes, width, t, d, dq, _) = self;
-            let mut pairs = t.chunks_exact(width).zip(d.chunks_exact_mut(width));
-            for (v, dq) in nodes.zip(dq.chunks_exact_mut(width)) {
-                dq.fill(S::ZERO);
-                for (t, d) in pairs.by_ref().take(neighbours.degree(v)) {
-                    for_lanes!((dq, d), (t) => {
-                        let each = U::slope(A::Lanes::<S>::load(t)).mul(Lanes::load(d));
-                        each.store(d);
-                        each.add(Lanes::load(dq)).store(dq);
-                    });
-                }
-            }
-        }
-    }
-    if width > 0 {
-        with_unit!(activation, U => {
-            dispatch(SumByTarget::<S, U>(neighbours, nodes, width, t, d, dq, PhantomData));
-        });
-    }
+    sum(neighbours, nodes, Counts { mean: false, roots: &[] }, width, d, dq);
 }
 
 /// `dp_u ← dp_u + d_(v,u)`, where all sources lie in the table that starts at `base`.
@@ -315,22 +314,37 @@ pub(super) fn add_by_source<S: Scalar>(
     d: &[S],
     dp: &mut [S],
 ) {
-    struct AddBySource<'a, S>(&'a [u32], usize, usize, &'a [S], &'a mut [S]);
+    struct AddBySource<'a, S> {
+        neighbours: &'a Neighbours,
+        nodes: Range<usize>,
+        base: usize,
+        width: usize,
+        d: &'a [S],
+        dp: &'a mut [S],
+    }
     impl<S: Scalar> Kernel for AddBySource<'_, S> {
         type Output = ();
         #[inline(always)]
         fn run<A: Arithmetic>(self) {
-            let Self(sources, base, width, d, dp) = self;
-            for (&u, d) in sources.iter().zip(d.chunks_exact(width)) {
-                let dp = &mut dp[(u as usize - base) * width..][..width];
-                for_lanes!((dp), (d) => A::Lanes::<S>::load(dp).add(Lanes::load(d)).store(dp));
+            for_each_node::<A>(self.nodes.clone(), self.width, self);
+        }
+    }
+    impl<S: Scalar> Columns for AddBySource<'_, S> {
+        #[inline(always)]
+        fn columns<A: Arithmetic, const W: usize>(&mut self, v: usize, column: usize) {
+            let first = self.neighbours.range(self.nodes.start).start;
+            let d = &self.d[(self.neighbours.range(v).start - first) * self.width..];
+            for (&u, d) in self.neighbours.of(v).iter().zip(d.chunks_exact(self.width)) {
+                let row = (u as usize - self.base) * self.width + column;
+                let dp = columns::lanes_mut::<S, W>(self.dp, row);
+                for (dp, d) in dp.iter_mut().zip(columns::lanes::<S, W>(d, column)) {
+                    A::Lanes::<S>::load(dp).add(Lanes::load(d)).store(dp);
+                }
             }
         }
     }
     if width > 0 {
-        let pairs =
-            neighbours.starts()[nodes.start] as usize..neighbours.starts()[nodes.end] as usize;
-        dispatch(AddBySource(&neighbours.nodes()[pairs], base, width, d, dp));
+        dispatch(AddBySource { neighbours, nodes, base, width, d, dp });
     }
 }
 
@@ -342,25 +356,41 @@ pub(super) fn sum_by_source<S: Scalar>(
     d: &[S],
     dp: &mut [S],
 ) {
-    struct SumBySource<'a, S>(&'a Neighbours, Range<usize>, usize, &'a [S], &'a mut [S]);
+    struct SumBySource<'a, S> {
+        neighbours: &'a Neighbours,
+        nodes: Range<usize>,
+        d: Table<'a, S>,
+        dp: &'a mut [S],
+    }
     impl<S: Scalar> Kernel for SumBySource<'_, S> {
         type Output = ();
         #[inline(always)]
         fn run<A: Arithmetic>(self) {
-            let Self(neighbours, nodes, width, d, dp) = self;
-            let table = Table { rows: d, base: 0, width };
-            for (u, dp) in nodes.zip(dp.chunks_exact_mut(width)) {
-                dp.fill(S::ZERO);
-                for pair in neighbours.range(u) {
-                    let twin = neighbours.twins()[pair];
-                    table.call_for::<A>(ahead(neighbours.twins(), pair));
-                    let d = &d[twin as usize * width..][..width];
-                    for_lanes!((dp), (d) => A::Lanes::<S>::load(dp).add(Lanes::load(d)).store(dp));
+            for_each_node::<A>(self.nodes.clone(), self.d.width, self);
+        }
+    }
+    impl<S: Scalar> Columns for SumBySource<'_, S> {
+        #[inline(always)]
+        fn columns<A: Arithmetic, const W: usize>(&mut self, u: usize, column: usize) {
+            let twins = self.neighbours.twins();
+            let mut sum = [A::Lanes::<S>::splat(S::ZERO); W];
+            for pair in self.neighbours.range(u) {
+                if column == 0 {
+                    self.d.call_for::<A>(ahead(twins, pair));
                 }
+                let d = self.d.lanes::<W>(twins[pair] as usize, column);
+                for i in 0..W {
+                    sum[i] = sum[i].add(Lanes::load(&d[i]));
+                }
+            }
+            let row = (u - self.nodes.start) * self.d.width + column;
+            for (dp, sum) in columns::lanes_mut::<S, W>(self.dp, row).iter_mut().zip(sum) {
+                sum.store(dp);
             }
         }
     }
     if width > 0 {
-        dispatch(SumBySource(neighbours, nodes, width, d, dp));
+        let d = Table { rows: d, base: 0, width };
+        dispatch(SumBySource { neighbours, nodes, d, dp });
     }
 }

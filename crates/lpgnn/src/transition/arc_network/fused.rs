@@ -12,11 +12,12 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
+use super::columns::{Columns, for_each_node, lanes_mut};
 use super::edges::{Counts, Table, ahead};
 use crate::Scalar;
 use crate::activation::{Activation, Unit, with_unit};
 use crate::graph::Neighbours;
-use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, dispatch, for_lanes};
+use crate::numeric::{Arithmetic, Kernel, Lanes, dispatch, for_lanes};
 
 /// `s_v` and `g_v` of `nodes`.
 pub(super) fn sums<S: Scalar>(
@@ -52,22 +53,12 @@ struct Sums<'a, S, U> {
 impl<S: Scalar, U: Unit> Kernel for Sums<'_, S, U> {
     type Output = ();
     #[inline(always)]
-    fn run<A: Arithmetic>(mut self) {
-        for v in self.nodes.clone() {
-            for (column, lanes) in columns(self.q.width) {
-                match lanes {
-                    4 => self.columns::<A, 4>(v, column),
-                    3 => self.columns::<A, 3>(v, column),
-                    2 => self.columns::<A, 2>(v, column),
-                    _ => self.columns::<A, 1>(v, column),
-                }
-            }
-        }
+    fn run<A: Arithmetic>(self) {
+        for_each_node::<A>(self.nodes.clone(), self.q.width, self);
     }
 }
 
-impl<S: Scalar, U: Unit> Sums<'_, S, U> {
-    /// `W` times eight columns of one node, in registers.
+impl<S: Scalar, U: Unit> Columns for Sums<'_, S, U> {
     #[inline(always)]
     fn columns<A: Arithmetic, const W: usize>(&mut self, v: usize, column: usize) {
         let own = self.q.lanes::<W>(v, column);
@@ -171,22 +162,12 @@ struct ToSources<'a, S, U> {
 impl<S: Scalar, U: Unit> Kernel for ToSources<'_, S, U> {
     type Output = ();
     #[inline(always)]
-    fn run<A: Arithmetic>(mut self) {
-        for u in self.nodes.clone() {
-            for (column, lanes) in columns(self.p.width) {
-                match lanes {
-                    4 => self.columns::<A, 4>(u, column),
-                    3 => self.columns::<A, 3>(u, column),
-                    2 => self.columns::<A, 2>(u, column),
-                    _ => self.columns::<A, 1>(u, column),
-                }
-            }
-        }
+    fn run<A: Arithmetic>(self) {
+        for_each_node::<A>(self.nodes.clone(), self.p.width, self);
     }
 }
 
-impl<S: Scalar, U: Unit> ToSources<'_, S, U> {
-    /// `W` times eight columns of one node, in registers.
+impl<S: Scalar, U: Unit> Columns for ToSources<'_, S, U> {
     #[inline(always)]
     fn columns<A: Arithmetic, const W: usize>(&mut self, u: usize, column: usize) {
         let own = self.p.lanes::<W>(u, column);
@@ -212,17 +193,4 @@ impl<S: Scalar, U: Unit> ToSources<'_, S, U> {
             of.mul(*sum).store(d_p);
         }
     }
-}
-
-/// The columns of a row, as many times eight at a time as registers hold: where they start, and
-/// how many times eight.
-#[inline(always)]
-fn columns(width: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..width).step_by(4 * LANES).map(move |start| (start, ((width - start) / LANES).min(4)))
-}
-
-#[inline(always)]
-fn lanes_mut<S, const W: usize>(rows: &mut [S], at: usize) -> &mut [[S; LANES]; W] {
-    let (lanes, _) = rows[at..].as_chunks_mut();
-    lanes.first_chunk_mut().expect("rows are padded")
 }

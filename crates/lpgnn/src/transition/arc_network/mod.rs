@@ -1,4 +1,5 @@
 mod bound;
+mod columns;
 mod edges;
 mod fused;
 mod pass;

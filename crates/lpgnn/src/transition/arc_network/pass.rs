@@ -14,21 +14,28 @@ use super::{A, Aggregation, ArcNetwork, B, BIAS, C, D, E, F};
 use crate::activation::{Activation, activate};
 use crate::graph::{GraphBatch, Neighbours};
 use crate::network::{Activations, Layer, Stack, sum_rows};
-use crate::numeric::{Packed, Scratch, Spare, Store, padded, product, transposed_product};
+use crate::numeric::{
+    Factors, Finish, LANES, Packed, Scratch, Spare, padded, product, transposed_product,
+};
 use crate::transition::{
     Gradients, Input, LabelWeights, NodeRows, Tally, Upstream, for_each_group, split_rows,
 };
 use crate::{Matrix, Scalar};
 
-/// Nodes of a tile: its rows of a hundred units or so fit the second-level cache.
-const TILE_NODES: usize = 256;
-/// Pairs that are worked on at a time, unless one node has more.
-const BLOCK_PAIRS: usize = 512;
+/// Nodes of a tile, but for wide rows: those of a tile fit the second-level cache, all tables of them.
+fn tile_nodes(width: usize) -> usize {
+    ((1 << 14) / width.max(1)).clamp(64, 256)
+}
+
+/// Pairs that are worked on at a time, unless one node has more; they fit beside a tile.
+fn block_pairs(width: usize) -> usize {
+    ((1 << 13) / width.max(1)).clamp(96, 512)
+}
 
 /// The weights of `h`, packed once for all rows.
 struct Prepared<'w, S: Scalar> {
-    a: Option<StateWeights<S>>,
-    c: Option<StateWeights<S>>,
+    a: StateWeights<S>,
+    c: StateWeights<S>,
     b: Option<LabelWeights<S>>,
     d: Option<LabelWeights<S>>,
     /// `E` and `F`.
@@ -44,7 +51,8 @@ struct Prepared<'w, S: Scalar> {
     scratch: &'w Scratch<S>,
 }
 
-/// The rows of the first layer that multiply a state, for both directions.
+/// The rows of the first layer that multiply a state, for both directions; none where `h` does not
+/// read it, so that its products are zero.
 struct StateWeights<S> {
     block: usize,
     forward: Packed<S>,
@@ -65,7 +73,7 @@ impl ArcNetwork {
         let mut groups: Vec<_> = ranges.iter().cloned().zip(rows).collect();
         if input.batch.groups().whole_graphs() {
             for_each_group(&mut groups, |(range, image)| {
-                for tile in tiles(input.batch, range.clone()) {
+                for tile in tiles(input.batch, range.clone(), prepared.first()) {
                     let rows = &mut image[(tile.start - range.start) * self.state..]
                         [..tile.len() * self.state];
                     let (p, q) = prepared.project(tile.clone());
@@ -113,7 +121,7 @@ impl ArcNetwork {
             .collect();
         if input.batch.groups().whole_graphs() {
             for_each_group(&mut groups, |group| {
-                for tile in tiles(input.batch, group.nodes.clone()) {
+                for tile in tiles(input.batch, group.nodes.clone(), prepared.first()) {
                     prepared.tile(tile, upstream, group);
                 }
             });
@@ -163,14 +171,13 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let layout = &network.layout;
         let width = network.layers[0].0;
         let state = |block| {
-            (layout.rows(block) > 0).then(|| {
-                let (matrix, rows) = (layout.of(block, weights), layout.rows(block));
-                StateWeights {
-                    block,
-                    forward: Packed::new(matrix, rows, width),
-                    backward: Packed::transposed(matrix, width, rows),
-                }
-            })
+            let (matrix, rows) = (layout.of(block, weights), layout.rows(block));
+            let backward = if rows > 0 {
+                Packed::transposed(matrix, width, rows)
+            } else {
+                Packed::new(&[], 0, network.state)
+            };
+            StateWeights { block, forward: Packed::new(matrix, rows, width), backward }
         };
         let label = |block| {
             (layout.rows(block) > 0)
@@ -243,23 +250,20 @@ impl<'w, S: Scalar> Prepared<'w, S> {
 
     fn project_into(&self, nodes: Range<usize>, p: &mut [S], q: &mut [S]) {
         let (x, state, width) = (self.states(&nodes), self.network.state, self.first());
-        if self.a.is_none() {
-            p.fill(S::ZERO);
-        }
-        if width > 0 {
-            q.chunks_exact_mut(width).for_each(|row| row.copy_from_slice(&self.bias));
-        }
-        if let Some(a) = &self.a {
-            product(nodes.len(), x, state, &a.forward, p, width, Store::Set);
-        }
-        if let Some(c) = &self.c {
-            product(nodes.len(), x, state, &c.forward, q, width, Store::Add);
-        }
-        if let Some(b) = &self.b {
-            b.add(self.input.labels, nodes.clone(), p);
-        }
-        if let Some(d) = &self.d {
-            d.add(self.input.labels, nodes, q);
+        let q_start = Finish::Activate(Activation::Identity, &self.bias);
+        for (y, x_weights, l_weights, finish) in
+            [(p, &self.a, &self.b, Finish::Set), (q, &self.c, &self.d, q_start)]
+        {
+            let x = Factors { a: x, stride: state, b: &x_weights.forward };
+            let l = l_weights.as_ref().and_then(|l| l.factors(self.input.labels, nodes.start));
+            if let Some(l) = l {
+                product(nodes.len(), &[x, l], y, width, finish);
+            } else {
+                product(nodes.len(), &[x], y, width, finish);
+                if let Some(l_weights) = l_weights {
+                    l_weights.add(self.input.labels, nodes.clone(), y);
+                }
+            }
         }
     }
 
@@ -273,7 +277,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             split_rows(&mut p, width, ranges).into_iter().zip(split_rows(&mut q, width, ranges));
         let mut groups: Vec<_> = ranges.iter().cloned().zip(rows).collect();
         for_each_group(&mut groups, |(range, (p, q))| {
-            for tile in tiles_of(range.clone()) {
+            for tile in tiles_of(range.clone(), width) {
                 let rows = (tile.start - range.start) * width..(tile.end - range.start) * width;
                 self.project_into(tile, &mut p[rows.clone()], &mut q[rows]);
             }
@@ -283,7 +287,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
 
     /// `f_a` of `nodes`, block by block; `base` is the first node of `p` and `q`.
     fn forward_blocks(&self, nodes: Range<usize>, base: usize, p: &[S], q: &[S], image: &mut [S]) {
-        for block in blocks(self.neighbours(), nodes.clone()) {
+        for block in blocks(self.neighbours(), nodes.clone(), self.first()) {
             let state = self.network.state;
             let rows = &mut image[(block.start - nodes.start) * state..][..block.len() * state];
             if self.is_fused() {
@@ -332,10 +336,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             for (weights, arcs) in arc.iter().zip([neighbours.outgoing(), neighbours.incoming()]) {
                 weights.add_arcs(labels, &arcs[pairs.clone()], &mut t);
             }
-            if width > 0 {
-                let none = vec![S::ZERO; width];
-                activate(self.activation(0), &none, &mut t);
-            }
+            activate(self.activation(0), &[S::ZERO; LANES], &mut t);
         } else {
             edges::gather(neighbours, nodes.clone(), p, q, self.activation(0), &mut t);
         }
@@ -359,7 +360,8 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let Some(layer) = &self.last else {
             return copy_rows(sums, aggregated, image, state);
         };
-        layer.multiply(nodes.len(), sums, aggregated, image, state, Store::Set);
+        let factors = layer.forward(sums, aggregated);
+        product(nodes.len(), &[factors], image, state, Finish::Set);
         if state > 0 {
             for (v, f) in nodes.zip(image.chunks_exact_mut(state)) {
                 let total = self.counts().total(self.neighbours(), v);
@@ -383,7 +385,8 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let Some(layer) = &self.last else {
             return widen_rows(d_image, state, d_sums, aggregated);
         };
-        layer.multiply_back(nodes.len(), d_image, state, d_sums, aggregated, Store::Set);
+        let factors = layer.backward(d_image, state);
+        product(nodes.len(), &[factors], d_sums, aggregated, Finish::Set);
         if let Some(partial) = partial {
             let layout = &self.network.layout;
             let mut d_f = self.scratch.take(nodes.len() * padded(state));
@@ -459,10 +462,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             }
         };
         if self.stack.layers.is_empty() {
-            // The slope of the first layer is among what has been spread.
             self.spread(nodes.clone(), trace, &d_sums, d_first);
-            let none = Activation::Identity;
-            edges::sum_by_target(neighbours, nodes.clone(), none, width, &trace.t, d_first, d_q);
         } else {
             let mut d = self.scratch.take(pairs.len() * aggregated);
             self.spread(nodes.clone(), trace, &d_sums, &mut d);
@@ -475,12 +475,11 @@ impl<'w, S: Scalar> Prepared<'w, S> {
                 d,
                 None,
                 partial.as_deref_mut(),
-                Some((d_first, Store::Set)),
+                Some((d_first, Finish::Slope(self.activation(0), &trace.t))),
                 self.scratch,
             );
-            let first = self.activation(0);
-            edges::sum_by_target(neighbours, nodes.clone(), first, width, &trace.t, d_first, d_q);
         }
+        edges::sum_by_target(neighbours, nodes.clone(), width, d_first, d_q);
         if let (Some(arc), Some(partial)) = (&self.arc, partial) {
             let labels = self.input.batch.arc_labels().view();
             for (weights, arcs) in arc.iter().zip([neighbours.outgoing(), neighbours.incoming()]) {
@@ -511,11 +510,12 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let (layout, state, width) = (&self.network.layout, self.network.state, self.first());
         let rows = group.rows(nodes, state);
         let d_states = &mut group.d_states[rows];
-        for (weights, d) in [(&self.a, d_p), (&self.c, d_q)] {
-            if let Some(w) = weights {
-                product(nodes.len(), d, width, &w.backward, d_states, state, Store::Add);
-            }
-        }
+        let factors = [(&self.a, d_p), (&self.c, d_q)].map(|(w, d)| Factors {
+            a: d,
+            stride: width,
+            b: &w.backward,
+        });
+        product(nodes.len(), &factors, d_states, state, Finish::Add);
         let rows = group.rows(nodes, self.network.label);
         if let Some(d_labels) = &mut group.d_labels {
             for (weights, d) in [(&self.b, d_p), (&self.d, d_q)] {
@@ -525,12 +525,10 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             }
         }
         if !group.partial.is_empty() {
-            for (weights, d) in [(&self.a, d_p), (&self.c, d_q)] {
-                if let Some(w) = weights {
-                    let d_w = layout.partial(w.block, &mut group.partial);
-                    let (x, columns) = (self.states(nodes), layout.columns(w.block));
-                    transposed_product(nodes.len(), x, state, state, d, columns, d_w);
-                }
+            for (w, d) in [(&self.a, d_p), (&self.c, d_q)] {
+                let d_w = layout.partial(w.block, &mut group.partial);
+                let (rows, columns) = (layout.rows(w.block), layout.columns(w.block));
+                transposed_product(nodes.len(), self.states(nodes), state, rows, d, columns, d_w);
             }
             for (weights, d) in [(&self.b, d_p), (&self.d, d_q)] {
                 if let Some(w) = weights {
@@ -577,7 +575,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             return self.project_back(&tile, &d_p, &d_q, group);
         }
         let mut d_p = self.scratch.zeros(tile.len() * width);
-        for block in blocks(self.neighbours(), tile.clone()) {
+        for block in blocks(self.neighbours(), tile.clone(), width) {
             let mut image = self.scratch.take(block.len() * state);
             let mut d_image = self.scratch.take(block.len() * state);
             let trace = self.forward(block.clone(), tile.start, &p, &q, &mut image);
@@ -627,7 +625,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let rows = split_rows(d, width, ranges).into_iter().zip(split_rows(d_q, width, ranges));
         let mut work: Vec<_> = groups.iter_mut().zip(rows).collect();
         for_each_group(&mut work, |(group, (d, d_q))| {
-            for tile in tiles_of(group.nodes.clone()) {
+            for tile in tiles_of(group.nodes.clone(), width) {
                 let rows = group.rows(&tile, width);
                 let (d, d_q) = (&mut d[rows.clone()], &mut d_q[rows]);
                 self.fused_pass(tile, tables, upstream, group, d, d_q);
@@ -652,7 +650,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let mut work: Vec<_> = groups.iter_mut().zip(rows).collect();
         for_each_group(&mut work, |(group, (d_q, kept))| {
             let from = pairs(neighbours, &group.nodes).start;
-            for block in blocks(neighbours, group.nodes.clone()) {
+            for block in blocks(neighbours, group.nodes.clone(), width) {
                 let mut image = self.scratch.take(block.len() * state);
                 let mut d_image = self.scratch.take(block.len() * state);
                 let trace = self.forward(block.clone(), 0, p, q, &mut image);
@@ -675,7 +673,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let (ranges, width) = (self.input.batch.groups().ranges(), self.first());
         let mut work: Vec<_> = groups.iter_mut().zip(split_rows(d_q, width, ranges)).collect();
         for_each_group(&mut work, |(group, d_q)| {
-            for tile in tiles_of(group.nodes.clone()) {
+            for tile in tiles_of(group.nodes.clone(), width) {
                 let mut d_p = self.scratch.take(tile.len() * width);
                 sum(tile.clone(), &mut d_p);
                 let rows = group.rows(&tile, width);
@@ -699,25 +697,26 @@ fn pairs(neighbours: &Neighbours, nodes: &Range<usize>) -> Range<usize> {
     neighbours.starts()[nodes.start] as usize..neighbours.starts()[nodes.end] as usize
 }
 
-/// `nodes`, [`TILE_NODES`] at a time, whatever their graphs.
-fn tiles_of(nodes: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-    let end = nodes.end;
-    nodes.step_by(TILE_NODES).map(move |start| start..(start + TILE_NODES).min(end))
+/// `nodes`, a tile of rows of this width at a time, whatever their graphs.
+fn tiles_of(nodes: Range<usize>, width: usize) -> impl Iterator<Item = Range<usize>> {
+    let (end, size) = (nodes.end, tile_nodes(width));
+    nodes.step_by(size).map(move |start| start..(start + size).min(end))
 }
 
-/// Whole graphs of `nodes`, about [`TILE_NODES`] nodes at a time.
+/// Whole graphs of `nodes`, about a tile at a time.
 fn tiles<S: Scalar>(
     batch: &GraphBatch<S>,
     nodes: Range<usize>,
+    width: usize,
 ) -> impl Iterator<Item = Range<usize>> + '_ {
-    let starts = batch.node_starts();
+    let (starts, size) = (batch.node_starts(), tile_nodes(width));
     let mut start = nodes.start;
     std::iter::from_fn(move || {
         if start >= nodes.end {
             return None;
         }
         // The last graph that begins within reach, but one graph at least.
-        let reach = starts.partition_point(|&first| first <= start + TILE_NODES) - 1;
+        let reach = starts.partition_point(|&first| first <= start + size) - 1;
         let next = starts.partition_point(|&first| first <= start);
         let end = starts[reach.max(next).min(starts.len() - 1)].min(nodes.end);
         let tile = start..end;
@@ -726,17 +725,21 @@ fn tiles<S: Scalar>(
     })
 }
 
-/// Nodes of `nodes` in blocks of about [`BLOCK_PAIRS`] pairs, one node at least.
-fn blocks(neighbours: &Neighbours, nodes: Range<usize>) -> impl Iterator<Item = Range<usize>> + '_ {
-    let starts = neighbours.starts();
+/// Nodes of `nodes` in blocks of some pairs with rows of this width, one node at least.
+fn blocks(
+    neighbours: &Neighbours,
+    nodes: Range<usize>,
+    width: usize,
+) -> impl Iterator<Item = Range<usize>> + '_ {
+    let (starts, pairs) = (neighbours.starts(), block_pairs(width));
     let mut start = nodes.start;
     std::iter::from_fn(move || {
         if start >= nodes.end {
             return None;
         }
-        let limit = starts[start] as usize + BLOCK_PAIRS;
+        let limit = starts[start] as usize + pairs;
         let within = starts[start + 1..=nodes.end].partition_point(|&end| end as usize <= limit);
-        let end = start + within.clamp(1, TILE_NODES);
+        let end = start + within.clamp(1, tile_nodes(width));
         let block = start..end.min(nodes.end);
         start = block.end;
         Some(block)

@@ -37,7 +37,8 @@ impl FolderLock {
     }
 }
 
-/// Whether a folder holds nothing, or is not there.
+/// Whether a folder holds nothing, or is not there. What somebody who was killed had begun to write
+/// is nothing.
 pub(crate) fn is_empty(folder: &Path) -> anyhow::Result<bool> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -46,7 +47,8 @@ pub(crate) fn is_empty(folder: &Path) -> anyhow::Result<bool> {
             return Err(error).with_context(|| format!("cannot use {}", folder.display()));
         }
     };
-    Ok(entries.flatten().all(|entry| entry.file_name() == LOCK))
+    let part = |entry: &fs::DirEntry| entry.path().extension().is_some_and(|end| end == "part");
+    Ok(entries.flatten().all(|entry| entry.file_name() == LOCK || part(&entry)))
 }
 
 /// `PARENT/NAME-1`, or the first number that is free: creating a folder succeeds only once.
@@ -86,6 +88,15 @@ mod tests {
         assert!(is_empty(place.path()).unwrap());
         drop(lock);
         FolderLock::take(place.path()).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_was_never_finished_is_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("plan.json.part"), "{").unwrap();
+        assert!(is_empty(place.path()).unwrap());
+        fs::write(place.path().join("plan.json"), "{}").unwrap();
+        assert!(!is_empty(place.path()).unwrap());
     }
 
     #[test]

@@ -96,8 +96,10 @@ fn texts(dir: &Path, studies: &[Study]) -> anyhow::Result<Vec<(PathBuf, String)>
 /// A line per value and series; of a curve, its end.
 fn write_table(text: &mut String, study: &Study, record: &StudyRecord) -> std::fmt::Result {
     let about = &study.about;
-    let labels: Vec<&str> = about.panels.iter().map(Axis::label).collect();
-    writeln!(text, "| | {} | {} |", about.x.label(), labels.join(" | "))?;
+    // A bar of a label would end its cell.
+    let label = |axis: &Axis| axis.label().replace('|', "\\|");
+    let labels: Vec<String> = about.panels.iter().map(label).collect();
+    writeln!(text, "| | {} | {} |", label(&about.x), labels.join(" | "))?;
     writeln!(text, "|---|---|{}", "---|".repeat(labels.len()))?;
     for series in study.series() {
         let lines: Vec<Vec<Spot>> =

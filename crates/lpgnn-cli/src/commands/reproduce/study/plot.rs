@@ -12,7 +12,8 @@ const RIGHT: f64 = 16.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 46.0;
 const LEGEND_LINE: f64 = 18.0;
-const PER_LINE: usize = 2;
+/// What a name in the legend needs: its mark, and about this much per letter.
+const NAME: (f64, f64) = (50.0, 6.8);
 /// Colours that can be told apart by most, and by their grey (Okabe and Ito).
 const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c6d1f"];
@@ -22,8 +23,13 @@ pub(super) fn plot(study: &Study, record: &StudyRecord) -> Result<String, std::f
     let (series, panels) = (study.series(), &study.about.panels);
     let across = panels.len().min(2);
     let down = panels.len().div_ceil(2);
-    let legend = series.len().div_ceil(PER_LINE * across) as f64 * LEGEND_LINE;
-    let (width, height) = (across as f64 * PANEL.0, down as f64 * PANEL.1 + legend + 12.0);
+    let width = across as f64 * PANEL.0;
+    let longest = series.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let name_width = NAME.0 + NAME.1 * longest as f64;
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a handful")]
+    let per_line = ((width - 20.0) / name_width).max(1.0) as usize;
+    let legend = series.len().div_ceil(per_line) as f64 * LEGEND_LINE;
+    let height = down as f64 * PANEL.1 + legend + 12.0;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
@@ -37,9 +43,8 @@ pub(super) fn plot(study: &Study, record: &StudyRecord) -> Result<String, std::f
         panel(&mut svg, at, &study.about.x, y, &lines)?;
     }
     for (i, name) in series.iter().enumerate() {
-        let column = i % (PER_LINE * across);
-        let x = 20.0 + column as f64 * PANEL.0 / PER_LINE as f64;
-        let row = (i / (PER_LINE * across)) as f64;
+        let x = 20.0 + (i % per_line) as f64 * name_width;
+        let row = (i / per_line) as f64;
         let y = down as f64 * PANEL.1 + 10.0 + row * LEGEND_LINE;
         let colour = COLOURS[i % COLOURS.len()];
         writeln!(

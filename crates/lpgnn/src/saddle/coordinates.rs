@@ -134,9 +134,14 @@ mod tests {
         let (start, d) = ([0.3, -0.7, 0.1], [5.0, -2.0, 0.4]);
         let rate = 0.01;
         let (mut weights, mut gradient) = (start, d);
-        Coordinates::step(&[coordinates.clone()], &mut weights, &mut gradient, |w, d| {
-            w.iter_mut().zip(d).for_each(|(w, d)| *w -= rate * d);
-        });
+        Coordinates::step(
+            std::slice::from_ref(&coordinates),
+            &mut weights,
+            &mut gradient,
+            |w, d| {
+                w.iter_mut().zip(d).for_each(|(w, d)| *w -= rate * d);
+            },
+        );
         // The same in V and c, by hand.
         let [(m0, i0), (m1, i1)] = coordinates.statistics[..] else { panic!() };
         let v = [

@@ -198,8 +198,9 @@ pub struct TrainingConfig {
     pub weighing: Weighing,
     /// A bound on the Lipschitz constant of `f_a`, kept after every update.
     pub lipschitz: Option<f64>,
-    /// Whether the first layer of `f_r` descends in coordinates in which what it reads has mean 0
-    /// and deviation 1, and starts there. The functions a model can be are the same.
+    /// Whether the layers that read states, the first of `f_r` and those of `h` above another layer,
+    /// descend in coordinates in which what they read has mean 0 and deviation 1, and start there.
+    /// The functions a model can be are the same.
     pub standardize: bool,
     /// `ρ_θ`: what `½ Σ θ²` is multiplied with in the Lagrangian, over all weights.
     pub weight_penalty: f64,

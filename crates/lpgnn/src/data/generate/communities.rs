@@ -3,8 +3,8 @@ use std::collections::BTreeSet;
 use rand::RngExt;
 use rand_distr::{Distribution, Normal, StandardNormal};
 
-use super::{attribute_names, check, check_noise, check_size, stream};
-use crate::data::{Categories, Dataset, DatasetParts, Features, Level, Ratio, Split, TargetColumn};
+use super::{attribute_names, check, check_noise, check_size, node_targets, stream};
+use crate::data::{Dataset, DatasetParts, Features, Level, Ratio, Split};
 use crate::{Error, Matrix};
 
 /// One graph of communities whose members know each other better than others: of which community is
@@ -93,20 +93,15 @@ impl CommunitiesConfig {
         }
         let class = |node: usize| node % classes;
         let labels = self.labels(noise, random, class)?;
-        let values: Vec<String> = (0..classes).map(|class| class.to_string()).collect();
         #[allow(clippy::cast_possible_truncation, reason = "there are at most 1000 classes")]
-        let codes = (0..nodes).map(|node| class(node) as u32).collect();
+        let class_of_node = (0..nodes).map(|node| class(node) as u32).collect();
         let dataset = Dataset::new(DatasetParts {
             name: "communities".into(),
             node_starts: vec![0, nodes],
             arc_features: Features::none(arcs.len()),
             arcs: arcs.into_iter().collect(),
             node_features: Features::none(nodes).with_values(attribute_names(classes), labels)?,
-            node_targets: Some(TargetColumn::Classes(Categories::from_codes(
-                "node target",
-                values,
-                codes,
-            )?)),
+            node_targets: Some(node_targets(classes, class_of_node)?),
             graph_targets: None,
             split: None,
         })?;

@@ -70,11 +70,7 @@ fn three_parts(
         arc_features: Features::none(arcs.len()),
         arcs,
         node_features: Features::none(nodes).with_values(attribute_names(width), values)?,
-        node_targets: Some(TargetColumn::Classes(Categories::from_codes(
-            "node target",
-            vec!["0".into(), "1".into()],
-            found,
-        )?)),
+        node_targets: Some(node_targets(2, found)?),
         graph_targets: None,
         split: Some(Split {
             level: Level::Graph,
@@ -83,6 +79,12 @@ fn three_parts(
             test: (2 * graphs..total).collect(),
         }),
     })
+}
+
+/// The classes of all nodes, which are called by their numbers.
+fn node_targets(classes: usize, class: Vec<u32>) -> Result<TargetColumn, Error> {
+    let names = (0..classes).map(|class| class.to_string()).collect();
+    Ok(TargetColumn::Classes(Categories::from_codes("node target", names, class)?))
 }
 
 /// The names that the reader of TU folders gives, so that a model knows a task again which was

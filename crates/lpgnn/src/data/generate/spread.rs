@@ -1,5 +1,5 @@
-use super::{attribute_names, check, check_size};
-use crate::data::{Categories, Dataset, DatasetParts, Features, Level, Ratio, Split, TargetColumn};
+use super::{attribute_names, check, check_size, node_targets};
+use crate::data::{Dataset, DatasetParts, Features, Level, Ratio, Split};
 use crate::{Error, Matrix};
 
 /// A task of several copies of one undirected graph: the class of a copy is written at its first
@@ -51,20 +51,15 @@ impl Spread {
             let start = (graph * size) as u32;
             arcs.extend(copy.iter().map(|&(u, v)| (start + u, start + v)));
         }
-        let values: Vec<String> = (0..classes).map(|class| class.to_string()).collect();
         #[allow(clippy::cast_possible_truncation, reason = "there are at most 1000 classes")]
-        let codes = (0..nodes).map(|node| class(node / size) as u32).collect();
+        let class_of_node = (0..nodes).map(|node| class(node / size) as u32).collect();
         let dataset = Dataset::new(DatasetParts {
             name: name.into(),
             node_starts: (0..=graphs).map(|graph| graph * size).collect(),
             arc_features: Features::none(arcs.len()),
             arcs,
             node_features: Features::none(nodes).with_values(attribute_names(classes), labels)?,
-            node_targets: Some(TargetColumn::Classes(Categories::from_codes(
-                "node target",
-                values,
-                codes,
-            )?)),
+            node_targets: Some(node_targets(classes, class_of_node)?),
             graph_targets: None,
             split: None,
         })?;

@@ -119,6 +119,28 @@ impl<S: Scalar> Constraint<S> for ConstraintFunction {
         }
     }
 
+    fn evaluate(&self, a: &[S], value: &mut [S], derivative: &mut [S]) {
+        /// For a function that is known here, so that nothing is asked per residual.
+        #[inline(always)]
+        fn each<S: Scalar>(g: ConstraintFunction, a: &[S], value: &mut [S], derivative: &mut [S]) {
+            for ((&a, value), derivative) in a.iter().zip(value).zip(derivative) {
+                *value = g.value(a);
+                *derivative = g.derivative(a);
+            }
+        }
+        match *self {
+            Self::Linear => each(Self::Linear, a, value, derivative),
+            Self::LinearInsensitive { epsilon } => {
+                each(Self::LinearInsensitive { epsilon }, a, value, derivative);
+            }
+            Self::Absolute => each(Self::Absolute, a, value, derivative),
+            Self::AbsoluteInsensitive { epsilon } => {
+                each(Self::AbsoluteInsensitive { epsilon }, a, value, derivative);
+            }
+            Self::Squared => each(Self::Squared, a, value, derivative),
+        }
+    }
+
     fn takes_both_signs(&self) -> bool {
         matches!(self, Self::Linear | Self::LinearInsensitive { .. })
     }

@@ -1,7 +1,7 @@
 use std::ops::Range;
 
 use crate::constraint::Constraint;
-use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, Scratch, dispatch, worse};
+use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, Scratch, dispatch, each, total, worse};
 use crate::transition::{NodeRows, Tally, Upstream, for_each_group, split_rows};
 use crate::{Matrix, Scalar};
 
@@ -71,118 +71,157 @@ impl<S: Scalar> Upstream<S> for ConstraintTerm<'_, S> {
         let mut values = self.scratch.take(if per_component { 0 } else { d_image.len() });
         let g: &mut [S] = if per_component { &mut *d_multipliers } else { &mut values };
         self.constraint.evaluate(d_image, g, d_states);
-        let g = if per_component { None } else { Some(&values[..]) };
-        dispatch(Derive {
-            width,
+        // Where a node has one multiplier, it is repeated, and what it is multiplied with added up.
+        let lambda = Self::rows(self.multipliers, &nodes);
+        let mut repeated = self.scratch.take(if per_component { 0 } else { d_image.len() });
+        if !per_component {
+            for (to, &lambda) in repeated.chunks_exact_mut(width).zip(lambda) {
+                to.fill(lambda);
+            }
+        }
+        let tally = dispatch(Derive {
             factor: self.factor,
             damping: self.damping,
-            lambda: Self::rows(self.multipliers, &nodes),
+            lambda: if per_component { lambda } else { &repeated },
+            g: if per_component { d_multipliers } else { &values },
             d_image,
             d_states,
-            d_multipliers,
-            g,
             loss_states: self.d_state.map_or(&[], |d| Self::rows(d, &nodes)),
             loss_image: self.d_image.map_or(&[], |d| Self::rows(d, &nodes)),
-        })
+        });
+        if per_component {
+            d_multipliers.iter_mut().for_each(|d| *d *= self.factor);
+        } else {
+            dispatch(SumUp { width, factor: self.factor, g: &values, sums: d_multipliers });
+        }
+        tally
     }
 }
 
-/// From `a`, `G(a)` and `G'(a)` of some nodes to the derivatives of `T` and of the loss.
+/// From `a`, `G(a)` and `G'(a)` to the derivatives of `T` and of the loss, component by component.
 struct Derive<'a, S> {
-    width: usize,
     factor: S,
     damping: S,
     lambda: &'a [S],
+    g: &'a [S],
     /// `a`, then the derivative in `f_a`.
     d_image: &'a mut [S],
     /// `G'(a)`, then the derivative in `x`.
     d_states: &'a mut [S],
-    /// `G(a)` where every component has a multiplier, then the derivative in `λ`.
-    d_multipliers: &'a mut [S],
-    /// `G(a)` where a node has one multiplier.
-    g: Option<&'a [S]>,
     /// `∂ loss/∂x` and `∂ loss/∂f_a`, empty where the output does not read them.
     loss_states: &'a [S],
     loss_image: &'a [S],
 }
+
+/// Components whose values are added up in single precision.
+const ADDED: usize = 32 * LANES;
 
 impl<S: Scalar> Kernel for Derive<'_, S> {
     type Output = Tally;
 
     #[inline(always)]
     fn run<A: Arithmetic>(self) -> Tally {
-        let splat = A::Lanes::<S>::splat;
-        let (zero, c, rho) = (splat(S::ZERO), splat(self.factor), splat(self.damping));
-        let half_rho = splat(S::of(0.5)).mul(rho);
-        let (mut tally, mut max) = (Tally::default(), zero);
-        let rows = self.d_image.chunks_exact_mut(self.width);
-        for (v, (a, slope)) in rows.zip(self.d_states.chunks_exact_mut(self.width)).enumerate() {
-            let (mut value, mut sizes, mut gs) = (zero, zero, zero);
-            for i in (0..self.width).step_by(LANES) {
-                let at = v * self.width + i;
-                let end = (v + 1) * self.width;
-                let residual: A::Lanes<S> = load(&a[i..]);
-                let (lambda, g) = if let Some(g) = self.g {
-                    (splat(self.lambda[v]), load(&g[at..end]))
-                } else {
-                    (load(&self.lambda[at..end]), load(&self.d_multipliers[at..end]))
-                };
-                value = value.add(lambda.mul(g)).add(half_rho.mul(residual).mul(residual));
-                let size = residual.max(zero.sub(residual));
-                sizes = sizes.add(size);
-                max = max.max(size);
-                gs = gs.add(g);
-                if self.g.is_none() {
-                    store(c.mul(g), &mut self.d_multipliers[at..end]);
-                }
-                let d = lambda.mul_add(load(&slope[i..]), rho.mul(residual)).mul(c);
-                store(plus(d, self.loss_states, at, end), &mut slope[i..]);
-                store(plus(zero.sub(d), self.loss_image, at, end), &mut a[i..]);
+        let (mut tally, count) = (Tally::default(), self.d_image.len());
+        let mut sums = Sums::<A, S>::default();
+        let whole = count / LANES * LANES;
+        for start in (0..whole).step_by(ADDED) {
+            for at in (start..whole.min(start + ADDED)).step_by(LANES) {
+                let eight = |x: &[S]| A::Lanes::<S>::load(x[at..].first_chunk().expect("whole"));
+                let loss = |x: &[S]| if x.is_empty() { A::Lanes::splat(S::ZERO) } else { eight(x) };
+                let (d_state, d_image) = sums.derive(
+                    (self.factor, self.damping),
+                    (eight(self.lambda), eight(self.g)),
+                    (eight(self.d_image), eight(self.d_states)),
+                    (loss(self.loss_states), loss(self.loss_image)),
+                );
+                d_state.store(self.d_states[at..].first_chunk_mut().expect("whole"));
+                d_image.store(self.d_image[at..].first_chunk_mut().expect("whole"));
             }
-            if self.g.is_some() {
-                self.d_multipliers[v] = self.factor * total(gs);
-            }
-            tally.constraint += (self.factor * total(value)).f64();
-            tally.residual_sum += total(sizes).f64();
+            sums.add_to(&mut tally, self.factor);
         }
+        let some = |x: &[S]| A::Lanes::<S>::load_some(x.get(whole..).unwrap_or_default());
+        let (d_state, d_image) = sums.derive(
+            (self.factor, self.damping),
+            (some(self.lambda), some(self.g)),
+            (some(self.d_image), some(self.d_states)),
+            (some(self.loss_states), some(self.loss_image)),
+        );
+        d_state.store_some(&mut self.d_states[whole..]);
+        d_image.store_some(&mut self.d_image[whole..]);
+        sums.add_to(&mut tally, self.factor);
         // A maximum forgets what is not a number, a sum does not.
-        let max = each(max).into_iter().fold(S::ZERO, worse).f64();
+        let max = each(sums.max).into_iter().fold(S::ZERO, worse).f64();
         tally.residual_max = if tally.residual_sum.is_nan() { f64::NAN } else { max };
         tally
     }
 }
 
-/// The first eight of some numbers, or all of them and zeros.
-#[inline(always)]
-fn load<S: Scalar, L: Lanes<S>>(x: &[S]) -> L {
-    x.first_chunk().map_or_else(|| L::load_some(x), L::load)
+/// What is added up on the way.
+struct Sums<A: Arithmetic, S: Scalar> {
+    /// `Σ λ G(a) + ρ/2 a²`
+    value: A::Lanes<S>,
+    /// `Σ |a|`
+    size: A::Lanes<S>,
+    max: A::Lanes<S>,
 }
 
-/// The opposite.
-#[inline(always)]
-fn store<S: Scalar, L: Lanes<S>>(x: L, to: &mut [S]) {
-    if let Some(eight) = to.first_chunk_mut() {
-        x.store(eight);
-    } else {
-        x.store_some(to);
+impl<A: Arithmetic, S: Scalar> Default for Sums<A, S> {
+    #[inline(always)]
+    fn default() -> Self {
+        let zero = A::Lanes::<S>::splat(S::ZERO);
+        Self { value: zero, size: zero, max: zero }
     }
 }
 
-/// `d + loss[at..end]`, where no loss is zero.
-#[inline(always)]
-fn plus<S: Scalar, L: Lanes<S>>(d: L, loss: &[S], at: usize, end: usize) -> L {
-    if loss.is_empty() { d } else { d.add(load(&loss[at..end])) }
+impl<A: Arithmetic, S: Scalar> Sums<A, S> {
+    /// The derivatives in `x` and in `f_a` of eight components.
+    #[inline(always)]
+    fn derive(
+        &mut self,
+        (c, rho): (S, S),
+        (lambda, g): (A::Lanes<S>, A::Lanes<S>),
+        (a, slope): (A::Lanes<S>, A::Lanes<S>),
+        (loss_state, loss_image): (A::Lanes<S>, A::Lanes<S>),
+    ) -> (A::Lanes<S>, A::Lanes<S>) {
+        let damped = a.mul(A::Lanes::splat(rho));
+        let half = A::Lanes::splat(S::of(0.5));
+        self.value = lambda.mul_add(g, self.value);
+        self.value = damped.mul(half).mul_add(a, self.value);
+        let size = a.max(A::Lanes::splat(S::ZERO).sub(a));
+        self.size = self.size.add(size);
+        self.max = self.max.max(size);
+        let d = lambda.mul_add(slope, damped).mul(A::Lanes::splat(c));
+        (loss_state.add(d), loss_image.sub(d))
+    }
+
+    #[inline(always)]
+    fn add_to(&mut self, tally: &mut Tally, factor: S) {
+        tally.constraint += (factor * total(self.value)).f64();
+        tally.residual_sum += total(self.size).f64();
+        *self = Self { max: self.max, ..Self::default() };
+    }
 }
 
-#[inline(always)]
-fn each<S: Scalar, L: Lanes<S>>(x: L) -> [S; LANES] {
-    let mut each = [S::ZERO; LANES];
-    x.store(&mut each);
-    each
+/// `∂T/∂λ = c Σ G(a)` of nodes that have one multiplier each.
+struct SumUp<'a, S> {
+    width: usize,
+    factor: S,
+    g: &'a [S],
+    sums: &'a mut [S],
 }
 
-#[inline(always)]
-fn total<S: Scalar, L: Lanes<S>>(x: L) -> S {
-    let [a, b, c, d, e, f, g, h] = each(x);
-    ((a + e) + (b + f)) + ((c + g) + (d + h))
+impl<S: Scalar> Kernel for SumUp<'_, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        for (g, to) in self.g.chunks_exact(self.width).zip(self.sums) {
+            let (eights, rest) = g.as_chunks::<LANES>();
+            let mut sum = A::Lanes::<S>::load_some(rest);
+            for eight in eights {
+                sum = sum.add(A::Lanes::<S>::load(eight));
+            }
+            *to = self.factor * total(sum);
+        }
+    }
 }

@@ -58,6 +58,12 @@ pub trait Lanes<S>: Copy {
     /// `then` where `self > 0`, else `otherwise`.
     #[doc(hidden)]
     fn if_positive(self, then: Self, otherwise: Self) -> Self;
+    /// `2^self` of whole numbers for which that is a normal number.
+    #[doc(hidden)]
+    fn power_of_two(self) -> Self;
+    /// The first `count` of `self`, and `others` behind them.
+    #[doc(hidden)]
+    fn first(self, count: usize, others: Self) -> Self;
 }
 
 /// On any processor.
@@ -111,6 +117,14 @@ impl<S: Scalar> Lanes<S> for [S; LANES] {
     fn if_positive(self, then: Self, otherwise: Self) -> Self {
         std::array::from_fn(|i| if self[i] > S::ZERO { then[i] } else { otherwise[i] })
     }
+    #[inline(always)]
+    fn power_of_two(self) -> Self {
+        self.map(|n| S::of(n.f64().exp2()))
+    }
+    #[inline(always)]
+    fn first(self, count: usize, others: Self) -> Self {
+        std::array::from_fn(|i| if i < count { self[i] } else { others[i] })
+    }
 }
 
 /// On x86 processors with AVX2 and FMA.
@@ -123,17 +137,26 @@ pub(crate) mod avx2 {
                   after it has found AVX2 and FMA; references to arrays are valid to load and store"
     )]
     use std::arch::x86_64::{
-        __m256, __m256d, _CMP_GT_OQ, _mm_castps_si128, _mm_cvtss_f32, _mm_movehl_ps,
-        _mm_storel_epi64, _mm_storeu_ps, _mm256_add_pd, _mm256_add_ps, _mm256_blendv_pd,
-        _mm256_blendv_ps, _mm256_castps256_ps128, _mm256_cmp_pd, _mm256_cmp_ps, _mm256_div_pd,
-        _mm256_div_ps, _mm256_extractf128_ps, _mm256_fmadd_pd, _mm256_fmadd_ps, _mm256_loadu_pd,
-        _mm256_loadu_ps, _mm256_loadu_si256, _mm256_maskload_ps, _mm256_max_pd, _mm256_max_ps,
-        _mm256_min_pd, _mm256_min_ps, _mm256_mul_pd, _mm256_mul_ps, _mm256_set1_pd, _mm256_set1_ps,
-        _mm256_setzero_pd, _mm256_setzero_ps, _mm256_sqrt_pd, _mm256_sqrt_ps, _mm256_storeu_pd,
-        _mm256_storeu_ps, _mm256_sub_pd, _mm256_sub_ps,
+        __m256, __m256d, __m256i, _CMP_GT_OQ, _mm_castps_si128, _mm_cvtss_f32, _mm_movehl_ps,
+        _mm_storel_epi64, _mm_storeu_ps, _mm256_add_epi32, _mm256_add_pd, _mm256_add_ps,
+        _mm256_blendv_pd, _mm256_blendv_ps, _mm256_castps256_ps128, _mm256_castsi256_ps,
+        _mm256_cmp_pd, _mm256_cmp_ps, _mm256_cvtps_epi32, _mm256_div_pd, _mm256_div_ps,
+        _mm256_extractf128_ps, _mm256_fmadd_pd, _mm256_fmadd_ps, _mm256_loadu_pd, _mm256_loadu_ps,
+        _mm256_loadu_si256, _mm256_maskload_ps, _mm256_max_pd, _mm256_max_ps, _mm256_min_pd,
+        _mm256_min_ps, _mm256_mul_pd, _mm256_mul_ps, _mm256_set1_epi32, _mm256_set1_pd,
+        _mm256_set1_ps, _mm256_setzero_pd, _mm256_setzero_ps, _mm256_slli_epi32, _mm256_sqrt_pd,
+        _mm256_sqrt_ps, _mm256_storeu_pd, _mm256_storeu_ps, _mm256_sub_pd, _mm256_sub_ps,
     };
 
-    use super::{LANES, Lanes};
+    use super::{LANES, Lanes, each};
+
+    /// All bits of the first `count` numbers of single precision, none of the others.
+    #[inline(always)]
+    fn mask(count: usize) -> __m256i {
+        const MASK: [i32; 2 * LANES] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+        let mask = &MASK[LANES - count.min(LANES)..][..LANES];
+        unsafe { _mm256_loadu_si256(mask.as_ptr().cast()) }
+    }
 
     /// Eight numbers of single precision.
     #[derive(Clone, Copy)]
@@ -155,12 +178,8 @@ pub(crate) mod avx2 {
         }
         #[inline(always)]
         fn load_some(x: &[f32]) -> Self {
-            const MASK: [i32; 2 * LANES] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
-            let mask = &MASK[LANES - x.len().min(LANES)..][..LANES];
             // Where the mask is zero, nothing is read.
-            Self(unsafe {
-                _mm256_maskload_ps(x.as_ptr(), _mm256_loadu_si256(mask.as_ptr().cast()))
-            })
+            Self(unsafe { _mm256_maskload_ps(x.as_ptr(), mask(x.len())) })
         }
         #[inline(always)]
         fn store_some(self, to: &mut [f32]) {
@@ -219,6 +238,21 @@ pub(crate) mod avx2 {
                 let positive = _mm256_cmp_ps::<_CMP_GT_OQ>(self.0, _mm256_setzero_ps());
                 _mm256_blendv_ps(otherwise.0, then.0, positive)
             })
+        }
+        #[inline(always)]
+        fn power_of_two(self) -> Self {
+            const BIAS: i32 = 127;
+            const MANTISSA: i32 = 23;
+            Self(unsafe {
+                let exponent =
+                    _mm256_add_epi32(_mm256_cvtps_epi32(self.0), _mm256_set1_epi32(BIAS));
+                _mm256_castsi256_ps(_mm256_slli_epi32::<MANTISSA>(exponent))
+            })
+        }
+        #[inline(always)]
+        fn first(self, count: usize, others: Self) -> Self {
+            let mask = mask(count);
+            Self(unsafe { _mm256_blendv_ps(others.0, self.0, _mm256_castsi256_ps(mask)) })
         }
     }
 
@@ -289,7 +323,30 @@ pub(crate) mod avx2 {
                 )
             }
         }
+        #[inline(always)]
+        fn power_of_two(self) -> Self {
+            Self::load(&each(self).power_of_two())
+        }
+        #[inline(always)]
+        fn first(self, count: usize, others: Self) -> Self {
+            Self::load(&each(self).first(count, each(others)))
+        }
     }
+}
+
+/// One by one.
+#[inline(always)]
+pub(crate) fn each<S: Scalar, L: Lanes<S>>(x: L) -> [S; LANES] {
+    let mut each = [S::ZERO; LANES];
+    x.store(&mut each);
+    each
+}
+
+/// Their sum.
+#[inline(always)]
+pub(crate) fn total<S: Scalar, L: Lanes<S>>(x: L) -> S {
+    let [a, b, c, d, e, f, g, h] = each(x);
+    ((a + e) + (b + f)) + ((c + g) + (d + h))
 }
 
 /// Runs `body` on eight columns at a time of rows that are all padded to the same length.
@@ -334,6 +391,11 @@ mod tests {
                 a.min(b),
                 a.max(b),
                 a.if_positive(b, A::Lanes::<f32>::splat(7.0)),
+                A::Lanes::<f32>::load(&[-126.0, -1.0, -0.0, 0.0, 1.0, 2.0, 23.0, 127.0])
+                    .power_of_two(),
+                a.first(0, b),
+                a.first(3, b),
+                a.first(8, b),
             ] {
                 let mut out = [0.0; 8];
                 lanes.store(&mut out);

@@ -8,7 +8,7 @@ mod scratch;
 mod tanh;
 
 pub(crate) use dispatch::{Arithmetic, Kernel, dispatch};
-pub(crate) use lanes::{LANES, Lanes, for_lanes};
+pub(crate) use lanes::{LANES, Lanes, each, for_lanes, total};
 pub use matrix::Matrix;
 pub use norms::NormMemory;
 pub(crate) use norms::largest_column_sum;

@@ -287,15 +287,24 @@ impl<S: Scalar, T: To<S>> Product<'_, S, T> {
     ) {
         for r in 0..R {
             let at = (row + r) * self.c_stride + start;
-            let c = &mut self.c[at..][..self.c_stride - start];
-            let (whole, rest) = c.split_at_mut((W - 1) * LANES);
+            let (whole, rest) = self.c[at..].split_at_mut((W - 1) * LANES);
             let whole = whole.as_chunks_mut::<LANES>().0;
             for j in 0..W - 1 {
                 let there = || Lanes::load(&whole[j]);
                 self.to.value(sum[r][j], there, start + j * LANES).store(&mut whole[j]);
             }
-            let there = || Lanes::load_some(rest);
-            self.to.value(sum[r][W - 1], there, start + (W - 1) * LANES).store_some(rest);
+            let (count, column) =
+                (self.c_stride - start - whole.len() * LANES, start + (W - 1) * LANES);
+            if let Some(eight) = rest.first_chunk_mut() {
+                // What is behind is the next row, and is put back.
+                let there = L::load(eight);
+                let value = self.to.value(sum[r][W - 1], || there, column);
+                value.first(count, there).store(eight);
+            } else {
+                let rest = &mut rest[..count];
+                let there = || Lanes::load_some(rest);
+                self.to.value(sum[r][W - 1], there, column).store_some(rest);
+            }
         }
     }
 }

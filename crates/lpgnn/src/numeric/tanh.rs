@@ -1,4 +1,4 @@
-//! A hyperbolic tangent without branches, so that a loop over it runs on vectors.
+//! A hyperbolic tangent and an exponential without branches, so that loops run on vectors.
 
 use super::LANES;
 use super::lanes::Lanes;
@@ -16,6 +16,10 @@ pub trait Fast: Sized + Copy {
     /// `f64` is for proofs and takes the exact function of the standard library.
     #[doc(hidden)]
     fn tanh_lanes<L: Lanes<Self>>(x: L) -> L;
+
+    /// `exp` of eight numbers that are not positive, likewise.
+    #[doc(hidden)]
+    fn exp_lanes<L: Lanes<Self>>(x: L) -> L;
 }
 
 impl Fast for f64 {
@@ -27,6 +31,13 @@ impl Fast for f64 {
         let mut each = [0.0; LANES];
         x.store(&mut each);
         L::load(&each.map(f64::tanh))
+    }
+
+    #[inline(always)]
+    fn exp_lanes<L: Lanes<f64>>(x: L) -> L {
+        let mut each = [0.0; LANES];
+        x.store(&mut each);
+        L::load(&each.map(f64::exp))
     }
 }
 
@@ -56,6 +67,37 @@ impl Fast for f32 {
         }
         x.mul(p).div(q)
     }
+
+    /// `2^n e^r` with the nearest whole `n = x / ln 2`, and a polynomial for `e^r`. What is
+    /// smaller than normal numbers are is about the smallest of them.
+    #[allow(clippy::excessive_precision, reason = "the coefficients as they were computed")]
+    #[inline(always)]
+    fn exp_lanes<L: Lanes<f32>>(x: L) -> L {
+        const SMALLEST: f32 = -87.3;
+        // Above 2^23 single precision has whole numbers only.
+        const WHOLE: f32 = 12_582_912.0;
+        // ln 2 in two parts, the first of which has few digits: products with it are exact.
+        const LN_2: [f32; 2] = [0.693_359_375, -2.121_944_4e-4];
+        const TERMS: [f32; 5] = [
+            1.398_199_950_7e-3,
+            8.333_451_907_3e-3,
+            4.166_579_589_4e-2,
+            1.666_666_545_9e-1,
+            5.000_000_120_1e-1,
+        ];
+        let x = L::splat(SMALLEST).max(x);
+        let whole = L::splat(WHOLE);
+        let n = x.mul_add(L::splat(std::f32::consts::LOG2_E), whole).sub(whole);
+        let mut r = x;
+        for part in LN_2 {
+            r = n.mul_add(L::splat(-part), r);
+        }
+        let mut p = L::splat(1.987_569_15e-4);
+        for term in TERMS {
+            p = p.mul_add(r, L::splat(term));
+        }
+        p.mul_add(r.mul(r), r).add(L::splat(1.0)).mul(n.power_of_two())
+    }
 }
 
 #[cfg(test)]
@@ -75,9 +117,20 @@ mod tests {
         }
     }
 
+    struct Exp(f32);
+
+    impl Kernel for Exp {
+        type Output = f32;
+        #[inline(always)]
+        fn run<A: Arithmetic>(self) -> f32 {
+            let mut y = [0.0; LANES];
+            f32::exp_lanes(A::Lanes::<f32>::splat(self.0)).store(&mut y);
+            y[0]
+        }
+    }
+
     /// The distance to the exact value, in units of the last place of the exact value.
-    fn ulps(x: f32, found: f32) -> f64 {
-        let exact = f64::from(x).tanh();
+    fn ulps(exact: f64, found: f32) -> f64 {
         #[allow(clippy::cast_possible_truncation, reason = "the nearest single is wanted")]
         let nearest = exact as f32;
         let unit = f64::from(nearest.abs().next_up()) - f64::from(nearest.abs());
@@ -92,8 +145,9 @@ mod tests {
         while bits < 20.0_f32.to_bits() {
             for x in [f32::from_bits(bits), -f32::from_bits(bits)] {
                 let (fast, plain) = (dispatch(Tanh(x)), Tanh(x).run::<Plain>());
+                let exact = f64::from(x).tanh();
                 assert!(fast.abs() <= 1.0 && plain.abs() <= 1.0, "{x}");
-                worst = (worst.0.max(ulps(x, fast)), worst.1.max(ulps(x, plain)));
+                worst = (worst.0.max(ulps(exact, fast)), worst.1.max(ulps(exact, plain)));
             }
             bits += 997;
         }
@@ -107,5 +161,22 @@ mod tests {
             assert!(y.abs() <= 1.0 && (y - x.tanh()).abs() < 1e-6, "{x} gives {y}");
         }
         assert!(dispatch(Tanh(f32::NAN)).is_nan());
+    }
+
+    #[test]
+    fn exp_is_within_a_few_units_in_the_last_place() {
+        let mut worst = 0.0_f64;
+        let mut bits = f32::MIN_POSITIVE.to_bits();
+        while bits < 87.0_f32.to_bits() {
+            let x = -f32::from_bits(bits);
+            let exact = f64::from(x).exp();
+            worst =
+                worst.max(ulps(exact, dispatch(Exp(x)))).max(ulps(exact, Exp(x).run::<Plain>()));
+            bits += 997;
+        }
+        assert!(worst < 2.5, "{worst}");
+        assert!(dispatch(Exp(f32::NAN)).is_nan());
+        let least = dispatch(Exp(f32::NEG_INFINITY));
+        assert!(least > 0.0 && least < 2.0 * f32::MIN_POSITIVE, "{least}");
     }
 }

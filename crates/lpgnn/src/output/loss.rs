@@ -1,4 +1,5 @@
 use crate::graph::Targets;
+use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, dispatch, each, padded, total};
 use crate::{Error, Matrix, Scalar};
 
 /// The supervised nodes or graphs `S` with their targets, and how much each of them counts.
@@ -89,13 +90,19 @@ impl<S: Scalar> Supervision<S> {
     /// and how many supervised rows there are.
     pub fn correct(&self, predictions: &Matrix<S>) -> (usize, usize) {
         let Targets::Classes { class, .. } = &self.targets else { return (0, 0) };
-        let supervised = (0..class.len()).filter(|&row| self.counts[row] > S::ZERO);
         let (mut correct, mut all) = (0, 0);
-        for row in supervised {
+        let rows = predictions.as_slice().chunks_exact(predictions.cols().max(1));
+        for ((y, &class), &count) in rows.zip(class).zip(&self.counts) {
+            if count <= S::ZERO {
+                continue;
+            }
             all += 1;
-            let (before, from) = predictions.row(row).split_at(class[row] as usize);
-            // The first of the largest; what is not a number is no prediction.
-            let right = before.iter().all(|&y| y < from[0]) && from.iter().all(|&y| y <= from[0]);
+            let (before, from) = y.split_at(class as usize);
+            // The first of the largest; what is not a number is no prediction. All are counted,
+            // since nobody can foresee where a comparison fails.
+            let below = before.iter().filter(|&&y| y < from[0]).count();
+            let not_above = from.iter().filter(|&&y| y <= from[0]).count();
+            let right = below + not_above == y.len();
             correct += usize::from(right);
         }
         (correct, all)
@@ -108,8 +115,13 @@ impl<S: Scalar> Supervision<S> {
         if width == 0 || total <= 0.0 {
             return 0.0;
         }
-        let mut d = vec![S::ZERO; predictions.as_slice().len()];
-        self.loss(0, width, width, predictions.as_slice(), S::ONE, &mut d) / total
+        let stride = padded(width);
+        let mut rows = vec![S::ZERO; predictions.rows() * stride];
+        for (to, from) in rows.chunks_exact_mut(stride).zip(predictions.as_slice().chunks(width)) {
+            to[..width].copy_from_slice(from);
+        }
+        let mut d = rows.clone();
+        self.loss(0, width, stride, &rows, S::ONE, &mut d) / total
     }
 
     /// The supervision of some rows, in the given order.
@@ -122,7 +134,7 @@ impl<S: Scalar> Supervision<S> {
     }
 
     /// The loss of some rows from `first` on, and its derivative in the predictions; both times
-    /// `factor`.
+    /// `factor`. Rows are `width` numbers and padding, `stride` in all.
     ///
     /// Classes: `−ln softmax(y)[class]`. Real values: `½ ‖y − target‖²`.
     pub(super) fn loss(
@@ -134,40 +146,91 @@ impl<S: Scalar> Supervision<S> {
         factor: S,
         d: &mut [S],
     ) -> f64 {
-        let mut total = 0.0;
-        d.fill(S::ZERO);
         let rows = predictions.chunks_exact(stride).zip(d.chunks_exact_mut(stride));
-        for (row, (y, d)) in (first..).zip(rows) {
-            let count = self.counts[row];
-            if count <= S::ZERO {
-                continue;
+        let counts = &self.counts[first..];
+        match &self.targets {
+            Targets::Classes { class, .. } => dispatch(CrossEntropy {
+                predictions,
+                class: &class[first..],
+                counts,
+                width,
+                stride,
+                factor,
+                d,
+            }),
+            Targets::Values(values) => {
+                let mut total = 0.0;
+                for (row, ((y, d), &count)) in (first..).zip(rows.zip(counts)) {
+                    d.fill(S::ZERO);
+                    if count > S::ZERO {
+                        let d = &mut d[..width];
+                        let value = squared_error(&y[..width], values.row(row), d);
+                        d.iter_mut().for_each(|d| *d *= factor * count);
+                        total += (factor * count * value).f64();
+                    }
+                }
+                total
             }
-            let (y, d) = (&y[..width], &mut d[..width]);
-            let value = match &self.targets {
-                Targets::Classes { class, .. } => cross_entropy(y, class[row] as usize, d),
-                Targets::Values(values) => squared_error(y, values.row(row), d),
-                Targets::None(_) => S::ZERO,
-            };
-            d.iter_mut().for_each(|d| *d *= factor * count);
-            total += (factor * count * value).f64();
+            Targets::None(_) => {
+                d.fill(S::ZERO);
+                0.0
+            }
         }
-        total
     }
 }
 
-/// `−ln softmax(y)[class]`, and its derivative in `y`.
-fn cross_entropy<S: Scalar>(y: &[S], class: usize, d: &mut [S]) -> S {
-    // Shifted by the largest, so that exp cannot overflow.
-    let shift = y.iter().fold(y[0], |largest, &y| y.max(largest));
-    let mut total = S::ZERO;
-    for (d, &y) in d.iter_mut().zip(y) {
-        *d = (y - shift).exp();
-        total += *d;
+/// `−ln softmax(y)[class]` of some rows, and its derivative in `y`.
+struct CrossEntropy<'a, S> {
+    predictions: &'a [S],
+    class: &'a [u32],
+    /// How much a row counts; those that do not have no class either.
+    counts: &'a [S],
+    width: usize,
+    stride: usize,
+    factor: S,
+    d: &'a mut [S],
+}
+
+impl<S: Scalar> Kernel for CrossEntropy<'_, S> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) -> f64 {
+        let (zero, mut loss) = (A::Lanes::<S>::splat(S::ZERO), 0.0);
+        let lowest = A::Lanes::<S>::splat(S::of(f64::NEG_INFINITY));
+        let rows = self.predictions.chunks_exact(self.stride);
+        let rows = rows.zip(self.d.chunks_exact_mut(self.stride));
+        for ((y, d), (&class, &count)) in rows.zip(self.class.iter().zip(self.counts)) {
+            let (eights, d_eights) = (y.as_chunks::<LANES>().0, d.as_chunks_mut::<LANES>().0);
+            if count <= S::ZERO {
+                d_eights.iter_mut().for_each(|d| zero.store(d));
+                continue;
+            }
+            // How many of each eight are no padding.
+            let counts = (0..).map(|i| self.width - LANES * i);
+            let mut largest = lowest;
+            for (y, count) in eights.iter().zip(counts.clone()) {
+                largest = largest.max(A::Lanes::<S>::load(y).first(count, lowest));
+            }
+            // Shifted by the largest, so that exp cannot overflow.
+            let [a, b, c, d2, e, f, g, h] = each(largest);
+            let of = |a: S, b: S| if a > b { a } else { b };
+            let largest = of(of(of(a, b), of(c, d2)), of(of(e, f), of(g, h)));
+            let shift = A::Lanes::<S>::splat(largest);
+            let mut sum = zero;
+            for ((y, d), count) in eights.iter().zip(&mut *d_eights).zip(counts) {
+                let e = S::exp_lanes(A::Lanes::<S>::load(y).sub(shift)).first(count, zero);
+                sum = sum.add(e);
+                e.store(d);
+            }
+            let (sum, weight) = (total(sum), self.factor * count);
+            let scale = A::Lanes::<S>::splat(weight / sum);
+            d_eights.iter_mut().for_each(|d| scale.mul(A::Lanes::<S>::load(d)).store(d));
+            d[class as usize] -= weight;
+            loss += (weight * (sum.ln() - (y[class as usize] - largest))).f64();
+        }
+        loss
     }
-    let inverse = S::ONE / total;
-    d.iter_mut().for_each(|d| *d *= inverse);
-    d[class] -= S::ONE;
-    total.ln() - (y[class] - shift)
 }
 
 /// `½ ‖y − target‖²`, and its derivative in `y`.

@@ -43,10 +43,10 @@ impl<'a, S: Scalar> Table<'a, S> {
     }
 }
 
-/// The row that will be needed eight pairs after this one; any, near the end.
+/// The row that will be needed sixteen pairs after this one; any, near the end.
 #[inline(always)]
 pub(super) fn ahead(rows: &[u32], pair: usize) -> usize {
-    rows.get(pair + 8).map_or(0, |&row| row as usize)
+    rows.get(pair + 16).map_or(0, |&row| row as usize)
 }
 
 /// `t_(v,u) ← σ(p_u + q_v)`, or the sum itself while arc labels are still to be added.
@@ -121,6 +121,7 @@ impl<S: Scalar> Counts<'_, S> {
     }
 
     /// `Σ_u at(v) · of[u]`: how often a bias behind the sum counts.
+    #[inline]
     pub(super) fn total(&self, neighbours: &Neighbours, v: usize) -> S {
         let degree = neighbours.degree(v);
         let sum = if self.roots.is_empty() {

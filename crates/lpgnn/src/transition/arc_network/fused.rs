@@ -1,8 +1,9 @@
-//! Pairs of neighbours whose values are never stored.
+//! Pairs of neighbours whose values are not stored.
 //!
 //! Where one layer of `h` is applied per pair and its values are added up, all that the way back
-//! to the targets needs of them are sums of slopes; and what goes back to the sources is cheaper to
-//! compute again than to keep. With `t_(v,u) = σ(p_u + q_v)` and counts `at(v) · of(u)`:
+//! to the targets needs of them are sums of slopes. The way back to the sources needs the slopes
+//! themselves: they are kept where there is room in cache, and beyond they are cheaper to compute
+//! again. With `t_(v,u) = σ(p_u + q_v)` and counts `at(v) · of(u)`:
 //!
 //! ```text
 //! s_v = at(v) Σ_u of(u) t_(v,u)          g_v = Σ_u of(u) σ'(t_(v,u))          d_v = at(v) ∂𝓛/∂s_v
@@ -19,7 +20,8 @@ use crate::activation::{Activation, Unit, with_unit};
 use crate::graph::Neighbours;
 use crate::numeric::{Arithmetic, Kernel, Lanes, dispatch, for_lanes};
 
-/// `s_v` and `g_v` of `nodes`.
+/// `s_v` and `g_v` of `nodes`; and `kept`, unless it is empty, receives `of(u) σ'(t_(v,u))` of their
+/// pairs.
 pub(super) fn sums<S: Scalar>(
     neighbours: &Neighbours,
     nodes: Range<usize>,
@@ -29,11 +31,12 @@ pub(super) fn sums<S: Scalar>(
     q: Table<'_, S>,
     s: &mut [S],
     g: &mut [S],
+    kept: &mut [S],
 ) {
     if q.width > 0 {
         with_unit!(activation, U => {
             let (far, unit) = (p.is_far(), PhantomData::<U>);
-            dispatch(Sums { neighbours, nodes, counts, p, q, s, g, far, unit });
+            dispatch(Sums { neighbours, nodes, counts, p, q, s, g, kept, far, unit });
         });
     }
 }
@@ -46,6 +49,7 @@ struct Sums<'a, S, U> {
     q: Table<'a, S>,
     s: &'a mut [S],
     g: &'a mut [S],
+    kept: &'a mut [S],
     far: bool,
     unit: PhantomData<U>,
 }
@@ -64,6 +68,7 @@ impl<S: Scalar, U: Unit> Columns for Sums<'_, S, U> {
         let own = self.q.lanes::<W>(v, column);
         let zero = A::Lanes::<S>::splat(S::ZERO);
         let (mut sum, mut slopes) = ([zero; W], [zero; W]);
+        let first = self.neighbours.starts()[self.nodes.start] as usize;
         for (pair, &u) in self.neighbours.range(v).zip(self.neighbours.of(v)) {
             let u = u as usize;
             if self.far && column == 0 {
@@ -71,11 +76,17 @@ impl<S: Scalar, U: Unit> Columns for Sums<'_, S, U> {
             }
             let other = self.p.lanes::<W>(u, column);
             let of = A::Lanes::<S>::splat(self.counts.of(u));
+            let mut slope = [zero; W];
             for i in 0..W {
                 let t = A::Lanes::<S>::load(&other[i]).add(Lanes::load(&own[i]));
                 let t = U::value::<S, _>(t);
                 sum[i] = of.mul_add(t, sum[i]);
-                slopes[i] = of.mul_add(U::slope(t), slopes[i]);
+                slope[i] = of.mul(U::slope(t));
+                slopes[i] = slopes[i].add(slope[i]);
+            }
+            if !self.kept.is_empty() {
+                let kept = lanes_mut::<S, W>(self.kept, (pair - first) * self.q.width + column);
+                slope.iter().zip(kept).for_each(|(slope, kept)| slope.store(kept));
             }
         }
         let at = A::Lanes::<S>::splat(self.counts.at(v, self.neighbours.degree(v)));
@@ -191,6 +202,56 @@ impl<S: Scalar, U: Unit> Columns for ToSources<'_, S, U> {
         let row = (u - self.nodes.start) * self.p.width + column;
         for (sum, d_p) in sum.iter().zip(lanes_mut::<S, W>(self.d_p, row)) {
             of.mul(*sum).store(d_p);
+        }
+    }
+}
+
+/// `∂𝓛/∂p_u` of `nodes`, whose neighbours are among them, from what was [kept](sums) of their pairs.
+pub(super) fn kept_to_sources<S: Scalar>(
+    neighbours: &Neighbours,
+    nodes: Range<usize>,
+    kept: &[S],
+    d: Table<'_, S>,
+    d_p: &mut [S],
+) {
+    if d.width > 0 {
+        let base = neighbours.starts()[nodes.start] as usize;
+        let kept = Table { rows: kept, base, width: d.width };
+        dispatch(KeptToSources { neighbours, nodes, kept, d, d_p });
+    }
+}
+
+struct KeptToSources<'a, S> {
+    neighbours: &'a Neighbours,
+    nodes: Range<usize>,
+    kept: Table<'a, S>,
+    d: Table<'a, S>,
+    d_p: &'a mut [S],
+}
+
+impl<S: Scalar> Kernel for KeptToSources<'_, S> {
+    type Output = ();
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        for_each_node::<A>(self.nodes.clone(), self.d.width, self);
+    }
+}
+
+impl<S: Scalar> Columns for KeptToSources<'_, S> {
+    #[inline(always)]
+    fn columns<A: Arithmetic, const W: usize>(&mut self, u: usize, column: usize) {
+        let mut sum = [A::Lanes::<S>::splat(S::ZERO); W];
+        let twins = &self.neighbours.twins()[self.neighbours.range(u)];
+        for (&twin, &v) in twins.iter().zip(self.neighbours.of(u)) {
+            let slope = self.kept.lanes::<W>(twin as usize, column);
+            let d = self.d.lanes::<W>(v as usize, column);
+            for i in 0..W {
+                sum[i] = A::Lanes::<S>::load(&d[i]).mul_add(Lanes::load(&slope[i]), sum[i]);
+            }
+        }
+        let row = (u - self.nodes.start) * self.d.width + column;
+        for (sum, d_p) in sum.iter().zip(lanes_mut::<S, W>(self.d_p, row)) {
+            sum.store(d_p);
         }
     }
 }

@@ -32,6 +32,9 @@ fn block_pairs(width: usize) -> usize {
     ((1 << 13) / width.max(1)).clamp(96, 512)
 }
 
+/// Slopes of pairs that are kept at most; they fit beside a tile.
+const KEPT: usize = 1 << 16;
+
 /// The weights of `h`, packed once for all rows.
 struct Prepared<'w, S: Scalar> {
     a: StateWeights<S>,
@@ -45,6 +48,8 @@ struct Prepared<'w, S: Scalar> {
     stack: Stack<S>,
     /// The last layer, when it is applied per node.
     last: Option<Layer<S>>,
+    /// Its bias, as a matrix of one row.
+    last_bias: Packed<S>,
     roots: Spare<'w, S>,
     network: &'w ArcNetwork,
     input: Input<'w, S>,
@@ -197,6 +202,9 @@ impl<'w, S: Scalar> Prepared<'w, S> {
                 *root = S::ONE / S::of(neighbours.degree(v).max(1) as f64).sqrt();
             }
         }
+        let last = network.last_per_node().then(|| layer(per_pair));
+        let last_bias = last.as_ref().map(|last| &last.bias[..network.state]);
+        let last_bias = last_bias.map(|bias| Packed::new(bias, 1, network.state));
         Self {
             a: state(A),
             c: state(C),
@@ -205,7 +213,8 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             arc: (layout.rows(E) > 0).then(|| [arc(E), arc(F)]),
             bias: layout.padded_copy(BIAS, weights),
             stack: Stack { layers: (1..per_pair).map(layer).collect() },
-            last: network.last_per_node().then(|| layer(per_pair)),
+            last,
+            last_bias: last_bias.unwrap_or_default(),
             roots,
             network,
             input,
@@ -305,6 +314,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
                     q,
                     &mut sums,
                     &mut slopes,
+                    &mut [],
                 );
                 self.after_sum(block, &sums, rows);
             } else {
@@ -360,16 +370,19 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let Some(layer) = &self.last else {
             return copy_rows(sums, aggregated, image, state);
         };
-        let factors = layer.forward(sums, aggregated);
-        product(nodes.len(), &[factors], image, state, Finish::Set);
-        if state > 0 {
-            for (v, f) in nodes.zip(image.chunks_exact_mut(state)) {
-                let total = self.counts().total(self.neighbours(), v);
-                for (f, &b) in f.iter_mut().zip(&layer.bias) {
-                    *f += total * b;
-                }
-            }
+        let totals = self.totals(nodes.clone());
+        let bias = Factors { a: &totals, stride: 1, b: &self.last_bias };
+        let factors = [layer.forward(sums, aggregated), bias];
+        product(nodes.len(), &factors, image, state, Finish::Set);
+    }
+
+    /// How often a bias behind the sum counts, of some nodes.
+    fn totals(&self, nodes: Range<usize>) -> Spare<'w, S> {
+        let mut totals = self.scratch.take(nodes.len());
+        for (total, v) in totals.iter_mut().zip(nodes) {
+            *total = self.counts().total(self.neighbours(), v);
         }
+        totals
     }
 
     /// The way back, from `∂𝓛/∂f` to `∂𝓛/∂s`.
@@ -394,12 +407,8 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             let d_w = layout.partial(layer.matrix_block(), partial);
             transposed_product(nodes.len(), sums, aggregated, layer.inputs, &d_f, state, d_w);
             let d_b = layout.partial(layer.bias_block(), partial);
-            for (v, d_f) in nodes.zip(d_f.chunks_exact(padded(state))) {
-                let total = self.counts().total(self.neighbours(), v);
-                for (d_b, &d) in d_b.iter_mut().zip(d_f) {
-                    *d_b += total * d;
-                }
-            }
+            let totals = self.totals(nodes.clone());
+            transposed_product(nodes.len(), &totals, 1, 1, &d_f, state, d_b);
         }
     }
 
@@ -419,12 +428,14 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         group: &mut Group<'_, S>,
         d: &mut [S],
         d_q: &mut [S],
+        kept: &mut [S],
     ) {
         let (neighbours, counts, state) = (self.neighbours(), self.counts(), self.network.state);
         let mut sums = self.scratch.take(nodes.len() * self.first());
         let mut image = self.scratch.take(nodes.len() * state);
         let mut d_image = self.scratch.take(nodes.len() * state);
-        fused::sums(neighbours, nodes.clone(), counts, self.activation(0), p, q, &mut sums, d_q);
+        let activation = self.activation(0);
+        fused::sums(neighbours, nodes.clone(), counts, activation, p, q, &mut sums, d_q, kept);
         self.after_sum(nodes.clone(), &sums, &mut image);
         self.ask(nodes.clone(), &image, upstream, group, &mut d_image);
         let partial = (!group.partial.is_empty()).then_some(&mut group.partial[..]);
@@ -568,10 +579,17 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             let mut d = self.scratch.take(tile.len() * width);
             let mut d_p = self.scratch.take(tile.len() * width);
             let (p, q) = (self.table(&p, tile.start), self.table(&q, tile.start));
-            self.fused_pass(tile.clone(), (p, q), upstream, group, &mut d, &mut d_q);
-            let (d, counts) = (self.table(&d, tile.start), self.counts());
-            let (neighbours, activation) = (self.neighbours(), self.activation(0));
-            fused::to_sources(neighbours, tile.clone(), counts, activation, p, q, d, &mut d_p);
+            let (neighbours, nodes) = (self.neighbours(), tile.clone());
+            let slopes = pairs(neighbours, &nodes).len() * width;
+            let mut kept = self.scratch.take(if slopes <= KEPT { slopes } else { 0 });
+            self.fused_pass(nodes.clone(), (p, q), upstream, group, &mut d, &mut d_q, &mut kept);
+            let d = self.table(&d, nodes.start);
+            if kept.is_empty() {
+                let (counts, activation) = (self.counts(), self.activation(0));
+                fused::to_sources(neighbours, nodes, counts, activation, p, q, d, &mut d_p);
+            } else {
+                fused::kept_to_sources(neighbours, nodes, &kept, d, &mut d_p);
+            }
             return self.project_back(&tile, &d_p, &d_q, group);
         }
         let mut d_p = self.scratch.zeros(tile.len() * width);
@@ -628,7 +646,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             for tile in tiles_of(group.nodes.clone(), width) {
                 let rows = group.rows(&tile, width);
                 let (d, d_q) = (&mut d[rows.clone()], &mut d_q[rows]);
-                self.fused_pass(tile, tables, upstream, group, d, d_q);
+                self.fused_pass(tile, tables, upstream, group, d, d_q, &mut []);
             }
         });
     }

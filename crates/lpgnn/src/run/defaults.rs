@@ -105,11 +105,9 @@ impl RunConfig {
     }
 
     /// What does well on many graphs: layers that count what those below have found, all of them
-    /// read. Layers are never behind each other, so that one step per update is enough; there are
-    /// few graphs to learn from, so that weights are held small.
+    /// read. There are few graphs to learn from, so that weights are held small.
     fn stack_layers(&mut self) {
         let SolverConfig::OneShot(solver) = &mut self.training.solver else { return };
-        solver.inner_steps = 1;
         solver.weights.decay = 0.03;
         self.model.layers = 4;
         self.model.reads.layers = ReadLayers::All;

@@ -1,10 +1,13 @@
+mod block;
 mod bound;
 mod columns;
 mod edges;
 mod fused;
 mod pass;
+mod prepared;
+mod tiles;
 
-pub(super) use pass::widen_rows;
+pub(super) use prepared::widen_rows;
 
 use std::ops::Range;
 

@@ -1,0 +1,224 @@
+//! A block of nodes with its pairs of neighbours: `f_a`, and the way back through it.
+
+use std::ops::Range;
+
+use super::edges::{self, Table};
+use super::pass::Group;
+use super::prepared::Prepared;
+use super::tiles::{blocks, pairs};
+use super::{Aggregation, fused};
+use crate::Scalar;
+use crate::activation::{Activation, activate};
+use crate::network::Activations;
+use crate::numeric::{Finish, LANES, Spare};
+use crate::transition::{NodeRows, Upstream};
+
+/// Where `∂𝓛/∂` of the first layer's sums goes, on its way to the sources.
+pub(super) enum Sources<'a, S> {
+    /// Added to the rows of the sources, which start at this node.
+    Add(&'a mut [S], usize),
+    /// Kept per pair, from this pair on, for the sum by source.
+    Keep(&'a mut [S], usize),
+}
+
+/// What the derivative of a block needs.
+pub(super) struct Trace<'a, S: Scalar> {
+    /// The first layer's activations, one row per pair.
+    t: Spare<'a, S>,
+    /// The activations of the layers above that are applied per pair.
+    above: Vec<Activations<'a, S>>,
+    /// The aggregate, one row per node.
+    sums: Spare<'a, S>,
+}
+
+impl<'w, S: Scalar> Prepared<'w, S> {
+    /// `f_a` of `nodes`, block by block; `base` is the first node of `p` and `q`.
+    pub(super) fn forward_blocks(
+        &self,
+        nodes: Range<usize>,
+        base: usize,
+        p: &[S],
+        q: &[S],
+        image: &mut [S],
+    ) {
+        for block in blocks(self.neighbours(), nodes.clone(), self.first()) {
+            let state = self.network.state;
+            let rows = &mut image[(block.start - nodes.start) * state..][..block.len() * state];
+            if self.is_fused() {
+                let mut sums = self.scratch.take(block.len() * self.first());
+                let mut slopes = self.scratch.take(block.len() * self.first());
+                let (p, q) = (self.table(p, base), self.table(q, base));
+                let (counts, activation) = (self.counts(), self.activation(0));
+                let neighbours = self.neighbours();
+                fused::sums(
+                    neighbours,
+                    block.clone(),
+                    counts,
+                    activation,
+                    p,
+                    q,
+                    &mut sums,
+                    &mut slopes,
+                    &mut [],
+                );
+                self.after_sum(block, &sums, rows);
+            } else {
+                self.forward(block, base, p, q, rows);
+            }
+        }
+    }
+
+    /// `f_a` of a block of nodes, and what its derivative will need.
+    pub(super) fn forward(
+        &self,
+        nodes: Range<usize>,
+        base: usize,
+        p: &[S],
+        q: &[S],
+        image: &mut [S],
+    ) -> Trace<'w, S> {
+        let (neighbours, width) = (self.neighbours(), self.first());
+        let pairs = pairs(neighbours, &nodes);
+        let (p, q) = (self.table(p, base), self.table(q, base));
+        let mut t = self.scratch.take(pairs.len() * width);
+        if let Some(arc) = &self.arc {
+            edges::gather(neighbours, nodes.clone(), p, q, Activation::Identity, &mut t);
+            let labels = self.input.batch.arc_labels().view();
+            for (weights, arcs) in arc.iter().zip([neighbours.outgoing(), neighbours.incoming()]) {
+                weights.add_arcs(labels, &arcs[pairs.clone()], &mut t);
+            }
+            activate(self.activation(0), &[S::ZERO; LANES], &mut t);
+        } else {
+            edges::gather(neighbours, nodes.clone(), p, q, self.activation(0), &mut t);
+        }
+        let above = self.stack.forward(pairs.len(), &t, width, None, self.scratch);
+
+        let aggregated = self.aggregated();
+        let mut sums = self.scratch.take(nodes.len() * aggregated);
+        let last = above.last().map_or(&t[..], |y| &y.value[..]);
+        if self.network.aggregation == Aggregation::Max {
+            edges::maximum(neighbours, nodes.clone(), aggregated, last, &mut sums);
+        } else {
+            edges::sum(neighbours, nodes.clone(), self.counts(), aggregated, last, &mut sums);
+        }
+        self.after_sum(nodes, &sums, image);
+        Trace { t, above, sums }
+    }
+
+    /// The way back through a block of nodes, from `∂𝓛/∂f_a` to `∂𝓛/∂q` and the sources.
+    pub(super) fn backward(
+        &self,
+        nodes: Range<usize>,
+        trace: &Trace<'_, S>,
+        d_image: &[S],
+        mut partial: Option<&mut [S]>,
+        d_q: &mut [S],
+        sources: &mut Sources<'_, S>,
+    ) {
+        let (neighbours, layout) = (self.neighbours(), &self.network.layout);
+        let (pairs, width) = (pairs(neighbours, &nodes), self.first());
+        let aggregated = self.aggregated();
+
+        // ∂𝓛/∂ of the aggregate
+        let mut d_sums = self.scratch.take(nodes.len() * aggregated);
+        self.before_sum(nodes.clone(), &trace.sums, d_image, partial.as_deref_mut(), &mut d_sums);
+
+        // ∂𝓛/∂ of the first layer's sums, where they are kept if they are
+        let mut own = self.scratch.take(match sources {
+            Sources::Add(..) => pairs.len() * width,
+            Sources::Keep(..) => 0,
+        });
+        let d_first = match sources {
+            Sources::Add(..) => &mut own[..],
+            Sources::Keep(kept, from) => {
+                &mut kept[(pairs.start - *from) * width..(pairs.end - *from) * width]
+            }
+        };
+        if self.stack.layers.is_empty() {
+            self.spread(nodes.clone(), trace, &d_sums, d_first);
+        } else {
+            let mut d = self.scratch.take(pairs.len() * aggregated);
+            self.spread(nodes.clone(), trace, &d_sums, &mut d);
+            self.stack.backward(
+                layout,
+                pairs.len(),
+                &trace.t,
+                width,
+                &trace.above,
+                d,
+                None,
+                partial.as_deref_mut(),
+                Some((d_first, Finish::Slope(self.activation(0), &trace.t))),
+                self.scratch,
+            );
+        }
+        edges::sum_by_target(neighbours, nodes.clone(), width, d_first, d_q);
+        if let (Some(arc), Some(partial)) = (&self.arc, partial) {
+            let labels = self.input.batch.arc_labels().view();
+            for (weights, arcs) in arc.iter().zip([neighbours.outgoing(), neighbours.incoming()]) {
+                weights.gradient_arcs(layout, labels, &arcs[pairs.clone()], d_first, partial);
+            }
+        }
+        if let Sources::Add(d_p, base) = sources {
+            edges::add_by_source(neighbours, nodes, *base, width, &own, d_p);
+        }
+    }
+
+    /// `∂𝓛/∂` of the last sums of every pair, from `∂𝓛/∂` of the aggregate.
+    fn spread(&self, nodes: Range<usize>, trace: &Trace<'_, S>, d_sums: &[S], d: &mut [S]) {
+        let (neighbours, aggregated) = (self.neighbours(), self.aggregated());
+        let last = trace.above.last().map_or(&trace.t[..], |y| &y.value[..]);
+        let activation = self.activation(self.network.layers_per_pair() - 1);
+        if self.network.aggregation == Aggregation::Max {
+            let at = (&trace.sums[..], d_sums);
+            edges::spread_to_maximum(neighbours, nodes, activation, aggregated, at, last, d);
+        } else {
+            let counts = self.counts();
+            edges::spread(neighbours, nodes, counts, activation, aggregated, d_sums, last, d);
+        }
+    }
+
+    /// `f_a` of some nodes, and back to `∂𝓛/∂q` and to `d`, what goes to the sources.
+    pub(super) fn fused_pass(
+        &self,
+        nodes: Range<usize>,
+        (p, q): (Table<'_, S>, Table<'_, S>),
+        upstream: &dyn Upstream<S>,
+        group: &mut Group<'_, S>,
+        d: &mut [S],
+        d_q: &mut [S],
+        kept: &mut [S],
+    ) {
+        let (neighbours, counts, state) = (self.neighbours(), self.counts(), self.network.state);
+        let mut sums = self.scratch.take(nodes.len() * self.first());
+        let mut image = self.scratch.take(nodes.len() * state);
+        let mut d_image = self.scratch.take(nodes.len() * state);
+        let activation = self.activation(0);
+        fused::sums(neighbours, nodes.clone(), counts, activation, p, q, &mut sums, d_q, kept);
+        self.after_sum(nodes.clone(), &sums, &mut image);
+        self.ask(nodes.clone(), &image, upstream, group, &mut d_image);
+        let partial = (!group.partial.is_empty()).then_some(&mut group.partial[..]);
+        self.before_sum(nodes.clone(), &sums, &d_image, partial, d);
+        fused::to_targets(neighbours, nodes, counts, self.first(), d, d_q);
+    }
+
+    /// Asks upstream for `∂𝓛/∂f_a` of a block.
+    pub(super) fn ask(
+        &self,
+        nodes: Range<usize>,
+        image: &[S],
+        upstream: &dyn Upstream<S>,
+        group: &mut Group<'_, S>,
+        d_image: &mut [S],
+    ) {
+        let multiplier = group.d_multipliers.len() / group.nodes.len().max(1);
+        let (states, multipliers) =
+            (group.rows(&nodes, self.network.state), group.rows(&nodes, multiplier));
+        let rows = NodeRows {
+            d_image,
+            d_states: &mut group.d_states[states],
+            d_multipliers: &mut group.d_multipliers[multipliers],
+        };
+        group.tally = group.tally.and(upstream.upstream(nodes, image, rows));
+    }
+}

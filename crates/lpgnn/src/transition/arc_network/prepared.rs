@@ -1,0 +1,279 @@
+//! The weights of a network, ready for all rows, and what happens per node: projections before the
+//! pairs of neighbours, and the layer behind their sum.
+
+use std::ops::Range;
+
+use super::edges::{Counts, Table};
+use super::pass::Group;
+use super::{A, Aggregation, ArcNetwork, B, BIAS, C, D, E, F};
+use crate::Scalar;
+use crate::activation::Activation;
+use crate::graph::Neighbours;
+use crate::network::{Layer, Stack, sum_rows};
+use crate::numeric::{
+    Factors, Finish, Packed, Scratch, Spare, padded, product, transposed_product,
+};
+use crate::transition::{Input, LabelWeights};
+
+/// The weights of `h`, packed once for all rows.
+pub(super) struct Prepared<'w, S: Scalar> {
+    pub(super) a: StateWeights<S>,
+    pub(super) c: StateWeights<S>,
+    pub(super) b: Option<LabelWeights<S>>,
+    pub(super) d: Option<LabelWeights<S>>,
+    /// `E` and `F`.
+    pub(super) arc: Option<[LabelWeights<S>; 2]>,
+    pub(super) bias: Vec<S>,
+    /// The layers after the first that are applied per pair.
+    pub(super) stack: Stack<S>,
+    /// The last layer, when it is applied per node.
+    pub(super) last: Option<Layer<S>>,
+    /// Its bias, as a matrix of one row.
+    pub(super) last_bias: Packed<S>,
+    pub(super) roots: Spare<'w, S>,
+    pub(super) network: &'w ArcNetwork,
+    pub(super) input: Input<'w, S>,
+    pub(super) scratch: &'w Scratch<S>,
+}
+
+/// The rows of the first layer that multiply a state, for both directions; none where `h` does not
+/// read it, so that its products are zero.
+pub(super) struct StateWeights<S> {
+    pub(super) block: usize,
+    pub(super) forward: Packed<S>,
+    pub(super) backward: Packed<S>,
+}
+
+impl<'w, S: Scalar> Prepared<'w, S> {
+    pub(super) fn new(
+        network: &'w ArcNetwork,
+        weights: &[S],
+        input: Input<'w, S>,
+        scratch: &'w Scratch<S>,
+    ) -> Self {
+        let layout = &network.layout;
+        let width = network.layers[0].0;
+        let state = |block| {
+            let (matrix, rows) = (layout.of(block, weights), layout.rows(block));
+            let backward = if rows > 0 {
+                Packed::transposed(matrix, width, rows)
+            } else {
+                Packed::new(&[], 0, network.state)
+            };
+            StateWeights { block, forward: Packed::new(matrix, rows, width), backward }
+        };
+        let label = |block| {
+            (layout.rows(block) > 0)
+                .then(|| LabelWeights::new(layout, block, weights, input.labels))
+        };
+        let arc = |block| LabelWeights::for_arcs(layout, block, weights);
+        let layer = |k: usize| {
+            Layer::new(layout, ArcNetwork::matrix_of_layer(k), network.layers[k].1, weights)
+        };
+        let per_pair = network.layers_per_pair();
+        let neighbours = input.batch.neighbours();
+        let mut roots = scratch.take(0);
+        if network.aggregation == Aggregation::NormalizedSum {
+            drop(roots);
+            roots = scratch.take(input.batch.nodes());
+            for (v, root) in roots.iter_mut().enumerate() {
+                *root = S::ONE / S::of(neighbours.degree(v).max(1) as f64).sqrt();
+            }
+        }
+        let last = network.last_per_node().then(|| layer(per_pair));
+        let last_bias = last.as_ref().map(|last| &last.bias[..network.state]);
+        let last_bias = last_bias.map(|bias| Packed::new(bias, 1, network.state));
+        Self {
+            a: state(A),
+            c: state(C),
+            b: label(B),
+            d: label(D),
+            arc: (layout.rows(E) > 0).then(|| [arc(E), arc(F)]),
+            bias: layout.padded_copy(BIAS, weights),
+            stack: Stack { layers: (1..per_pair).map(layer).collect() },
+            last,
+            last_bias: last_bias.unwrap_or_default(),
+            roots,
+            network,
+            input,
+            scratch,
+        }
+    }
+
+    pub(super) fn neighbours(&self) -> &'w Neighbours {
+        self.input.batch.neighbours()
+    }
+
+    pub(super) fn counts(&self) -> Counts<'_, S> {
+        Counts { mean: self.network.aggregation == Aggregation::Mean, roots: &self.roots }
+    }
+
+    /// Padded width of the first layer.
+    pub(super) fn first(&self) -> usize {
+        padded(self.network.layers[0].0)
+    }
+
+    /// Padded width of what is aggregated.
+    pub(super) fn aggregated(&self) -> usize {
+        padded(self.network.layers[self.network.layers_per_pair() - 1].0)
+    }
+
+    pub(super) fn activation(&self, layer: usize) -> Activation {
+        self.network.layers[layer].1
+    }
+
+    pub(super) fn states(&self, nodes: &Range<usize>) -> &'w [S] {
+        let width = self.network.state;
+        &self.input.states.as_slice()[nodes.start * width..nodes.end * width]
+    }
+
+    pub(super) fn table<'t>(&self, rows: &'t [S], base: usize) -> Table<'t, S> {
+        Table { rows, base, width: self.first() }
+    }
+
+    /// Whether the values of pairs need not be stored, see [`fused`].
+    pub(super) fn is_fused(&self) -> bool {
+        self.stack.layers.is_empty()
+            && self.arc.is_none()
+            && self.network.aggregation != Aggregation::Max
+    }
+
+    /// `p_u = A x_u + B l_u` and `q_v = C x_v + D l_v + b` of some nodes.
+    pub(super) fn project(&self, nodes: Range<usize>) -> (Spare<'w, S>, Spare<'w, S>) {
+        let mut p = self.scratch.take(nodes.len() * self.first());
+        let mut q = self.scratch.take(nodes.len() * self.first());
+        self.project_into(nodes, &mut p, &mut q);
+        (p, q)
+    }
+
+    pub(super) fn project_into(&self, nodes: Range<usize>, p: &mut [S], q: &mut [S]) {
+        let (x, state, width) = (self.states(&nodes), self.network.state, self.first());
+        let q_start = Finish::Activate(Activation::Identity, &self.bias);
+        for (y, x_weights, l_weights, finish) in
+            [(p, &self.a, &self.b, Finish::Set), (q, &self.c, &self.d, q_start)]
+        {
+            let x = Factors { a: x, stride: state, b: &x_weights.forward };
+            let l = l_weights.as_ref().and_then(|l| l.factors(self.input.labels, nodes.start));
+            if let Some(l) = l {
+                product(nodes.len(), &[x, l], y, width, finish);
+            } else {
+                product(nodes.len(), &[x], y, width, finish);
+                if let Some(l_weights) = l_weights {
+                    l_weights.add(self.input.labels, nodes.clone(), y);
+                }
+            }
+        }
+    }
+
+    /// The gradients behind the projections: of the first layer's weights, of states, of labels.
+    pub(super) fn project_back(
+        &self,
+        nodes: &Range<usize>,
+        d_p: &[S],
+        d_q: &[S],
+        group: &mut Group<'_, S>,
+    ) {
+        let (layout, state, width) = (&self.network.layout, self.network.state, self.first());
+        let rows = group.rows(nodes, state);
+        let d_states = &mut group.d_states[rows];
+        let factors = [(&self.a, d_p), (&self.c, d_q)].map(|(w, d)| Factors {
+            a: d,
+            stride: width,
+            b: &w.backward,
+        });
+        product(nodes.len(), &factors, d_states, state, Finish::Add);
+        let rows = group.rows(nodes, self.network.label);
+        if let Some(d_labels) = &mut group.d_labels {
+            for (weights, d) in [(&self.b, d_p), (&self.d, d_q)] {
+                if let Some(w) = weights {
+                    w.back(d, &mut d_labels[rows.clone()]);
+                }
+            }
+        }
+        if !group.partial.is_empty() {
+            for (w, d) in [(&self.a, d_p), (&self.c, d_q)] {
+                let d_w = layout.partial(w.block, &mut group.partial);
+                let (rows, columns) = (layout.rows(w.block), layout.columns(w.block));
+                transposed_product(nodes.len(), self.states(nodes), state, rows, d, columns, d_w);
+            }
+            for (weights, d) in [(&self.b, d_p), (&self.d, d_q)] {
+                if let Some(w) = weights {
+                    w.gradient(layout, self.input.labels, nodes.clone(), d, &mut group.partial);
+                }
+            }
+            sum_rows(d_q, layout.partial(BIAS, &mut group.partial));
+        }
+    }
+
+    /// `f_v = W s_v + (Σ count) b`, or the aggregate itself where no layer is left.
+    pub(super) fn after_sum(&self, nodes: Range<usize>, sums: &[S], image: &mut [S]) {
+        let (aggregated, state) = (self.aggregated(), self.network.state);
+        let Some(layer) = &self.last else {
+            return copy_rows(sums, aggregated, image, state);
+        };
+        let totals = self.totals(nodes.clone());
+        let bias = Factors { a: &totals, stride: 1, b: &self.last_bias };
+        let factors = [layer.forward(sums, aggregated), bias];
+        product(nodes.len(), &factors, image, state, Finish::Set);
+    }
+
+    /// How often a bias behind the sum counts, of some nodes.
+    fn totals(&self, nodes: Range<usize>) -> Spare<'w, S> {
+        let mut totals = self.scratch.take(nodes.len());
+        for (total, v) in totals.iter_mut().zip(nodes) {
+            *total = self.counts().total(self.neighbours(), v);
+        }
+        totals
+    }
+
+    /// The way back, from `∂𝓛/∂f` to `∂𝓛/∂s`.
+    pub(super) fn before_sum(
+        &self,
+        nodes: Range<usize>,
+        sums: &[S],
+        d_image: &[S],
+        partial: Option<&mut [S]>,
+        d_sums: &mut [S],
+    ) {
+        let (aggregated, state) = (self.aggregated(), self.network.state);
+        let Some(layer) = &self.last else {
+            return widen_rows(d_image, state, d_sums, aggregated);
+        };
+        let factors = layer.backward(d_image, state);
+        product(nodes.len(), &[factors], d_sums, aggregated, Finish::Set);
+        if let Some(partial) = partial {
+            let layout = &self.network.layout;
+            let mut d_f = self.scratch.take(nodes.len() * padded(state));
+            widen_rows(d_image, state, &mut d_f, padded(state));
+            let d_w = layout.partial(layer.matrix_block(), partial);
+            transposed_product(nodes.len(), sums, aggregated, layer.inputs, &d_f, state, d_w);
+            let d_b = layout.partial(layer.bias_block(), partial);
+            let totals = self.totals(nodes.clone());
+            transposed_product(nodes.len(), &totals, 1, 1, &d_f, state, d_b);
+        }
+    }
+}
+
+/// Rows of `from` without their padding.
+fn copy_rows<S: Scalar>(from: &[S], from_stride: usize, to: &mut [S], to_stride: usize) {
+    if to_stride > 0 {
+        for (to, from) in to.chunks_exact_mut(to_stride).zip(from.chunks_exact(from_stride)) {
+            to.copy_from_slice(&from[..to_stride]);
+        }
+    }
+}
+
+/// Rows of `from`, padded with zeros.
+pub(in crate::transition) fn widen_rows<S: Scalar>(
+    from: &[S],
+    from_stride: usize,
+    to: &mut [S],
+    to_stride: usize,
+) {
+    if from_stride > 0 {
+        for (to, from) in to.chunks_exact_mut(to_stride).zip(from.chunks_exact(from_stride)) {
+            to[..from_stride].copy_from_slice(from);
+            to[from_stride..].fill(S::ZERO);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Chooses the settings of rows with a split on its validation part, and writes them into their files.
+
+    experiments/choose.py ROW... [--data DIR] [--trials N] [--seeds N] [--program lpgnn]
+
+A row is a path as in `table3/clique-squared`. Its first trial is the row as it stands, the others are drawn at random; trial
+number n of a row is a function of its name and n alone. Every trial is trained with a few seeds, which are not
+those of the row, and scored by the mean of the validation accuracies; test accuracies are not looked at.
+Trials are kept in `experiments/tuning/TABLE.jsonl`, and one that is there is not run again. `--dry` leaves rows alone.
+"""
+
+import argparse
+import json
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+# What is drawn from, by the name of the setting.
+ALWAYS = {
+    "model.state": [5, 10, 20],
+    "model.hidden": [[10], [20], [50]],
+    "model.transition": ["gnn-sum", "gnn-sum", "gnn-mean"],
+    "training.solver.weights.rate": [0.003, 0.01],
+}
+BDMM = {
+    "training.weighing.loss-weight": [0.01, 0.1, 1.0],
+    "training.weighing.damping": [0.0, 1.0],
+    "training.solver.dual-rule": ["adam", "plain"],
+    "training.solver.state-rate": [0.003, 0.01, 0.03],
+    "training.solver.multiplier-rate": [0.001, 0.01],
+}
+OTHERS = {"training.lipschitz": [0.9, 2.0]}
+# Seeds of trials start here, so that none is one of a row.
+FIRST_SEED = 100
+
+
+def flat(table, prefix=""):
+    """The settings of a table and of those in it."""
+    settings = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            settings |= flat(value, f"{prefix}{key}.")
+        else:
+            settings[prefix + key] = value
+    return settings
+
+
+def trial(row, settings, number):
+    """The settings of a trial."""
+    if number == 0:
+        return settings
+    bdmm = settings.get("training.solver.kind") == "bdmm"
+    draw = random.Random(f"{row} {number}")
+    space = ALWAYS | (BDMM if bdmm else OTHERS)
+    return settings | {key: draw.choice(values) for key, values in space.items()}
+
+
+def validation(program, source, settings, seeds):
+    """The validation accuracies of the seeds, or why there are none."""
+    found = []
+    for seed in range(FIRST_SEED, FIRST_SEED + seeds):
+        with tempfile.TemporaryDirectory() as out:
+            command = [program, "train", str(source), "--json", "--quiet", "--threads", "1"]
+            command += ["--seed", str(seed), "--out", f"{out}/run"]
+            for key, value in settings.items():
+                text = value if isinstance(value, str) else json.dumps(value)
+                command += ["--set", f"{key}={text}"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            return {"failure": done.stderr.strip().splitlines()[-1:]}
+        scores = dict(json.loads(done.stdout.splitlines()[-1])["scores"]["parts"])
+        found.append(round(100 * scores["valid"]["accuracy"], 2))
+    return {"valid": found, "mean": round(sum(found) / len(found), 2)}
+
+
+def write(path, settings, trials):
+    """Writes settings into the file of a row, behind what the experiment and the data are."""
+    head = re.split(r"^\[(?!experiment\]|data\])", path.read_text(), flags=re.MULTILINE)[0]
+    head = re.sub(r"# Chosen .*\n", "", head).rstrip()
+    tables = {}
+    for key, value in settings.items():
+        table, _, name = key.partition(".")
+        tables.setdefault(table, {})[name] = value
+    text = f"{head}\n\n# Chosen on the validation part among {trials} by choose.py.\n"
+    for table, values in tables.items():
+        text += f"[{table}]\n"
+        text += "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items())
+        text += "\n"
+    path.write_text(text.rstrip() + "\n")
+
+
+def main():
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("rows", nargs="+", metavar="ROW")
+    options.add_argument("--data", type=pathlib.Path, default=pathlib.Path("datasets"))
+    options.add_argument("--trials", type=int, default=12)
+    options.add_argument("--seeds", type=int, default=2)
+    options.add_argument("--program", default="lpgnn")
+    options.add_argument("--dry", action="store_true")
+    chosen = options.parse_args()
+
+    for row in chosen.rows:
+        path = HERE / f"{row}.toml"
+        if not path.exists():
+            sys.exit(f"{path} does not exist, but a row is a file there, as in table3/clique-squared")
+        file = tomllib.loads(path.read_text())
+        source = file["data"]["source"]
+        if (chosen.data / source).exists():
+            source = chosen.data / source
+        settings = flat({key: file[key] for key in file if key not in ("experiment", "data")})
+
+        record = HERE / "tuning" / f"{path.parent.name}.jsonl"
+        record.parent.mkdir(exist_ok=True)
+        lines = record.read_text().splitlines() if record.exists() else []
+        known = {entry["trial"]: entry for entry in map(json.loads, lines) if entry["row"] == row}
+        first = known[0]["settings"] if 0 in known else settings
+        for number in range(chosen.trials):
+            if number in known:
+                continue
+            entry = {"row": row, "trial": number, "settings": trial(row, first, number)}
+            entry |= validation(chosen.program, source, entry["settings"], chosen.seeds)
+            known[number] = entry
+            with record.open("a") as file:
+                file.write(json.dumps(entry) + "\n")
+        best = max(known.values(), key=lambda entry: (entry.get("mean", 0.0), -entry["trial"]))
+        print(f"{row}: {known[0].get('mean')} -> {best.get('mean')}, trial {best['trial']}", flush=True)
+        if not chosen.dry:
+            write(path, best["settings"], len(known))
+
+
+if __name__ == "__main__":
+    main()

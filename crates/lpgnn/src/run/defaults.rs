@@ -49,10 +49,11 @@ impl RunConfig {
             "implicit" => SolverConfig::Implicit(Implicit { weights, ..Implicit::default() }),
             "unrolled" => SolverConfig::Unrolled(Unrolled { weights, ..Unrolled::default() }),
             // With one step the states lag behind the weights and both may swing around the saddle;
-            // in batches they are stale by all the weight steps of an epoch.
+            // in batches they are stale by all the weight steps of an epoch, and in a stack every
+            // layer has to follow those below.
             _ => SolverConfig::OneShot(OneShot {
                 weights,
-                inner_steps: if batches { 3 } else { 2 },
+                inner_steps: if batches || task == Task::Graphs { 3 } else { 2 },
                 ..OneShot::default()
             }),
         };

@@ -101,7 +101,7 @@ def main():
     )
     options.add_argument("rows", nargs="+", metavar="ROW")
     options.add_argument("--data", type=pathlib.Path, default=pathlib.Path("datasets"))
-    options.add_argument("--trials", type=int, default=12)
+    options.add_argument("--trials", type=int, default=8)
     options.add_argument("--seeds", type=int, default=2)
     options.add_argument("--program", default="lpgnn")
     options.add_argument("--dry", action="store_true")

@@ -17,6 +17,7 @@ use super::settings::config_for;
 use crate::folds::{self, Division, Part, Report};
 use crate::result_folder::ResultFolder;
 use crate::talk::{Talk, print, print_json};
+use crate::work_folder::FolderLock;
 use data::Wanted;
 use record::{COMMIT, Record};
 use row::Row;
@@ -92,16 +93,6 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
         None => {}
     }
     let (chosen, chosen_studies) = choose(&rows, &studies, &arguments.names)?;
-    for study in &chosen_studies {
-        let said = study::run(study, &arguments.dir, arguments.quick, arguments.again, talk)?;
-        if !arguments.quick {
-            study::report::write(&arguments.dir, &studies)?;
-        }
-        print(&said)?;
-    }
-    if chosen.is_empty() && !chosen_studies.is_empty() {
-        return Ok(());
-    }
     let temporary;
     let out = match &arguments.out {
         Some(out) => out.as_path(),
@@ -111,6 +102,21 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
         }
         None => Path::new("runs/reproduce"),
     };
+    for study in &chosen_studies {
+        // Results are written point by point, and nobody else's are to be lost.
+        let folder = out.join(&study.name);
+        std::fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+        let _lock = FolderLock::take(&folder)?;
+        let said = study::run(study, &arguments.dir, arguments.quick, arguments.again, talk)?;
+        if !arguments.quick {
+            study::report::write(&arguments.dir, &studies)?;
+        }
+        print(&said)?;
+    }
+    if chosen.is_empty() && !chosen_studies.is_empty() {
+        return Ok(());
+    }
     let mut done = vec![];
     for row in chosen {
         match (Work { row, arguments, out, talk }).run()? {

@@ -1,18 +1,20 @@
 mod dispatch;
+mod elementary;
 mod lanes;
 mod matrix;
 mod norms;
 mod product;
+mod rows;
 mod scalar;
 mod scratch;
-mod tanh;
 
 pub(crate) use dispatch::{Arithmetic, Kernel, dispatch};
-pub(crate) use lanes::{LANES, Lanes, each, for_lanes, total};
+pub(crate) use lanes::{LANES, Lanes, each, for_lanes, largest, total};
 pub use matrix::Matrix;
 pub use norms::NormMemory;
 pub(crate) use norms::largest_column_sum;
-pub(crate) use product::{Factors, Finish, Packed, padded, product, transposed_product};
+pub(crate) use product::{Factors, Finish, Packed, product, transposed_product};
+pub(crate) use rows::{narrow_rows, padded, widen_rows};
 pub use scalar::Scalar;
 pub(crate) use scalar::worse;
 pub use scratch::Scratch;

@@ -8,14 +8,9 @@ use std::ops::Range;
 
 use super::dispatch::{Arithmetic, Kernel, dispatch};
 use super::lanes::{LANES, Lanes};
+use super::rows::padded;
 use crate::Scalar;
 use crate::activation::{Activation, Unit, with_unit};
-
-/// The padded length of a row of `columns` columns: rows of a buffer are padded with zeros, so that
-/// no loop over columns has a rest.
-pub(crate) const fn padded(columns: usize) -> usize {
-    columns.next_multiple_of(LANES)
-}
 
 /// A small matrix `B: [inner, columns]`, ready to be multiplied from the left.
 ///

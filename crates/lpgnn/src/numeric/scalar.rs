@@ -30,7 +30,7 @@ pub trait Scalar:
     + MulAssign
     + DivAssign
     + Sum
-    + super::tanh::Fast
+    + super::elementary::Fast
 {
     /// `0`
     const ZERO: Self;

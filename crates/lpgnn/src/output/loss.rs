@@ -1,5 +1,5 @@
 use crate::graph::Targets;
-use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, dispatch, each, padded, total};
+use crate::numeric::{self, Arithmetic, Kernel, LANES, Lanes, dispatch, padded, total, widen_rows};
 use crate::{Error, Matrix, Scalar};
 
 /// The supervised nodes or graphs `S` with their targets, and how much each of them counts.
@@ -117,9 +117,7 @@ impl<S: Scalar> Supervision<S> {
         }
         let stride = padded(width);
         let mut rows = vec![S::ZERO; predictions.rows() * stride];
-        for (to, from) in rows.chunks_exact_mut(stride).zip(predictions.as_slice().chunks(width)) {
-            to[..width].copy_from_slice(from);
-        }
+        widen_rows(predictions.as_slice(), width, &mut rows, stride);
         let mut d = rows.clone();
         self.loss(0, width, stride, &rows, S::ONE, &mut d) / total
     }
@@ -146,7 +144,6 @@ impl<S: Scalar> Supervision<S> {
         factor: S,
         d: &mut [S],
     ) -> f64 {
-        let rows = predictions.chunks_exact(stride).zip(d.chunks_exact_mut(stride));
         let counts = &self.counts[first..];
         match &self.targets {
             Targets::Classes { class, .. } => dispatch(CrossEntropy {
@@ -159,6 +156,7 @@ impl<S: Scalar> Supervision<S> {
                 d,
             }),
             Targets::Values(values) => {
+                let rows = predictions.chunks_exact(stride).zip(d.chunks_exact_mut(stride));
                 let mut total = 0.0;
                 for (row, ((y, d), &count)) in (first..).zip(rows.zip(counts)) {
                     d.fill(S::ZERO);
@@ -213,13 +211,11 @@ impl<S: Scalar> Kernel for CrossEntropy<'_, S> {
                 largest = largest.max(A::Lanes::<S>::load(y).first(count, lowest));
             }
             // Shifted by the largest, so that exp cannot overflow.
-            let [a, b, c, d2, e, f, g, h] = each(largest);
-            let of = |a: S, b: S| if a > b { a } else { b };
-            let largest = of(of(of(a, b), of(c, d2)), of(of(e, f), of(g, h)));
-            let shift = A::Lanes::<S>::splat(largest);
+            let shift = numeric::largest(largest);
+            let shifts = A::Lanes::<S>::splat(shift);
             let mut sum = zero;
             for ((y, d), count) in eights.iter().zip(&mut *d_eights).zip(counts) {
-                let e = S::exp_lanes(A::Lanes::<S>::load(y).sub(shift)).first(count, zero);
+                let e = S::exp_lanes(A::Lanes::<S>::load(y).sub(shifts)).first(count, zero);
                 sum = sum.add(e);
                 e.store(d);
             }
@@ -227,7 +223,7 @@ impl<S: Scalar> Kernel for CrossEntropy<'_, S> {
             let scale = A::Lanes::<S>::splat(weight / sum);
             d_eights.iter_mut().for_each(|d| scale.mul(A::Lanes::<S>::load(d)).store(d));
             d[class as usize] -= weight;
-            loss += (weight * (sum.ln() - (y[class as usize] - largest))).f64();
+            loss += (weight * (sum.ln() - (y[class as usize] - shift))).f64();
         }
         loss
     }

@@ -11,7 +11,7 @@ use std::ops::Range;
 use crate::activation::differentiate;
 use crate::graph::GraphBatch;
 use crate::network::{Dropout, Layer, Layout, Network, Stack};
-use crate::numeric::{Finish, Scratch, Spare, padded};
+use crate::numeric::{Finish, Scratch, Spare, narrow_rows, padded};
 use crate::transition::{FirstLayer, for_each_group, split_rows};
 use crate::{Matrix, Scalar};
 
@@ -221,12 +221,8 @@ impl Output {
         let outputs = stack.forward(rows, z, self.inputs, drop, scratch);
         let y = &outputs[outputs.len() - 1].value;
         let offset = block.start - group.rows.start;
-        if self.outputs > 0 {
-            let to = group.predictions[offset * self.outputs..].chunks_exact_mut(self.outputs);
-            for (to, from) in to.zip(y.chunks_exact(stride)) {
-                to.copy_from_slice(&from[..self.outputs]);
-            }
-        }
+        let predictions = &mut group.predictions[offset * self.outputs..];
+        narrow_rows(y, stride, predictions, self.outputs);
         if group.partial.is_empty() && group.d_reads.is_none() {
             return;
         }

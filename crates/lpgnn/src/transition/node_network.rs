@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use super::arc_network::{Given, check_label, widen_rows};
+use super::arc_network::{Given, check_label};
 use super::{
     Degrees, FirstLayer, Gradients, Input, LabelWeights, NodeRows, Tally, Transition, Upstream,
     for_each_group, split_rows,
@@ -10,6 +10,7 @@ use crate::graph::{GraphBatch, LabelsView, Neighbours};
 use crate::network::{Activations, Carry, Layer, Layout, Network, Stack, sum_rows};
 use crate::numeric::{
     Factors, Finish, NormMemory, Packed, Scratch, Spare, padded, product, transposed_product,
+    widen_rows,
 };
 use crate::{Error, Matrix, Scalar};
 

@@ -7,8 +7,6 @@ mod pass;
 mod prepared;
 mod tiles;
 
-pub(super) use prepared::widen_rows;
-
 use std::ops::Range;
 
 use super::{Degrees, FirstLayer, Gradients, Input, NodeRows, Tally, Transition, Upstream};

@@ -11,7 +11,8 @@ use crate::activation::Activation;
 use crate::graph::Neighbours;
 use crate::network::{Layer, Stack, sum_rows};
 use crate::numeric::{
-    Factors, Finish, Packed, Scratch, Spare, padded, product, transposed_product,
+    Factors, Finish, Packed, Scratch, Spare, narrow_rows, padded, product, transposed_product,
+    widen_rows,
 };
 use crate::transition::{Input, LabelWeights};
 
@@ -209,7 +210,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     pub(super) fn after_sum(&self, nodes: Range<usize>, sums: &[S], image: &mut [S]) {
         let (aggregated, state) = (self.aggregated(), self.network.state);
         let Some(layer) = &self.last else {
-            return copy_rows(sums, aggregated, image, state);
+            return narrow_rows(sums, aggregated, image, state);
         };
         let totals = self.totals(nodes.clone());
         let bias = Factors { a: &totals, stride: 1, b: &self.last_bias };
@@ -250,30 +251,6 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             let d_b = layout.partial(layer.bias_block(), partial);
             let totals = self.totals(nodes.clone());
             transposed_product(nodes.len(), &totals, 1, 1, &d_f, state, d_b);
-        }
-    }
-}
-
-/// Rows of `from` without their padding.
-fn copy_rows<S: Scalar>(from: &[S], from_stride: usize, to: &mut [S], to_stride: usize) {
-    if to_stride > 0 {
-        for (to, from) in to.chunks_exact_mut(to_stride).zip(from.chunks_exact(from_stride)) {
-            to.copy_from_slice(&from[..to_stride]);
-        }
-    }
-}
-
-/// Rows of `from`, padded with zeros.
-pub(in crate::transition) fn widen_rows<S: Scalar>(
-    from: &[S],
-    from_stride: usize,
-    to: &mut [S],
-    to_stride: usize,
-) {
-    if from_stride > 0 {
-        for (to, from) in to.chunks_exact_mut(to_stride).zip(from.chunks_exact(from_stride)) {
-            to[..from_stride].copy_from_slice(from);
-            to[from_stride..].fill(S::ZERO);
         }
     }
 }

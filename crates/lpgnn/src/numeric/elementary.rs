@@ -1,7 +1,6 @@
 //! A hyperbolic tangent and an exponential without branches, so that loops run on vectors.
 
-use super::LANES;
-use super::lanes::Lanes;
+use super::lanes::{Lanes, each};
 
 /// What the kernels need of a scalar; not nameable outside, so [`Scalar`](crate::Scalar) is `f32`
 /// or `f64`.
@@ -28,16 +27,12 @@ impl Fast for f64 {
 
     #[inline(always)]
     fn tanh_lanes<L: Lanes<f64>>(x: L) -> L {
-        let mut each = [0.0; LANES];
-        x.store(&mut each);
-        L::load(&each.map(f64::tanh))
+        L::load(&each(x).map(f64::tanh))
     }
 
     #[inline(always)]
     fn exp_lanes<L: Lanes<f64>>(x: L) -> L {
-        let mut each = [0.0; LANES];
-        x.store(&mut each);
-        L::load(&each.map(f64::exp))
+        L::load(&each(x).map(f64::exp))
     }
 }
 
@@ -111,9 +106,7 @@ mod tests {
         type Output = f32;
         #[inline(always)]
         fn run<A: Arithmetic>(self) -> f32 {
-            let mut y = [0.0; LANES];
-            f32::tanh_lanes(A::Lanes::<f32>::splat(self.0)).store(&mut y);
-            y[0]
+            each(f32::tanh_lanes(A::Lanes::<f32>::splat(self.0)))[0]
         }
     }
 
@@ -123,9 +116,7 @@ mod tests {
         type Output = f32;
         #[inline(always)]
         fn run<A: Arithmetic>(self) -> f32 {
-            let mut y = [0.0; LANES];
-            f32::exp_lanes(A::Lanes::<f32>::splat(self.0)).store(&mut y);
-            y[0]
+            each(f32::exp_lanes(A::Lanes::<f32>::splat(self.0)))[0]
         }
     }
 

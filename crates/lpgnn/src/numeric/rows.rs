@@ -1,0 +1,39 @@
+//! Rows with and without padding.
+
+use super::lanes::LANES;
+use crate::Scalar;
+
+/// The padded length of a row of `columns` columns: rows of a buffer are padded with zeros, so that
+/// no loop over columns has a rest.
+pub(crate) const fn padded(columns: usize) -> usize {
+    columns.next_multiple_of(LANES)
+}
+
+/// Rows of `from` without their padding.
+pub(crate) fn narrow_rows<S: Scalar>(
+    from: &[S],
+    from_stride: usize,
+    to: &mut [S],
+    to_stride: usize,
+) {
+    if to_stride > 0 {
+        for (to, from) in to.chunks_exact_mut(to_stride).zip(from.chunks_exact(from_stride)) {
+            to.copy_from_slice(&from[..to_stride]);
+        }
+    }
+}
+
+/// Rows of `from`, padded with zeros.
+pub(crate) fn widen_rows<S: Scalar>(
+    from: &[S],
+    from_stride: usize,
+    to: &mut [S],
+    to_stride: usize,
+) {
+    if from_stride > 0 {
+        for (to, from) in to.chunks_exact_mut(to_stride).zip(from.chunks_exact(from_stride)) {
+            to[..from_stride].copy_from_slice(from);
+            to[from_stride..].fill(S::ZERO);
+        }
+    }
+}

@@ -12,7 +12,12 @@ fn main() {
                 println!("cargo:rerun-if-changed={path}");
             }
         }
-        git(&["rev-parse", "--short=9", "HEAD"])
+        let commit = git(&["rev-parse", "--short=9", "HEAD"])?;
+        // A result that no commit gives says so.
+        let sources = ["src", "../lpgnn/src", "../../Cargo.lock"];
+        sources.iter().for_each(|path| println!("cargo:rerun-if-changed={path}"));
+        let changes = git(&[&["status", "--porcelain", "--"], &sources[..]].concat())?;
+        Some(if changes.is_empty() { commit } else { format!("{commit}+changes") })
     });
     println!("cargo:rustc-env=LPGNN_COMMIT={}", commit.as_deref().unwrap_or("unknown"));
 }

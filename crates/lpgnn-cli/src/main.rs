@@ -75,10 +75,12 @@ fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
+/// This thread is one of them: an update of a small problem takes less than to wake another for it.
 fn use_threads(threads: Option<NonZeroUsize>) -> anyhow::Result<()> {
     let threads = threads.map_or(0, NonZeroUsize::get);
     rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
+        .use_current_thread()
         .build_global()
         .context("cannot start threads")
 }

@@ -23,6 +23,8 @@ pub(crate) struct Summary {
     /// Of the last epoch; none when none was done.
     pub(crate) residual_mean: Option<f64>,
     pub(crate) residual_max: Option<f64>,
+    #[serde(default)]
+    pub(crate) state_mean: Option<f64>,
     pub(crate) constraints_met: Option<bool>,
     /// Of the epoch that the weights are of.
     pub(crate) scores: Option<Scores>,
@@ -53,8 +55,6 @@ impl From<StopReason> for Ending {
     }
 }
 
-/// A mean residual up to which the constraints count as met.
-pub(crate) const MET: f64 = 1e-2;
 /// A cheating gap above which there is something to say about it.
 const WIDE: f64 = 0.03;
 
@@ -96,10 +96,17 @@ impl Summary {
             writeln!(text, "  {name:<13}{}{majority}", parts.join(", "))?;
         }
         if let (Some(mean), Some(max)) = (self.residual_mean, self.residual_max) {
-            let met = if mean <= MET { "met" } else { "NOT met" };
+            let met = if self.constraints_met == Some(true) { "met" } else { "NOT met" };
+            let size = self.state_mean.map_or(String::new(), |size| {
+                if size < 0.1 {
+                    format!("; |x| is {size:.1e}")
+                } else {
+                    format!("; |x| is {size:.1}")
+                }
+            });
             writeln!(
                 text,
-                "  constraints  {met}: |x - f_a| is {mean:.1e} on average, {max:.1e} at most"
+                "  constraints  {met}: |x - f_a| is {mean:.1e} on average, {max:.1e} at most{size}"
             )?;
         }
         if let Some(scores) = &self.scores {
@@ -131,7 +138,7 @@ impl Summary {
             }
             return advice;
         }
-        if self.residual_mean.is_some_and(|mean| mean > MET) {
+        if self.constraints_met == Some(false) {
             advice.push(match &training.solver {
                 SolverConfig::OneShot(solver) => format!(
                     "states that follow the weights: --set training.solver.inner-steps={}",

@@ -32,7 +32,8 @@ fn main() {
     };
     let seconds = value("--seconds").unwrap_or(0.5);
     let threads = value("--threads").unwrap_or(1.0) as usize;
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().unwrap();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).use_current_thread();
+    pool.build_global().unwrap();
     println!("{:44} {:>12} {:>10} {:>10}", "kernel", "µs", "GB/s", "GFLOP/s");
     products(seconds);
     elementwise(seconds);

@@ -58,7 +58,8 @@ struct Arguments {
 fn main() {
     let mut arguments = Arguments::new();
     let threads = arguments.threads.unwrap_or(1);
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().unwrap();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).use_current_thread();
+    pool.build_global().unwrap();
     let machine = arguments.bound.then(Machine::measure);
     if arguments.names.is_empty() && arguments.data.is_empty() {
         arguments.names = ["a", "b", "b_l", "c"].map(str::to_owned).to_vec();

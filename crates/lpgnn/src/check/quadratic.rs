@@ -158,6 +158,7 @@ impl Objective<f64> for Quadratic {
             constraint: residual.iter().zip(lambda).map(|(r, l)| r * l).sum(),
             residual_mean: residual.iter().map(|r| r.abs()).sum::<f64>() / x.len() as f64,
             residual_max: residual.iter().fold(0.0, |m, r| r.abs().max(m)),
+            state_mean: x.iter().map(|x| x.abs()).sum::<f64>() / x.len() as f64,
             correct: (0, 0),
         }
     }

@@ -312,7 +312,9 @@ fn values(features: &Features, rows: Option<&[usize]>, unit_rows: bool) -> Vec<P
     parts
 }
 
-/// The mean of a column over some rows and one over its deviation; a constant column is only shifted.
+/// What a column is shifted by and multiplied with, so that over some rows it has mean 0 and deviation 1.
+///
+/// A constant column becomes 1: networks that are given nothing but zeros would not learn.
 #[allow(clippy::cast_possible_truncation, reason = "features are kept in single precision")]
 fn mean_and_scale(matrix: &Matrix<f32>, rows: &[usize], column: usize) -> (f32, f32) {
     let count = rows.len().max(1) as f64;
@@ -321,7 +323,7 @@ fn mean_and_scale(matrix: &Matrix<f32>, rows: &[usize], column: usize) -> (f32, 
     let deviation = (entries().map(|x| (x - mean).powi(2)).sum::<f64>() / count).sqrt();
     // Below the rounding of single precision the deviation of a constant column is noise.
     let constant = deviation <= 1e-6 * mean.abs() || deviation == 0.0;
-    (mean as f32, if constant { 1.0 } else { (1.0 / deviation) as f32 })
+    if constant { ((mean - 1.0) as f32, 1.0) } else { (mean as f32, (1.0 / deviation) as f32) }
 }
 
 fn degree(dataset: &Dataset, options: &LabelOptions) -> Part {
@@ -570,5 +572,16 @@ mod tests {
         assert_eq!((&mean[..], &scale[..]), (&[4.0][..], &[1.0][..]));
         // All nodes of a graph that is trained on are seen, whatever is known of them.
         assert_eq!(of(&a, Level::Node), Encoding::new(&a, &options).unwrap());
+    }
+
+    #[test]
+    fn a_constant_column_becomes_one() {
+        for constant in [0.0, 1.0, -3.5] {
+            let set = pairs([constant; 4], [0.0, 1.0]);
+            let encoding = Encoding::new(&set, &LabelOptions::default()).unwrap();
+            let batch = encoding.batch::<f64>(&set).unwrap();
+            let entries: Vec<_> = (0..4).flat_map(|v| batch.node_labels().entries(v)).collect();
+            assert_eq!(entries, [(0, 1.0); 4]);
+        }
     }
 }

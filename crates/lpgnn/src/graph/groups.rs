@@ -11,7 +11,7 @@ pub struct Groups {
 }
 
 /// Nodes and neighbours below which a group is not worth a thread.
-const LEAST_WORK: usize = 4096;
+const LEAST_WORK: usize = 768;
 /// Groups at most: more than there are threads, so that all finish at about the same time.
 const MOST_GROUPS: usize = 32;
 
@@ -20,7 +20,8 @@ impl Groups {
     pub(super) fn new(node_starts: &[usize], neighbour_starts: &[u32]) -> Self {
         let nodes = neighbour_starts.len() - 1;
         let work = nodes + neighbour_starts[nodes] as usize;
-        Self::of_work(node_starts, neighbour_starts, (work / MOST_GROUPS).max(LEAST_WORK))
+        let groups = (work / LEAST_WORK).clamp(1, MOST_GROUPS);
+        Self::of_work(node_starts, neighbour_starts, work.div_ceil(groups).max(1))
     }
 
     /// Groups of about `target` nodes and neighbours.

@@ -8,6 +8,7 @@
 //! nodes; `w` weighs the loss and `ρ` damps (both 1 and 0 in the paper).
 
 mod model;
+mod read;
 mod term;
 mod variables;
 
@@ -17,9 +18,10 @@ pub(crate) use variables::length;
 
 use crate::graph::GraphBatch;
 use crate::numeric::{Scratch, SpareMatrix};
-use crate::output::{Supervision, Task};
+use crate::output::{Readout, Supervision, Task};
 use crate::transition::{Gradients, Input, Tally};
 use crate::{Error, Matrix, Scalar};
+use read::ReadGradient;
 use term::ConstraintTerm;
 
 /// Something with a saddle point: the Lagrangian of a batch, or a toy with a known answer.
@@ -58,6 +60,8 @@ pub struct Evaluation {
     pub residual_mean: f64,
     /// The largest `abs(x − f_a)`: how far the states are from a fixed point of `f_a`.
     pub residual_max: f64,
+    /// The mean of `abs(x)`, which residuals can be compared with.
+    pub state_mean: f64,
     /// How many supervised rows the output puts into their class, and how many there are.
     pub correct: (usize, usize),
 }
@@ -164,13 +168,13 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
         at: &Variables<S>,
         reads: &[&Matrix<S>],
         d_weights: &mut [S],
-    ) -> (f64, (usize, usize), Vec<SpareMatrix<'s, S>>) {
+    ) -> (f64, (usize, usize), Vec<ReadGradient<'s, S>>) {
         let (model, scratch) = (self.model, self.scratch);
         let joined = (reads.len() > 1).then(|| side_by_side(reads));
         let rows = joined.as_ref().unwrap_or(reads[0]);
         let output = model.output();
         let mut predictions = scratch.matrix(output.rows(self.batch), output.output());
-        let mut d_rows = scratch.matrix(rows.rows(), rows.cols());
+        let mut d_rows = scratch.matrix(predictions.rows(), rows.cols());
         let task =
             Task { supervision: self.supervision, factor: self.factors().0, dropout: self.dropout };
         let loss = output.evaluate(
@@ -185,7 +189,10 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
         );
         let correct = self.supervision.correct(&predictions);
         let widths: Vec<usize> = reads.iter().map(|part| part.cols()).collect();
-        (loss, correct, apart(d_rows, &widths, scratch))
+        let per_node = output.readout() == Readout::Node;
+        let gradient = if per_node { ReadGradient::Nodes } else { ReadGradient::Graphs };
+        let parts = apart(d_rows, &widths, scratch);
+        (loss, correct, parts.into_iter().map(gradient).collect())
     }
 }
 
@@ -204,7 +211,7 @@ impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
         gradient.weights.fill(S::ZERO);
         let (mut loss, mut correct) = (0.0, (0, 0));
         // ∂𝓛/∂ what is read of a layer, by the output and by the layer above.
-        let mut d_read: Vec<Option<SpareMatrix<'_, S>>> = (0..layers).map(|_| None).collect();
+        let mut d_read: Vec<Option<ReadGradient<'_, S>>> = (0..layers).map(|_| None).collect();
         if want.loss {
             let read = model.read_layers();
             let reads: Vec<&Matrix<S>> = if reads_image {
@@ -221,17 +228,16 @@ impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
         let mut tally = Tally::default();
         let mut components = 0;
         for (layer, transition) in model.transitions().enumerate().rev() {
-            let read = d_read[layer].take();
-            let (d_state, d_image) =
-                if reads_image { (None, read.as_deref()) } else { (read.as_deref(), None) };
+            let d_read_here = d_read[layer].take();
             let term = ConstraintTerm {
                 states: &at.states[layer],
                 multipliers: &at.multipliers[layer],
                 constraint: model.constraint(),
                 factor: self.factors().1(transition.state()),
                 damping: S::of(self.weighing.damping),
-                d_state,
-                d_image,
+                batch,
+                d_read: d_read_here.as_ref(),
+                reads_image,
                 scratch,
             };
             components += at.states[layer].as_slice().len();
@@ -242,19 +248,25 @@ impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
             let (d_states, d_multipliers) =
                 (&mut gradient.states[layer], &mut gradient.multipliers[layer]);
             tally = tally.and(if derive {
-                let below = layer.checked_sub(1).map(|below| {
-                    d_read[below].get_or_insert_with(|| {
-                        let mut zeros = scratch.matrix(batch.nodes(), at.states[below].cols());
-                        zeros.as_mut_slice().fill(S::ZERO);
-                        zeros
-                    })
+                let mut below = layer.checked_sub(1).map(|below| {
+                    if let Some(d) = d_read[below].take() {
+                        return d.per_node(batch, scratch);
+                    }
+                    let mut zeros = scratch.matrix(batch.nodes(), at.states[below].cols());
+                    zeros.as_mut_slice().fill(S::ZERO);
+                    zeros
                 });
                 let gradients = Gradients {
                     weights: want.weights.then_some(&mut gradient.weights[range]),
                     states: d_states,
-                    labels: below.map(|below| &mut **below),
+                    labels: below.as_deref_mut(),
                 };
-                transition.pass(weights, input, &term, d_multipliers, gradients, scratch)
+                let tally =
+                    transition.pass(weights, input, &term, d_multipliers, gradients, scratch);
+                if let Some(below) = below {
+                    d_read[layer - 1] = Some(ReadGradient::Nodes(below));
+                }
+                tally
             } else {
                 let image = if reads_image {
                     None
@@ -272,6 +284,7 @@ impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
             constraint: tally.constraint,
             residual_mean: tally.residual_sum / components.max(1) as f64,
             residual_max: tally.residual_max,
+            state_mean: tally.state_sum / components.max(1) as f64,
             correct,
         }
     }

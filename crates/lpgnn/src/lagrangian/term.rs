@@ -1,7 +1,11 @@
 use std::ops::Range;
 
+use super::read::ReadGradient;
 use crate::constraint::Constraint;
-use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, Scratch, dispatch, each, total, worse};
+use crate::graph::GraphBatch;
+use crate::numeric::{
+    Arithmetic, Kernel, LANES, Lanes, Scratch, dispatch, each, for_lanes, total, worse,
+};
 use crate::transition::{NodeRows, Tally, Upstream, for_each_group, split_rows};
 use crate::{Matrix, Scalar};
 
@@ -19,10 +23,10 @@ pub(super) struct ConstraintTerm<'a, S: Scalar> {
     pub(super) factor: S,
     /// `ρ`
     pub(super) damping: S,
-    /// `∂ loss/∂x`, where the output reads states.
-    pub(super) d_state: Option<&'a Matrix<S>>,
-    /// `∂ loss/∂f_a`, where it reads their image.
-    pub(super) d_image: Option<&'a Matrix<S>>,
+    pub(super) batch: &'a GraphBatch<S>,
+    /// `∂𝓛/∂x` of what else reads the states, or `∂𝓛/∂f_a` if it reads their image.
+    pub(super) d_read: Option<&'a ReadGradient<'a, S>>,
+    pub(super) reads_image: bool,
     pub(super) scratch: &'a Scratch<S>,
 }
 
@@ -63,9 +67,8 @@ impl<S: Scalar> Upstream<S> for ConstraintTerm<'_, S> {
         }
         let NodeRows { d_image, d_states, d_multipliers } = rows;
         // d_image holds a, d_states holds G'(a), until they get their own values.
-        for ((a, &x), &f) in d_image.iter_mut().zip(Self::rows(self.states, &nodes)).zip(image) {
-            *a = x - f;
-        }
+        let residual = Residual { x: Self::rows(self.states, &nodes), f: image, a: &mut *d_image };
+        let tally = dispatch(residual);
         // G(a) becomes ∂T/∂λ where every component has a multiplier.
         let per_component = self.multipliers.cols() == width;
         let mut values = self.scratch.take(if per_component { 0 } else { d_image.len() });
@@ -79,26 +82,74 @@ impl<S: Scalar> Upstream<S> for ConstraintTerm<'_, S> {
                 to.fill(lambda);
             }
         }
-        let tally = dispatch(Derive {
+        let read = self.d_read.map(|d| d.rows(self.batch, nodes.clone(), self.scratch));
+        let (read, nothing): (&[S], &[S]) = (read.as_deref().unwrap_or_default(), &[]);
+        let (loss_states, loss_image) =
+            if self.reads_image { (nothing, read) } else { (read, nothing) };
+        let constraint = dispatch(Derive {
             factor: self.factor,
             damping: self.damping,
             lambda: if per_component { lambda } else { &repeated },
             g: if per_component { d_multipliers } else { &values },
             d_image,
             d_states,
-            loss_states: self.d_state.map_or(&[], |d| Self::rows(d, &nodes)),
-            loss_image: self.d_image.map_or(&[], |d| Self::rows(d, &nodes)),
+            loss_states,
+            loss_image,
         });
-        if per_component {
-            d_multipliers.iter_mut().for_each(|d| *d *= self.factor);
-        } else {
-            dispatch(SumUp { width, factor: self.factor, g: &values, sums: d_multipliers });
+        if !per_component {
+            dispatch(SumUp { width, g: &values, sums: &mut *d_multipliers });
         }
+        if self.factor != S::ONE {
+            d_multipliers.iter_mut().for_each(|d| *d *= self.factor);
+        }
+        Tally { constraint, ..tally }
+    }
+}
+
+/// Components whose values are added up in single precision.
+const ADDED: usize = 32 * LANES;
+
+/// `a = x − f_a`, and how large states and residuals are.
+struct Residual<'a, S> {
+    x: &'a [S],
+    f: &'a [S],
+    a: &'a mut [S],
+}
+
+impl<S: Scalar> Kernel for Residual<'_, S> {
+    type Output = Tally;
+
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) -> Tally {
+        let zero = A::Lanes::<S>::splat(S::ZERO);
+        let abs = |x: A::Lanes<S>| x.max(zero.sub(x));
+        let (mut tally, mut max) = (Tally::default(), zero);
+        let rows = self.x.chunks(ADDED).zip(self.f.chunks(ADDED)).zip(self.a.chunks_mut(ADDED));
+        for ((x, f), a) in rows {
+            let (mut size, mut state) = (zero, zero);
+            let mut eight = |x: A::Lanes<S>, f: A::Lanes<S>| {
+                let a = x.sub(f);
+                size = size.add(abs(a));
+                state = state.add(abs(x));
+                max = max.max(abs(a));
+                a
+            };
+            let whole = a.len() / LANES * LANES;
+            let rest = eight(Lanes::load_some(&x[whole..]), Lanes::load_some(&f[whole..]));
+            rest.store_some(&mut a[whole..]);
+            for_lanes!((a), (x, f) => eight(Lanes::load(x), Lanes::load(f)).store(a));
+            tally.residual_sum += total(size).f64();
+            tally.state_sum += total(state).f64();
+        }
+        // A maximum forgets what is not a number, a sum does not.
+        let max = each(max).into_iter().fold(S::ZERO, worse).f64();
+        tally.residual_max = if tally.residual_sum.is_nan() { f64::NAN } else { max };
         tally
     }
 }
 
-/// From `a`, `G(a)` and `G'(a)` to the derivatives of `T` and of the loss, component by component.
+/// From `a`, `G(a)` and `G'(a)` to the derivatives of `T` and of the loss, component by component;
+/// returns `T`.
 struct Derive<'a, S> {
     factor: S,
     damping: S,
@@ -108,104 +159,63 @@ struct Derive<'a, S> {
     d_image: &'a mut [S],
     /// `G'(a)`, then the derivative in `x`.
     d_states: &'a mut [S],
-    /// `∂ loss/∂x` and `∂ loss/∂f_a`, empty where the output does not read them.
+    /// What else reads states and images, empty where nothing does.
     loss_states: &'a [S],
     loss_image: &'a [S],
 }
 
-/// Components whose values are added up in single precision.
-const ADDED: usize = 32 * LANES;
-
 impl<S: Scalar> Kernel for Derive<'_, S> {
-    type Output = Tally;
+    type Output = f64;
 
     #[inline(always)]
-    fn run<A: Arithmetic>(self) -> Tally {
-        let (mut tally, count) = (Tally::default(), self.d_image.len());
-        let mut sums = Sums::<A, S>::default();
-        let whole = count / LANES * LANES;
+    fn run<A: Arithmetic>(self) -> f64 {
+        let count = self.d_image.len();
+        let (mut constraint, whole) = (0.0, count / LANES * LANES);
+        let (c, rho) = (A::Lanes::<S>::splat(self.factor), A::Lanes::<S>::splat(self.damping));
+        let (zero, half) = (A::Lanes::<S>::splat(S::ZERO), A::Lanes::<S>::splat(S::of(0.5)));
+        // The derivatives in x and in f_a of eight components, and their part of T.
+        let derive = |[lambda, g, a, slope, loss_state, loss_image]: [A::Lanes<S>; 6], value| {
+            let damped = a.mul(rho);
+            let value = damped.mul(half).mul_add(a, lambda.mul_add(g, value));
+            let d = lambda.mul_add(slope, damped).mul(c);
+            (loss_state.add(d), loss_image.sub(d), value)
+        };
         for start in (0..whole).step_by(ADDED) {
+            let mut value = zero;
             for at in (start..whole.min(start + ADDED)).step_by(LANES) {
                 let eight = |x: &[S]| A::Lanes::<S>::load(x[at..].first_chunk().expect("whole"));
-                let loss = |x: &[S]| if x.is_empty() { A::Lanes::splat(S::ZERO) } else { eight(x) };
-                let (d_state, d_image) = sums.derive(
-                    (self.factor, self.damping),
-                    (eight(self.lambda), eight(self.g)),
-                    (eight(self.d_image), eight(self.d_states)),
-                    (loss(self.loss_states), loss(self.loss_image)),
+                let loss = |x: &[S]| if x.is_empty() { zero } else { eight(x) };
+                let (d_state, d_image, sum) = derive(
+                    [
+                        eight(self.lambda),
+                        eight(self.g),
+                        eight(self.d_image),
+                        eight(self.d_states),
+                        loss(self.loss_states),
+                        loss(self.loss_image),
+                    ],
+                    value,
                 );
+                value = sum;
                 d_state.store(self.d_states[at..].first_chunk_mut().expect("whole"));
                 d_image.store(self.d_image[at..].first_chunk_mut().expect("whole"));
             }
-            sums.add_to(&mut tally, self.factor);
+            constraint += (self.factor * total(value)).f64();
         }
         let some = |x: &[S]| A::Lanes::<S>::load_some(x.get(whole..).unwrap_or_default());
-        let (d_state, d_image) = sums.derive(
-            (self.factor, self.damping),
-            (some(self.lambda), some(self.g)),
-            (some(self.d_image), some(self.d_states)),
-            (some(self.loss_states), some(self.loss_image)),
-        );
+        let parts = [self.lambda, self.g, self.d_image, self.d_states];
+        let [lambda, g, a, slope] = parts.map(some);
+        let (loss_state, loss_image) = (some(self.loss_states), some(self.loss_image));
+        let (d_state, d_image, value) = derive([lambda, g, a, slope, loss_state, loss_image], zero);
         d_state.store_some(&mut self.d_states[whole..]);
         d_image.store_some(&mut self.d_image[whole..]);
-        sums.add_to(&mut tally, self.factor);
-        // A maximum forgets what is not a number, a sum does not.
-        let max = each(sums.max).into_iter().fold(S::ZERO, worse).f64();
-        tally.residual_max = if tally.residual_sum.is_nan() { f64::NAN } else { max };
-        tally
+        constraint + (self.factor * total(value)).f64()
     }
 }
 
-/// What is added up on the way.
-struct Sums<A: Arithmetic, S: Scalar> {
-    /// `Σ λ G(a) + ρ/2 a²`
-    value: A::Lanes<S>,
-    /// `Σ |a|`
-    size: A::Lanes<S>,
-    max: A::Lanes<S>,
-}
-
-impl<A: Arithmetic, S: Scalar> Default for Sums<A, S> {
-    #[inline(always)]
-    fn default() -> Self {
-        let zero = A::Lanes::<S>::splat(S::ZERO);
-        Self { value: zero, size: zero, max: zero }
-    }
-}
-
-impl<A: Arithmetic, S: Scalar> Sums<A, S> {
-    /// The derivatives in `x` and in `f_a` of eight components.
-    #[inline(always)]
-    fn derive(
-        &mut self,
-        (c, rho): (S, S),
-        (lambda, g): (A::Lanes<S>, A::Lanes<S>),
-        (a, slope): (A::Lanes<S>, A::Lanes<S>),
-        (loss_state, loss_image): (A::Lanes<S>, A::Lanes<S>),
-    ) -> (A::Lanes<S>, A::Lanes<S>) {
-        let damped = a.mul(A::Lanes::splat(rho));
-        let half = A::Lanes::splat(S::of(0.5));
-        self.value = lambda.mul_add(g, self.value);
-        self.value = damped.mul(half).mul_add(a, self.value);
-        let size = a.max(A::Lanes::splat(S::ZERO).sub(a));
-        self.size = self.size.add(size);
-        self.max = self.max.max(size);
-        let d = lambda.mul_add(slope, damped).mul(A::Lanes::splat(c));
-        (loss_state.add(d), loss_image.sub(d))
-    }
-
-    #[inline(always)]
-    fn add_to(&mut self, tally: &mut Tally, factor: S) {
-        tally.constraint += (factor * total(self.value)).f64();
-        tally.residual_sum += total(self.size).f64();
-        *self = Self { max: self.max, ..Self::default() };
-    }
-}
-
-/// `∂T/∂λ = c Σ G(a)` of nodes that have one multiplier each.
+/// `Σ G(a)` of nodes that have one multiplier each.
 struct SumUp<'a, S> {
     width: usize,
-    factor: S,
     g: &'a [S],
     sums: &'a mut [S],
 }
@@ -221,7 +231,7 @@ impl<S: Scalar> Kernel for SumUp<'_, S> {
             for eight in eights {
                 sum = sum.add(A::Lanes::<S>::load(eight));
             }
-            *to = self.factor * total(sum);
+            *to = total(sum);
         }
     }
 }

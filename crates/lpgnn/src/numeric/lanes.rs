@@ -349,14 +349,6 @@ pub(crate) fn total<S: Scalar, L: Lanes<S>>(x: L) -> S {
     ((a + e) + (b + f)) + ((c + g) + (d + h))
 }
 
-/// The largest of them; whether it is one that is not a number, if there is one, is left open.
-#[inline(always)]
-pub(crate) fn largest<S: Scalar, L: Lanes<S>>(x: L) -> S {
-    let [a, b, c, d, e, f, g, h] = each(x);
-    let of = |a: S, b: S| if a > b { a } else { b };
-    of(of(of(a, b), of(c, d)), of(of(e, f), of(g, h)))
-}
-
 /// Runs `body` on eight columns at a time of rows that are all padded to the same length.
 macro_rules! for_lanes {
     (($($out:ident),*), ($($in:ident),*) => $body:expr) => {{

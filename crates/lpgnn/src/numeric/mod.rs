@@ -9,7 +9,7 @@ mod scalar;
 mod scratch;
 
 pub(crate) use dispatch::{Arithmetic, Kernel, dispatch};
-pub(crate) use lanes::{LANES, Lanes, each, for_lanes, largest, total};
+pub(crate) use lanes::{LANES, Lanes, each, for_lanes, total};
 pub use matrix::Matrix;
 pub use norms::NormMemory;
 pub(crate) use norms::largest_column_sum;

@@ -1,5 +1,5 @@
 use crate::graph::Targets;
-use crate::numeric::{self, Arithmetic, Kernel, LANES, Lanes, dispatch, padded, total, widen_rows};
+use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, dispatch, each, padded, widen_rows};
 use crate::{Error, Matrix, Scalar};
 
 /// The supervised nodes or graphs `S` with their targets, and how much each of them counts.
@@ -194,36 +194,40 @@ impl<S: Scalar> Kernel for CrossEntropy<'_, S> {
 
     #[inline(always)]
     fn run<A: Arithmetic>(self) -> f64 {
-        let (zero, mut loss) = (A::Lanes::<S>::splat(S::ZERO), 0.0);
-        let lowest = A::Lanes::<S>::splat(S::of(f64::NEG_INFINITY));
-        let rows = self.predictions.chunks_exact(self.stride);
-        let rows = rows.zip(self.d.chunks_exact_mut(self.stride));
-        for ((y, d), (&class, &count)) in rows.zip(self.class.iter().zip(self.counts)) {
-            let (eights, d_eights) = (y.as_chunks::<LANES>().0, d.as_chunks_mut::<LANES>().0);
-            if count <= S::ZERO {
-                d_eights.iter_mut().for_each(|d| zero.store(d));
-                continue;
-            }
-            // How many of each eight are no padding.
-            let counts = (0..).map(|i| self.width - LANES * i);
-            let mut largest = lowest;
-            for (y, count) in eights.iter().zip(counts.clone()) {
-                largest = largest.max(A::Lanes::<S>::load(y).first(count, lowest));
+        let Self { predictions, width, stride, .. } = self;
+        let mut loss = 0.0;
+        self.d.fill(S::ZERO);
+        let eights = predictions.chunks(LANES * stride).zip(self.d.chunks_mut(LANES * stride));
+        for (first, (y, d)) in (0..).step_by(LANES).zip(eights) {
+            // Eight rows together, class by class; what is missing of the last is its last again.
+            let rows = y.len() / stride;
+            let row: [usize; LANES] = std::array::from_fn(|i| i.min(rows - 1) * stride);
+            let of_class = |y: &[S], j: usize| A::Lanes::<S>::load(&row.map(|row| y[row + j]));
+            let mut largest = of_class(y, 0);
+            for j in 1..width {
+                largest = largest.max(of_class(y, j));
             }
             // Shifted by the largest, so that exp cannot overflow.
-            let shift = numeric::largest(largest);
-            let shifts = A::Lanes::<S>::splat(shift);
-            let mut sum = zero;
-            for ((y, d), count) in eights.iter().zip(&mut *d_eights).zip(counts) {
-                let e = S::exp_lanes(A::Lanes::<S>::load(y).sub(shifts)).first(count, zero);
+            let mut sum = A::Lanes::<S>::splat(S::ZERO);
+            for j in 0..width {
+                let e = S::exp_lanes(of_class(y, j).sub(largest));
                 sum = sum.add(e);
-                e.store(d);
+                each(e).into_iter().zip(row).for_each(|(e, row)| d[row + j] = e);
             }
-            let (sum, weight) = (total(sum), self.factor * count);
-            let scale = A::Lanes::<S>::splat(weight / sum);
-            d_eights.iter_mut().for_each(|d| scale.mul(A::Lanes::<S>::load(d)).store(d));
-            d[class as usize] -= weight;
-            loss += (weight * (sum.ln() - (y[class as usize] - shift))).f64();
+            let (sums, shifts) = (each(sum), each(largest));
+            for i in 0..rows {
+                let (class, count) = (self.class[first + i] as usize, self.counts[first + i]);
+                let (y, d) = (&y[row[i]..][..width], &mut d[row[i]..][..width]);
+                if count <= S::ZERO {
+                    d.fill(S::ZERO);
+                    continue;
+                }
+                let weight = self.factor * count;
+                let scale = weight / sums[i];
+                d.iter_mut().for_each(|d| *d *= scale);
+                d[class] -= weight;
+                loss += (weight * (sums[i].ln() - (y[class] - shifts[i]))).f64();
+            }
         }
         loss
     }

@@ -44,7 +44,7 @@ pub struct Output {
 /// Rows that go through the network together.
 const BLOCK: usize = 256;
 /// Rows below which they are not worth a second thread.
-const GROUP: usize = 4096;
+const GROUP: usize = 160;
 /// Graphs that are read off together.
 const GRAPHS: usize = 256;
 
@@ -120,6 +120,9 @@ impl Output {
 
     /// `Σ_S loss(f_r, y)` times the factor of the task, the predictions it is made from, and its
     /// gradients where they are wanted: added to `d_weights`, set in `d_reads`.
+    ///
+    /// `reads` has a row per node; `d_reads` has one per output, since all nodes of a graph have the
+    /// same.
     pub(crate) fn evaluate<S: Scalar>(
         &self,
         weights: &[S],
@@ -132,26 +135,21 @@ impl Output {
         scratch: &Scratch<S>,
     ) -> f64 {
         let stack = self.stack(weights);
+        let mut d_rows = d_reads.map(Matrix::as_mut_slice);
         if self.readout == Readout::Node {
-            let d_rows = d_reads.map(Matrix::as_mut_slice);
-            return self.rows_through(
-                &stack,
-                reads.as_slice(),
-                task,
-                predictions,
-                d_weights,
-                d_rows,
-                scratch,
-            );
+            let rows = reads.as_slice();
+            return self.rows_through(&stack, rows, task, predictions, d_weights, d_rows, scratch);
         }
         let mut pooled = scratch.take(batch.graphs() * self.inputs);
         self.pool(batch, reads, &mut pooled);
-        let mut d_pooled = d_reads.as_ref().map(|_| scratch.take(pooled.len()));
-        let d_rows = d_pooled.as_deref_mut();
+        let d_pooled = d_rows.as_deref_mut();
         let loss =
-            self.rows_through(&stack, &pooled, task, predictions, d_weights, d_rows, scratch);
-        if let (Some(d_reads), Some(d_pooled)) = (d_reads, d_pooled) {
-            self.unpool(batch, &d_pooled, d_reads);
+            self.rows_through(&stack, &pooled, task, predictions, d_weights, d_pooled, scratch);
+        if let Some(d_rows) = d_rows {
+            for (graph, d) in d_rows.chunks_exact_mut(self.inputs.max(1)).enumerate() {
+                let count = self.count(batch, graph);
+                d.iter_mut().for_each(|d| *d *= count);
+            }
         }
         loss
     }
@@ -174,7 +172,7 @@ impl Output {
         scratch: &Scratch<S>,
     ) -> f64 {
         let rows = predictions.rows();
-        let size = GROUP.max(rows.div_ceil(32));
+        let size = rows.div_ceil((rows / GROUP).clamp(1, 32)).max(1);
         let ranges: Vec<Range<usize>> =
             (0..rows.max(1)).step_by(size).map(|start| start..(start + size).min(rows)).collect();
         let partial = if d_weights.is_some() { self.layout.padded_len() } else { 0 };
@@ -274,27 +272,6 @@ impl Output {
                 }
                 let count = self.count(batch, graph);
                 pooled.iter_mut().for_each(|pooled| *pooled *= count);
-            }
-        });
-    }
-
-    fn unpool<S: Scalar>(&self, batch: &GraphBatch<S>, d_pooled: &[S], d_reads: &mut Matrix<S>) {
-        let graphs = graph_groups(batch);
-        let starts = batch.node_starts();
-        let nodes: Vec<_> =
-            graphs.iter().map(|graphs| starts[graphs.start]..starts[graphs.end]).collect();
-        let rows = split_rows(d_reads.as_mut_slice(), self.inputs, &nodes);
-        let mut groups: Vec<_> = graphs.into_iter().zip(rows).collect();
-        for_each_group(&mut groups, |(graphs, d_reads)| {
-            let mut d_rows = d_reads.chunks_exact_mut(self.inputs.max(1));
-            for graph in graphs.clone() {
-                let count = self.count(batch, graph);
-                let d_pooled = &d_pooled[graph * self.inputs..][..self.inputs];
-                for d in d_rows.by_ref().take(batch.nodes_of(graph).len()) {
-                    for (d, &d_pooled) in d.iter_mut().zip(d_pooled) {
-                        *d = count * d_pooled;
-                    }
-                }
             }
         });
     }

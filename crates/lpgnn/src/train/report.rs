@@ -15,6 +15,9 @@ pub struct EpochReport {
     pub residual_mean: f64,
     /// The largest `abs(x − f_a)`.
     pub residual_max: f64,
+    /// The mean of `abs(x)`.
+    #[serde(default)]
+    pub state_mean: f64,
     /// Of the training part, what share the output puts into its class, from the trained states.
     pub trained_accuracy: Option<f64>,
     /// The largest absolute value of a multiplier.
@@ -23,6 +26,17 @@ pub struct EpochReport {
     pub gradient_norms: [f64; 3],
     /// What was found on settled states, if it was looked for in this epoch.
     pub scores: Option<Scores>,
+}
+
+/// A mean residual up to which constraints count as met, per mean size of a state if that is above 1.
+const MET: f64 = 1e-2;
+
+impl EpochReport {
+    /// Whether states are near enough to the image of `f_a`: rectified units have states of any
+    /// size, so a residual is compared with them.
+    pub fn constraints_met(&self) -> bool {
+        self.residual_mean <= MET * self.state_mean.max(1.0)
+    }
 }
 
 /// What the model does on states that are found afresh, from zero, with the weights of an epoch.
@@ -80,6 +94,7 @@ pub(super) struct EpochSums {
     constraint: f64,
     residual_sum: f64,
     residual_max: f64,
+    state_sum: f64,
     components: f64,
     correct: (usize, usize),
 }
@@ -92,6 +107,7 @@ impl EpochSums {
         self.constraint += evaluation.constraint;
         self.residual_sum += evaluation.residual_mean * components;
         self.residual_max = worse(self.residual_max, evaluation.residual_max);
+        self.state_sum += evaluation.state_mean * components;
         self.components += components;
         self.correct.0 += evaluation.correct.0;
         self.correct.1 += evaluation.correct.1;
@@ -110,6 +126,7 @@ impl EpochSums {
             constraint: self.constraint,
             residual_mean: self.residual_sum / self.components.max(1.0),
             residual_max: self.residual_max,
+            state_mean: self.state_sum / self.components.max(1.0),
             trained_accuracy: (all > 0).then(|| right as f64 / all as f64),
             largest_multiplier,
             gradient_norms,

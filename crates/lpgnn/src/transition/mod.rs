@@ -200,6 +200,8 @@ pub struct Tally {
     pub residual_sum: f64,
     /// `max abs(x − f_a)` over nodes and components.
     pub residual_max: f64,
+    /// `Σ abs(x)` over nodes and components.
+    pub state_sum: f64,
 }
 
 impl Tally {
@@ -210,6 +212,7 @@ impl Tally {
             constraint: self.constraint + other.constraint,
             residual_sum: self.residual_sum + other.residual_sum,
             residual_max: worse(self.residual_max, other.residual_max),
+            state_sum: self.state_sum + other.state_sum,
         }
     }
 }

@@ -20,10 +20,11 @@ pub(crate) fn split_rows<'a, S>(
         .collect()
 }
 
-/// Runs `work` on every group; one group, a small problem, stays on this thread.
+/// Runs `work` on every group; on this thread if there is one group, a small problem, or no other
+/// thread to share them with.
 pub(crate) fn for_each_group<G: Send>(groups: &mut [G], work: impl Fn(&mut G) + Sync + Send) {
-    if let [only] = groups {
-        work(only);
+    if groups.len() <= 1 || rayon::current_num_threads() == 1 {
+        groups.iter_mut().for_each(work);
     } else {
         groups.par_iter_mut().for_each(work);
     }

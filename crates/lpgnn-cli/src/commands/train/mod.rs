@@ -7,13 +7,13 @@ use anyhow::{Context, bail};
 use clap::Args;
 use lpgnn::data::{Dataset, Split};
 use lpgnn::run::{Checkpoint, RunConfig, SavedModel, Setup};
-use lpgnn::train::{Trained, Trainer, TrainerState};
+use lpgnn::train::{EpochReport, Trained, Trainer, TrainerState};
 
 use super::settings::{Chosen, SettingArguments, load};
 use crate::interrupt::Stopped;
 use crate::majority::majority;
 use crate::run_folder::{CHECKPOINT, MODEL, RunFolder};
-use crate::summary::{Ending, MET, Summary};
+use crate::summary::{Ending, Summary};
 use crate::talk::{Talk, print};
 use watch::{Outcome, Rhythm, Watch};
 
@@ -217,7 +217,8 @@ fn summarize(
         seconds,
         residual_mean: last.map(|report| report.residual_mean),
         residual_max: last.map(|report| report.residual_max),
-        constraints_met: last.map(|report| report.residual_mean <= MET),
+        state_mean: last.map(|report| report.state_mean),
+        constraints_met: last.map(EpochReport::constraints_met),
         scores: trained.scores.clone(),
         majority: majority(dataset, setup),
     }

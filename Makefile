@@ -1,4 +1,5 @@
-# make test    everything that must hold: doc tests, examples, tests, transcripts
+# make test    everything that must hold: doc tests, examples, the Python package, tests, transcripts
+# make python  the Python package in an environment of its own, target/python, and its tests
 # make check   the same behind formatting, lints and documentation without warnings
 # make bench   how fast kernels and whole updates are, on this machine
 # make bench-peers   the same beside other programs, by benchmarks/run.py ARGS="…"
@@ -19,11 +20,11 @@ else
 RUN_TESTS := $(CARGO) test $(ALL) --lib --bins --tests
 endif
 
-.PHONY: test check lint doc doctest examples bench bench-peers instructions fuzz setup
+.PHONY: test check lint doc doctest examples python bench bench-peers instructions fuzz setup
 .DEFAULT_GOAL := test
 
 # The tests come last, so that their summary is the last thing to be read.
-test: doctest examples
+test: doctest examples python
 	@command -v valgrind >/dev/null || echo "skipped: valgrind is not installed, so instructions are not counted"
 	$(RUN_TESTS)
 
@@ -35,6 +36,15 @@ doctest: setup
 examples: setup
 	$(CARGO) build $(ALL) --examples --profile test
 	@set -e; for example in $(EXAMPLES); do echo "example $$example"; "$(TARGET)/debug/examples/$$example"; done
+
+# An editable installation, so that Python code is used as it is here.
+PYTHON ?= python3
+ENVIRONMENT := $(abspath $(TARGET))/python
+python: setup
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "$(PYTHON) is not here or older than 3.10: install Python, or tell make where it is by PYTHON=" >&2; exit 1; }
+	@test -x $(ENVIRONMENT)/bin/maturin || { $(PYTHON) -m venv $(ENVIRONMENT) && $(ENVIRONMENT)/bin/pip install --quiet "maturin>=1.9,<2"; }
+	cd crates/lpgnn-python && VIRTUAL_ENV=$(ENVIRONMENT) $(ENVIRONMENT)/bin/maturin develop --locked --quiet --extras test
+	$(ENVIRONMENT)/bin/python -m pytest -q crates/lpgnn-python
 
 lint: setup
 	$(CARGO) fmt --all --check

@@ -25,5 +25,5 @@ pub use config::{DataConfig, RunConfig, SplitConfig, SplitSource, TaskChoice};
 pub use file::write_file;
 pub use fingerprint::fingerprint;
 pub use model_file::{DataOrigin, Predictions, SavedModel, Task};
-pub use settings::{Setting, settings_of_toml};
+pub use settings::{Setting, settings_of_json, settings_of_toml};
 pub use setup::Setup;

@@ -86,6 +86,26 @@ pub fn settings_of_toml(origin: &str, text: &str) -> Result<Vec<Setting>, Error>
     Ok(settings)
 }
 
+/// All settings of nested tables, whose keys may be paths too; null is `none`.
+///
+/// # Errors
+///
+/// [`Error::Config`] when it is no table.
+pub fn settings_of_json(origin: &str, value: Value) -> Result<Vec<Setting>, Error> {
+    if !value.is_object() {
+        let problem = format!("{value} is no table of settings");
+        return Err(Error::Config { origin: origin.to_owned(), problem });
+    }
+    let mut settings = vec![];
+    flatten(origin, "", value, &mut settings);
+    for setting in &mut settings {
+        if setting.value.is_null() {
+            setting.value = "none".into();
+        }
+    }
+    Ok(settings)
+}
+
 fn flatten(origin: &str, path: &str, value: Value, settings: &mut Vec<Setting>) {
     match value {
         Value::Object(entries) if !path.ends_with(".dual-rule") => {

@@ -1,0 +1,31 @@
+"""Lagrangian Propagation GNNs: graph neural networks whose states are found by constrained optimisation.
+
+    import lpgnn
+
+    data = lpgnn.read("clique")            # a folder, a file, or a task that is generated
+    model = lpgnn.train(data, epochs=300)
+    print(model.scores["test"]["accuracy"])
+    print(model.predict(data).y)
+
+Graphs of your own come from arrays (:func:`from_arrays`), NetworkX (:func:`from_networkx`) or PyTorch Geometric
+(:func:`from_pyg`). What is not told is chosen for the data; :func:`settings` shows all of it.
+"""
+
+from ._graphs import Dataset, from_arrays, from_networkx, from_pyg, read
+from ._model import Model, Prediction, load, settings, train
+from ._native import Error, __version__
+
+__all__ = [
+    "Dataset",
+    "Error",
+    "Model",
+    "Prediction",
+    "__version__",
+    "from_arrays",
+    "from_networkx",
+    "from_pyg",
+    "load",
+    "read",
+    "settings",
+    "train",
+]

@@ -1,0 +1,309 @@
+use std::path::Path;
+
+use lpgnn::Matrix;
+use lpgnn::data::{
+    Cache, Categories, DatasetParts, Features, Level, Overwrite, ReadOptions, Split, Statistics,
+    TargetColumn, WriteOptions, resolve, write,
+};
+use lpgnn::graph::SparseRows;
+use numpy::{
+    IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ToPyArray,
+};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::error::{Error, exception, json_exception};
+
+/// Graphs with what is said of their nodes and arcs, and what is to be predicted.
+#[pyclass(frozen, module = "lpgnn")]
+pub(crate) struct Dataset(pub(crate) lpgnn::data::Dataset);
+
+/// A column of words: its name, its different values, and the place of every row's among them.
+type Words<'py> = (String, Vec<String>, PyReadonlyArray1<'py, u32>);
+/// Columns of numbers.
+type Numbers<'py> = (Vec<String>, PyReadonlyArray2<'py, f32>);
+/// Rows of which few numbers are not zero: where every row starts, columns, values, and how many columns.
+type Sparse<'py> =
+    (PyReadonlyArray1<'py, u64>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f32>, usize);
+/// `node` or `graph`, and who is trained, validated and tested on.
+pub(crate) type Parts = (String, Vec<usize>, Vec<usize>, Vec<usize>);
+
+/// What is said of nodes or arcs.
+#[derive(FromPyObject)]
+struct Said<'py> {
+    #[pyo3(item)]
+    words: Vec<Words<'py>>,
+    #[pyo3(item)]
+    numbers: Option<Numbers<'py>>,
+    #[pyo3(item)]
+    sparse: Option<Sparse<'py>>,
+}
+
+/// What is to be predicted.
+#[derive(FromPyObject)]
+enum Target<'py> {
+    Classes(Words<'py>),
+    Values(Numbers<'py>),
+}
+
+#[pymethods]
+impl Dataset {
+    #[staticmethod]
+    #[pyo3(signature = (data, format=None))]
+    fn read(py: Python<'_>, data: &str, format: Option<&str>) -> PyResult<Self> {
+        let format = format.map(str::parse).transpose().map_err(exception)?;
+        let cache = Cache::of_user().map_err(exception)?;
+        let read = || resolve(data, &ReadOptions { format }, &cache);
+        py.detach(read).map(Self).map_err(exception)
+    }
+
+    #[staticmethod]
+    #[allow(clippy::needless_pass_by_value, reason = "it is what Python gives")]
+    fn of_parts(
+        name: String,
+        node_starts: Vec<usize>,
+        arcs: PyReadonlyArray2<'_, u32>,
+        nodes: Said<'_>,
+        edges: Said<'_>,
+        node_target: Option<Target<'_>>,
+        graph_target: Option<Target<'_>>,
+        split: Option<Parts>,
+    ) -> PyResult<Self> {
+        let arcs = arcs.as_array();
+        let arcs: Vec<(u32, u32)> =
+            arcs.columns().into_iter().map(|arc| (arc[0], arc[1])).collect();
+        let parts = DatasetParts {
+            name,
+            node_features: features(node_starts.last().copied().unwrap_or(0), nodes)?,
+            arc_features: features(arcs.len(), edges)?,
+            node_starts,
+            arcs,
+            node_targets: node_target.map(target).transpose()?,
+            graph_targets: graph_target.map(target).transpose()?,
+            split: split.map(split_of).transpose()?,
+        };
+        lpgnn::data::Dataset::new(parts).map(Self).map_err(exception)
+    }
+
+    /// What [`of_parts`](Self::of_parts) makes the same of.
+    fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let data = &self.0;
+        let arcs: Vec<u32> = data.arcs().iter().map(|arc| arc.0).collect();
+        let arcs = [arcs, data.arcs().iter().map(|arc| arc.1).collect()].concat();
+        let arcs = arcs.to_pyarray(py).reshape([2, data.arcs().len()])?;
+        (
+            data.name(),
+            data.node_starts().to_vec(),
+            arcs,
+            said(py, data.node_features())?,
+            said(py, data.arc_features())?,
+            data.node_targets().map(|column| said_target(py, column)).transpose()?,
+            data.graph_targets().map(|column| said_target(py, column)).transpose()?,
+            data.split().cloned().map(parts_of),
+        )
+            .into_pyobject(py)
+    }
+
+    /// What the set holds, and what is odd about it, as JSON.
+    fn info(&self, py: Python<'_>) -> PyResult<String> {
+        let statistics = py.detach(|| Statistics::of(&self.0));
+        serde_json::to_string(&statistics).map_err(|error| json_exception(&error))
+    }
+
+    /// How many arcs were given more than once, and how many of these with other features.
+    #[getter]
+    fn duplicates(&self) -> (usize, usize) {
+        (self.0.duplicates(), self.0.conflicts())
+    }
+
+    #[getter]
+    fn has_node_targets(&self) -> bool {
+        self.0.node_targets().is_some()
+    }
+
+    #[getter]
+    fn has_graph_targets(&self) -> bool {
+        self.0.graph_targets().is_some()
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    #[getter]
+    fn graphs(&self) -> usize {
+        self.0.graphs()
+    }
+
+    #[getter]
+    fn nodes(&self) -> usize {
+        self.0.nodes()
+    }
+
+    #[getter]
+    fn arcs(&self) -> usize {
+        self.0.arcs().len()
+    }
+
+    #[getter]
+    fn node_starts<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<usize>> {
+        self.0.node_starts().to_pyarray(py)
+    }
+
+    #[getter]
+    fn edge_index<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<i64>>> {
+        let (from, to): (Vec<i64>, Vec<i64>) =
+            self.0.arcs().iter().map(|&(u, v)| (i64::from(u), i64::from(v))).unzip();
+        let count = from.len();
+        [from, to].concat().into_pyarray(py).reshape([2, count])
+    }
+
+    #[getter]
+    fn split(&self) -> Option<Parts> {
+        self.0.split().cloned().map(parts_of)
+    }
+
+    #[getter]
+    fn node_classes(&self) -> Option<Vec<String>> {
+        classes(self.0.node_targets())
+    }
+
+    #[getter]
+    fn graph_classes(&self) -> Option<Vec<String>> {
+        classes(self.0.graph_targets())
+    }
+
+    fn folds(
+        &self,
+        level: &str,
+        count: usize,
+        seed: u64,
+        valid: Option<usize>,
+    ) -> PyResult<Vec<Parts>> {
+        let folds = Split::k_fold(&self.0, level_of(level)?, count, seed).map_err(exception)?;
+        folds
+            .into_iter()
+            .map(|fold| match valid {
+                Some(every) => fold.with_validation(&self.0, every, seed).map_err(exception),
+                None => Ok(fold),
+            })
+            .map(|fold| fold.map(parts_of))
+            .collect()
+    }
+
+    fn write(&self, py: Python<'_>, folder: &str, format: &str, force: bool) -> PyResult<()> {
+        let format = format.parse().map_err(exception)?;
+        let overwrite = if force { Overwrite::Replace } else { Overwrite::Refuse };
+        let options = WriteOptions { format, overwrite };
+        py.detach(|| write(&self.0, Path::new(folder), &options)).map(|_| ()).map_err(exception)
+    }
+}
+
+fn features(rows: usize, said: Said<'_>) -> PyResult<Features> {
+    let mut features = Features::none(rows);
+    for words in said.words {
+        features = features.with_categories(categories(words)?).map_err(exception)?;
+    }
+    if let Some((names, values)) = said.numbers {
+        features = features.with_values(names, matrix(&values)?).map_err(exception)?;
+    }
+    if let Some((starts, columns, values, width)) = said.sparse {
+        let starts = starts.as_array();
+        let starts = starts.iter().map(|&at| usize::try_from(at).unwrap_or(usize::MAX));
+        let (columns, values) = (columns.as_array().to_vec(), values.as_array().to_vec());
+        let sparse =
+            SparseRows::new(width, starts.collect(), columns, values).map_err(exception)?;
+        features = features.with_sparse(sparse).map_err(exception)?;
+    }
+    Ok(features)
+}
+
+fn categories((name, values, codes): Words<'_>) -> PyResult<Categories> {
+    Categories::from_codes(name, values, codes.as_array().to_vec()).map_err(exception)
+}
+
+fn matrix(values: &PyReadonlyArray2<'_, f32>) -> PyResult<Matrix<f32>> {
+    let values = values.as_array();
+    let entries = values.iter().copied().collect();
+    Matrix::from_entries(values.nrows(), values.ncols(), entries).map_err(exception)
+}
+
+fn target(target: Target<'_>) -> PyResult<TargetColumn> {
+    Ok(match target {
+        Target::Classes(words) => TargetColumn::Classes(categories(words)?),
+        Target::Values((names, values)) => TargetColumn::Values { names, values: matrix(&values)? },
+    })
+}
+
+/// What [`features`] reads.
+fn said<'py>(py: Python<'py>, features: &Features) -> PyResult<Bound<'py, PyDict>> {
+    let said = PyDict::new(py);
+    let words: Vec<_> = features.categories().iter().map(|column| said_words(py, column)).collect();
+    said.set_item("words", words)?;
+    let values = features.values();
+    let numbers = (values.cols() > 0)
+        .then(|| array(py, values).map(|values| (features.value_names().to_vec(), values)));
+    said.set_item("numbers", numbers.transpose()?)?;
+    let sparse = features.sparse().map(|sparse| {
+        let rows = || (0..sparse.rows()).map(|row| sparse.row(row));
+        let mut starts = vec![0_u64];
+        starts.extend(rows().scan(0, |end, (columns, _)| {
+            *end += columns.len() as u64;
+            Some(*end)
+        }));
+        let columns: Vec<u32> = rows().flat_map(|(columns, _)| columns.iter().copied()).collect();
+        let values: Vec<f32> = rows().flat_map(|(_, values)| values.iter().copied()).collect();
+        (starts.to_pyarray(py), columns.to_pyarray(py), values.to_pyarray(py), sparse.width())
+    });
+    said.set_item("sparse", sparse)?;
+    Ok(said)
+}
+
+fn said_words<'py>(
+    py: Python<'py>,
+    column: &Categories,
+) -> (String, Vec<String>, Bound<'py, PyArray1<u32>>) {
+    (column.name().to_owned(), column.values().to_vec(), column.codes().to_pyarray(py))
+}
+
+/// What [`target`] reads.
+fn said_target<'py>(py: Python<'py>, column: &TargetColumn) -> PyResult<Bound<'py, PyTuple>> {
+    match column {
+        TargetColumn::Classes(categories) => said_words(py, categories).into_pyobject(py),
+        TargetColumn::Values { names, values } => {
+            (names.clone(), array(py, values)?).into_pyobject(py)
+        }
+    }
+}
+
+/// The same numbers as an array.
+pub(crate) fn array<'py>(
+    py: Python<'py>,
+    matrix: &Matrix<f32>,
+) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    matrix.as_slice().to_pyarray(py).reshape([matrix.rows(), matrix.cols()])
+}
+
+fn classes(target: Option<&TargetColumn>) -> Option<Vec<String>> {
+    match target {
+        Some(TargetColumn::Classes(categories)) => Some(categories.values().to_vec()),
+        _ => None,
+    }
+}
+
+fn level_of(level: &str) -> PyResult<Level> {
+    match level {
+        "node" => Ok(Level::Node),
+        "graph" => Ok(Level::Graph),
+        other => Err(Error::new_err(format!("{other} are divided, but node or graph is expected"))),
+    }
+}
+
+pub(crate) fn split_of((level, train, valid, test): Parts) -> PyResult<Split> {
+    Ok(Split { level: level_of(&level)?, train, valid, test })
+}
+
+fn parts_of(split: Split) -> Parts {
+    (split.level.as_str().into(), split.train, split.valid, split.test)
+}

@@ -1,0 +1,30 @@
+//! Python bindings: they convert and call. What is computed is computed in `lpgnn`, and what Python
+//! users see is in `python/lpgnn`.
+
+mod dataset;
+mod error;
+mod model;
+mod threads;
+mod training;
+
+use pyo3::prelude::*;
+
+/// The compiled part of the package `lpgnn`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::dataset::Dataset;
+    #[pymodule_export]
+    use crate::error::Error;
+    #[pymodule_export]
+    use crate::model::Model;
+    #[pymodule_export]
+    use crate::training::{settings, train};
+
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

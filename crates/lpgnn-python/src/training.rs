@@ -1,0 +1,154 @@
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use lpgnn::run::{RunConfig, SavedModel, Setting, Setup, settings_of_json, settings_of_toml};
+use lpgnn::train::{EpochReport, Observer, Trained, Trainer, TrainerState};
+use pyo3::prelude::*;
+
+use crate::dataset::{Dataset, Parts, split_of};
+use crate::error::{Error, exception, json_exception};
+use crate::model::Model;
+use crate::threads::pool;
+
+/// How often Python may say that somebody pressed Ctrl-C.
+const RHYTHM: Duration = Duration::from_millis(50);
+
+/// Trains, and returns the model, a line of JSON per epoch, and how it ended, as JSON.
+///
+/// Epochs run on threads of their own. The thread that called waits for their reports: Python hears
+/// of Ctrl-C only there, and its own functions are called only there.
+#[pyfunction]
+pub(crate) fn train(
+    py: Python<'_>,
+    data: &Dataset,
+    toml: Option<(String, String)>,
+    json: &str,
+    split: Option<Parts>,
+    threads: usize,
+    on_epoch: Option<Py<PyAny>>,
+) -> PyResult<(Model, Vec<String>, String)> {
+    let config = config(data, toml, json)?;
+    let split = split.map(split_of).transpose()?;
+    let pool = pool(threads)?;
+    let setup = py.detach(|| {
+        pool.install(|| match split {
+            Some(split) => {
+                let dataset = data.0.clone().with_split(Some(split.clone()))?;
+                Setup::with_split(&config, &dataset, split)
+            }
+            None => Setup::new(&config, &data.0),
+        })
+    });
+    let setup = setup.map_err(exception)?;
+
+    let (reports, answers, stop) = (channel(), channel(), AtomicBool::new(false));
+    let mut watch =
+        Watch { reports: reports.0, answers: on_epoch.is_some().then_some(answers.1), stop: &stop };
+    let listen = Listen { reports: reports.1, answers: answers.0, on_epoch, lines: vec![] };
+    let (trained, heard) = py.detach(|| {
+        thread::scope(|scope| {
+            let setup = &setup;
+            let training = scope.spawn(move || {
+                pool.install(|| {
+                    Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?.run(&mut watch)
+                })
+            });
+            let heard = listen.until_it_ends();
+            stop.store(true, Ordering::Relaxed);
+            (training.join(), heard)
+        })
+    });
+    let lines = heard?;
+    let trained = trained.map_err(|_| Error::new_err("training panicked"))?.map_err(exception)?;
+    let Trained { weights, epoch, scores, reason } = trained;
+    let ending = serde_json::json!({ "ended": reason, "epoch": epoch, "scores": scores });
+    let ending = serde_json::to_string(&ending).map_err(|error| json_exception(&error))?;
+    let model = SavedModel::new(&setup, &config, data.0.name(), epoch, weights);
+    Ok((Model(model), lines, ending))
+}
+
+/// All settings of a training, as TOML.
+#[pyfunction]
+pub(crate) fn settings(
+    data: &Dataset,
+    toml: Option<(String, String)>,
+    json: &str,
+) -> PyResult<String> {
+    Ok(config(data, toml, json)?.to_toml())
+}
+
+/// The defaults for the data, changed by a file of settings and then by settings one by one.
+fn config(data: &Dataset, toml: Option<(String, String)>, json: &str) -> PyResult<RunConfig> {
+    let mut settings: Vec<Setting> = match toml {
+        Some((path, text)) => settings_of_toml(&path, &text).map_err(exception)?,
+        None => vec![],
+    };
+    let json = serde_json::from_str(json).map_err(|error| json_exception(&error))?;
+    settings.extend(settings_of_json("settings", json).map_err(exception)?);
+    let name = data.0.name();
+    let mut config =
+        RunConfig::for_data(name, &data.0, &settings).with(&settings).map_err(exception)?;
+    name.clone_into(&mut config.data.source);
+    Ok(config)
+}
+
+/// On the side of the training: tells of every epoch.
+struct Watch<'a> {
+    reports: Sender<EpochReport>,
+    /// Whether to go on, where somebody is asked after every epoch.
+    answers: Option<Receiver<bool>>,
+    stop: &'a AtomicBool,
+}
+
+impl Observer for Watch<'_> {
+    fn epoch(&mut self, report: &EpochReport, _: &TrainerState) -> ControlFlow<()> {
+        let heard = self.reports.send(report.clone()).is_ok();
+        let wanted = self.answers.as_ref().is_none_or(|answers| answers.recv().unwrap_or(false));
+        if heard && wanted && !self.stop.load(Ordering::Relaxed) {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    }
+}
+
+/// On the side of Python.
+struct Listen {
+    reports: Receiver<EpochReport>,
+    answers: Sender<bool>,
+    on_epoch: Option<Py<PyAny>>,
+    lines: Vec<String>,
+}
+
+impl Listen {
+    /// Until training ends, or Python raises an exception; who waits for an answer gets none then.
+    fn until_it_ends(mut self) -> PyResult<Vec<String>> {
+        let mut asked = Instant::now();
+        loop {
+            match self.reports.recv_timeout(RHYTHM) {
+                Ok(report) => self.hear(&report)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(self.lines),
+            }
+            if asked.elapsed() >= RHYTHM {
+                #[allow(clippy::redundant_closure_for_method_calls, reason = "of any lifetime")]
+                Python::attach(|py| py.check_signals())?;
+                asked = Instant::now();
+            }
+        }
+    }
+
+    fn hear(&mut self, report: &EpochReport) -> PyResult<()> {
+        let line = serde_json::to_string(report).map_err(|error| json_exception(&error))?;
+        if let Some(on_epoch) = &self.on_epoch {
+            let go_on = Python::attach(|py| on_epoch.bind(py).call1((&line,))?.extract::<bool>())?;
+            // Training may be over.
+            let _ = self.answers.send(go_on);
+        }
+        self.lines.push(line);
+        Ok(())
+    }
+}

@@ -1,0 +1,216 @@
+"""Graphs come in as they are elsewhere."""
+
+import pickle
+from types import SimpleNamespace
+
+import lpgnn
+import networkx
+import numpy as np
+import pytest
+import scipy.sparse
+
+TRIANGLE_AND_EDGE = np.array([[0, 1, 1, 2, 2, 0, 3, 4], [1, 0, 2, 1, 0, 2, 4, 3]])
+OF = np.array([0, 0, 0, 1, 1])
+
+
+def test_arrays_become_graphs():
+    data = lpgnn.from_arrays(
+        TRIANGLE_AND_EDGE,
+        graph=OF,
+        x={"size": np.arange(5.0), "colour": ["red", "blue", "red", "red", "blue"]},
+        y=[1, 0, None, 1, 0],
+        graph_y=np.array([0.5, np.nan]),
+    )
+    assert (len(data), data.nodes, data.arcs) == (2, 5, 8)
+    assert data.node_starts.tolist() == [0, 3, 5]
+    assert sorted(zip(*data.edge_index.tolist())) == sorted(zip(*TRIANGLE_AND_EDGE.tolist()))
+    assert data.node_classes.tolist() == [0, 1]
+    assert data.graph_classes is None
+    assert "2 graphs, 5 nodes, 8 arcs" in repr(data)
+    assert data.info()["nodes"] == 5
+
+
+def test_what_is_written_can_be_read_again(tmp_path):
+    data = lpgnn.from_arrays(TRIANGLE_AND_EDGE, graph=OF, x=np.eye(5)[:, :2], y=list("abbab"))
+    data.write(tmp_path / "written")
+    again = lpgnn.read(tmp_path / "written")
+    assert (again.node_starts == data.node_starts).all()
+    assert (again.edge_index == data.edge_index).all()
+    assert again.node_classes.tolist() == ["a", "b"]
+    with pytest.raises(lpgnn.Error, match="written"):
+        data.write(tmp_path / "written")
+    data.write(tmp_path / "written", force=True)
+
+
+def test_a_graph_of_networkx_is_the_same_as_its_arrays(tmp_path):
+    graph = networkx.karate_club_graph()
+    for number, node in enumerate(graph.nodes):
+        graph.nodes[node]["number"] = float(number)
+    data = lpgnn.from_networkx(graph, x=["number"], y="club", edge_attr="weight")
+    assert (len(data), data.nodes, data.arcs) == (1, 34, 156)
+    assert set(data.node_classes) == {"Mr. Hi", "Officer"}
+    directed = networkx.DiGraph([("a", "b"), ("b", "c"), ("c", "c")])
+    assert lpgnn.from_networkx([directed, directed]).arcs == 6
+
+
+def test_masks_of_a_single_pyg_graph_become_its_split():
+    ones = np.ones((4, 3))
+    edges = np.array([[0, 1, 2], [1, 2, 3]])
+    mask = np.array([True, False, False, False])
+    data = SimpleNamespace(
+        num_nodes=4, edge_index=edges, x=ones, y=np.array([0, 1, 0, 1]), train_mask=mask, val_mask=mask[::-1]
+    )
+    single = lpgnn.from_pyg(data)
+    assert single.split["level"] == "node"
+    assert single.split["train"].tolist() == [0]
+    assert single.split["valid"].tolist() == [3]
+    assert single.node_classes.tolist() == [0, 1]
+    graphs = [SimpleNamespace(num_nodes=4, edge_index=edges, x=ones, y=np.array([k % 2])) for k in range(6)]
+    assert lpgnn.from_pyg(graphs).graph_classes.tolist() == [0, 1]
+    values = [SimpleNamespace(num_nodes=4, edge_index=edges, x=ones, y=np.array([[k / 2]])) for k in range(6)]
+    assert lpgnn.from_pyg(values).graph_classes is None
+    several = [SimpleNamespace(**vars(data)), SimpleNamespace(**vars(data))]
+    assert lpgnn.from_pyg(several).split["train"].tolist() == [0, 4]
+    assert lpgnn.from_pyg([data]).split["train"].tolist() == [0]
+    batch = SimpleNamespace(edge_index=edges, num_nodes=24, to_data_list=lambda: graphs)
+    assert len(lpgnn.from_pyg(batch)) == 6
+    data.train_mask = np.ones((4, 10), dtype=bool)
+    with pytest.raises(lpgnn.Error, match=r"data.train_mask\[:, 0\]"):
+        lpgnn.from_pyg(data)
+    uneven = [SimpleNamespace(num_nodes=n, edge_index=None, y=np.arange(3.0)) for n in (2, 4)]
+    assert not lpgnn.from_pyg(uneven)._native.has_node_targets
+    graphs[2].x = None
+    with pytest.raises(lpgnn.Error, match="graph 2 has no x"):
+        lpgnn.from_pyg(graphs)
+
+
+def test_sparse_features_mean_what_dense_ones_do():
+    draw = np.random.default_rng(0)
+    x = (draw.random((60, 300)) < 0.02).astype(np.float32)
+    edges = draw.integers(0, 60, (2, 120))
+    y = (x[:, :150].sum(axis=1) > x[:, 150:].sum(axis=1)).astype(int)
+    trained = [
+        lpgnn.train(lpgnn.from_arrays(edges, x=each, y=y), epochs=5).weights
+        for each in (x, scipy.sparse.csr_matrix(x), scipy.sparse.coo_array(x))
+    ]
+    assert (trained[0] == trained[1]).all() and (trained[0] == trained[2]).all()
+
+
+def test_numbers_beside_categories_are_read_too():
+    draw = np.random.default_rng(1)
+    edges, value = draw.integers(0, 80, (2, 100)), draw.normal(size=80)
+    data = lpgnn.from_arrays(edges, x={"colour": draw.integers(0, 2, 80), "value": value}, y=value > 0)
+    assert lpgnn.train(data, epochs=60).evaluate(data)["accuracy"] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [
+        ([True, False, None], [False, True]),
+        (["1", "0", "1"], [0, 1]),
+        (["01", "1", "1"], ["01", "1"]),
+        ([3, -2, 10], [-2, 3, 10]),
+        (np.array(["b", np.nan, "a"], dtype=object), ["a", "b"]),
+        (np.ma.array([1, 2, 3], mask=[False, False, True]), [1, 2]),
+        (np.array([b"x", b"y", b"x"]), ["x", "y"]),
+        ([1.5, None, 2.5], None),
+        (np.array([0.5, 1, np.nan], dtype=object), None),
+    ],
+)
+def test_targets_are_classes_or_values_by_their_type(y, classes):
+    found = lpgnn.from_arrays([[0, 1], [1, 2]], y=y).node_classes
+    assert classes is None if found is None else found.tolist() == classes
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.uint64, np.int32])
+def test_any_integers_number_nodes(kind):
+    assert lpgnn.from_arrays(np.array([[0, 1], [1, 2]], dtype=kind, order="F")).nodes == 3
+
+
+def test_graphs_without_nodes_or_arcs_are_graphs():
+    empty, path = networkx.Graph(), networkx.path_graph(3)
+    data = lpgnn.from_networkx([empty, path, empty], graph_y=[0, 1, 0])
+    assert data.node_starts.tolist() == [0, 0, 3, 3]
+    assert lpgnn.from_arrays(np.zeros((2, 0)), nodes=4).arcs == 0
+    bare = SimpleNamespace(num_nodes=2, edge_index=None, x=np.ones((2, 1)), y=np.array([1]))
+    assert len(lpgnn.from_pyg([bare, bare])) == 2
+
+
+def test_arcs_given_twice_are_told():
+    data = lpgnn.from_arrays([[0, 0, 1], [1, 1, 0]], edge_attr=[1.0, 2.0, 3.0])
+    assert data.arcs == 2 and data.duplicates == (1, 1)
+
+
+def test_a_data_set_can_be_pickled():
+    for data in (
+        lpgnn.read("karate"),
+        lpgnn.from_arrays(
+            TRIANGLE_AND_EDGE,
+            graph=OF,
+            x={"a": [1.0, 2, 3, 4, 5], "b": list("xyxyx"), "c": scipy.sparse.eye(5)},
+            edge_attr=np.arange(8.0),
+            graph_y=[0.5, 1.5],
+        ),
+    ):
+        again = pickle.loads(pickle.dumps(data))
+        assert repr(again) == repr(data) and (again.edge_index == data.edge_index).all()
+        settings = {"training.epochs": 2}
+        assert (lpgnn.train(again, settings=settings).weights == lpgnn.train(data, settings=settings).weights).all()
+
+
+def test_folds_divide_everything_once():
+    data = lpgnn.read("clique")
+    folds = data.folds(5, seed=3, valid=10)
+    tested = np.concatenate([fold["test"] for fold in folds])
+    assert sorted(tested) == list(range(len(data)))
+    for fold in folds:
+        together = np.concatenate([fold["train"], fold["valid"], fold["test"]])
+        assert sorted(together) == list(range(len(data)))
+        assert 0 < len(fold["valid"]) < len(fold["train"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"edge_index": [[0, 1]]}, r"shape \[1, 2\], but integers of shape \[2, arcs\]"),
+        ({"edge_index": [[0.0], [1.0]]}, "float64"),
+        ({"edge_index": [[0], [5]], "nodes": 3}, r"arc 0 names nodes \[0, 5\], but there are 3 nodes"),
+        ({"edge_index": [[0], [-1]], "nodes": 3}, "arc 0 names nodes"),
+        ({"edge_index": [[0], [1]], "graph": [1, 0]}, "ascending"),
+        ({"edge_index": [[0], [2]], "graph": [0, 0, 1]}, "arc 0 joins a node of graph 0 to a node of graph 1"),
+        ({"edge_index": [[0], [1]], "nodes": 2, "x": [[1.0]]}, "nodes has 2, x has 1"),
+        ({"edge_index": [[0], [1]], "x": [[1.0], [np.inf]]}, "row 1, column 0"),
+        ({"edge_index": [[0], [1]], "y": [0, 1], "split": {"trian": [0]}}, "trian"),
+        ({"edge_index": [[0], [1]], "y": [0, 1], "split": {"train": [7]}}, "numbers of nodes, from 0 and below 2"),
+        ({"edge_index": [[0], [1]], "y": [0, 1], "split": {"train": [True]}}, "one entry per node is expected: 2"),
+        ({"edge_index": [[0], [1]], "y": [0, 1], "split": {"train": [0], "test": [0]}}, "0"),
+        ({"edge_index": [[0], [1]], "y": [0, 1], "split": {"level": "arc"}}, "arc"),
+        ({"edge_index": [[0], [1]], "y": [0, 1], "split": [("train", [0])]}, "a table with train"),
+        ({"edge_index": [[0], [1]], "x": {"a": [[0, 1], [0, 1]], "a0": [1.0, 2.0]}}, "two columns that are called a0"),
+        ({"edge_index": [[0], [1]], "x": {1: [0, 1]}}, "names are words"),
+        ({"edge_index": [[0], [1]], "x": [[1.0], [1.0, 2.0]]}, "x is no array"),
+        ({"edge_index": [[0], [1]], "x": 3.0}, "an array is expected"),
+        ({"edge_index": [[0], [1]], "x": np.zeros((2, 2, 2))}, "rows of one or more columns"),
+        ({"edge_index": [[0], [1]], "x": [1j, 2j]}, "numbers or words are expected"),
+        ({"edge_index": [[0], [1]], "y": [np.inf, 1.0]}, "infinite"),
+        ({"edge_index": [[0], [1]], "nodes": -1}, "nodes is -1"),
+        ({"edge_index": [[0], [1]], "graph": [0, 3], "graphs": 2}, "graph names graph 3"),
+        ({"edge_index": [[0], [1]], "graph": np.array([1, 0], dtype=np.uint16)}, "ascending"),
+        ({"edge_index": [[0], [1]], "x": {"a": scipy.sparse.eye(2), "b": scipy.sparse.eye(2)}}, "hstack"),
+    ],
+)
+def test_what_does_not_fit_is_said_in_a_sentence(arguments, message):
+    with pytest.raises(lpgnn.Error, match=message) as raised:
+        lpgnn.from_arrays(arguments.pop("edge_index"), **arguments)
+    assert "\n" not in str(raised.value)
+
+
+def test_missing_and_broken_files_are_what_python_calls_them(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        lpgnn.read("no-such-set")
+    (tmp_path / "X_A.txt").write_text("1, 2\n2, x\n")
+    (tmp_path / "X_graph_indicator.txt").write_text("1\n1\n")
+    with pytest.raises(lpgnn.Error, match="line 2"):
+        lpgnn.read(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        lpgnn.load(tmp_path / "no-model")

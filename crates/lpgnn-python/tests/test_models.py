@@ -1,0 +1,192 @@
+"""Models are trained, used, kept and found again."""
+
+import concurrent.futures
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+
+import lpgnn
+import networkx
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="module")
+def clique():
+    return lpgnn.read("clique")
+
+
+@pytest.fixture(scope="module")
+def model(clique):
+    return lpgnn.train(clique, epochs=60, seed=1)
+
+
+def test_a_model_learns_and_says_how_well(model, clique):
+    assert model.ended == {"reason": "epochs"}
+    assert len(model.history) == 60
+    assert model.history[-1]["loss"] < model.history[0]["loss"]
+    assert model.scores["test"]["accuracy"] > 0.8
+    assert abs(model.scores["cheating_gap"]) < 0.1
+    split = clique.split
+    nodes = np.concatenate([np.arange(*clique.node_starts[graph : graph + 2]) for graph in split["test"]])
+    metrics = model.evaluate(clique, nodes)
+    assert metrics == model.evaluate(clique, split) == model.evaluate(clique, np.isin(np.arange(2100), nodes))
+    assert metrics["accuracy"] == pytest.approx(model.scores["test"]["accuracy"])
+    assert sum(map(sum, metrics["confusion"])) == len(nodes) == metrics["count"]
+    assert model.evaluate(clique, split, part="train")["count"] == 700
+    for rows, message in (([True] * 3, "one entry per node"), ([-1], "from 0"), ([2100], "below 2100"), (3, "rows")):
+        with pytest.raises(lpgnn.Error, match=message):
+            model.evaluate(clique, rows)
+    with pytest.raises(lpgnn.Error, match="no targets"):
+        model.evaluate(lpgnn.from_arrays([[0], [1]], x={"attribute 0": [1.0, 2.0]}))
+
+
+def test_predictions_are_rows_of_arrays(model, clique):
+    found = model.predict(clique)
+    assert found.y.shape == (clique.nodes,) and set(found.y) <= {0, 1}
+    assert found.probabilities.shape == (clique.nodes, 2)
+    assert np.allclose(found.probabilities.sum(axis=1), 1)
+    assert (found.probabilities.argmax(axis=1) == found.y).all()
+    assert found.converged.shape == found.residuals.shape == (len(clique),)
+    assert found.converged.all() and found.residuals.max() < 1e-3
+    assert found.states[0].shape == (clique.nodes, model.settings["model"]["state"])
+
+
+def test_the_same_seed_gives_the_same_bits_at_any_number_of_threads(clique):
+    weights = [lpgnn.train(clique, epochs=10, seed=7, threads=threads).weights for threads in (1, 2, 3)]
+    assert (weights[0] == weights[1]).all() and (weights[0] == weights[2]).all()
+    assert (weights[0] != lpgnn.train(clique, epochs=10, seed=8).weights).any()
+
+
+def test_a_model_survives_a_file_and_a_pickle(model, clique, tmp_path):
+    model.save(tmp_path / "model.safetensors")
+    said = model.predict(clique).outputs
+    for other in (lpgnn.load(tmp_path / "model.safetensors"), lpgnn.load(tmp_path), pickle.loads(pickle.dumps(model))):
+        assert (other.predict(clique).outputs == said).all()
+        assert repr(other) == repr(model)
+    assert pickle.loads(pickle.dumps(model)).scores == model.scores
+    (tmp_path / "broken").write_bytes(b"no model")
+    with pytest.raises(lpgnn.Error, match="broken"):
+        lpgnn.load(tmp_path / "broken")
+
+
+def test_values_of_graphs_are_predicted_as_values():
+    sizes = np.arange(3, 23)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    ring = [[start + k, start + (k + 1) % size] for start, size in zip(starts, sizes) for k in range(size)]
+    edges = np.array(ring).T
+    data = lpgnn.from_arrays(
+        np.concatenate([edges, edges[::-1]], axis=1),
+        graph=np.repeat(np.arange(20), sizes),
+        graph_y=sizes / 10.0,
+    )
+    model = lpgnn.train(data, epochs=40, split={"train": sizes % 2 == 0, "test": sizes % 2 == 1})
+    assert model.classes is None and model.task == "graphs"
+    found = model.predict(data)
+    assert found.y.shape == (20,) and found.probabilities is None
+    assert "mean_squared_error" in model.evaluate(data, sizes % 2 == 1)
+
+
+@pytest.mark.parametrize("solver", ["one-shot", "bdmm", "implicit", "unrolled"])
+@pytest.mark.parametrize("transition", ["gnn-sum", "gin", "sage-max"])
+def test_every_solver_and_transition_can_be_asked_for(clique, solver, transition):
+    model = lpgnn.train(clique, epochs=2, solver=solver, transition=transition, state=4, hidden=[5], layers=2)
+    assert model.settings["training"]["solver"]["kind"] == solver
+    assert model.settings["model"]["transition"] == transition
+    assert [states.shape[1] for states in model.predict(clique).states] == [4, 4]
+
+
+def test_settings_go_by_name_and_by_file(clique, tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text("[model]\nstate = 3\nhidden = [4]\n")
+    settings = {"training": {"lipschitz": None}, "model.state": np.int64(6)}
+    model = lpgnn.train(clique, epochs=1, config=file, settings=settings)
+    assert model.settings["model"]["state"] == 6
+    assert model.settings["model"]["hidden"] == [4]
+    assert model.settings["training"]["lipschitz"] is None
+    assert "state = 3" in lpgnn.settings(clique, config=file)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"settings": {"modl.state": 3}}, "did you mean model.state"),
+        ({"settings": {"model.state": "many"}}, "model.state"),
+        ({"solver": "newton"}, "newton"),
+        ({"rate": -1.0}, "rate"),
+        ({"split": {"train": [300]}}, "below 300"),
+        ({"threads": -1}, "threads is -1"),
+        ({"threads": 10**5}, "threads is 100000"),
+        ({"rate": float("nan")}, "rate is nan"),
+        ({"settings": [1]}, "a table of settings"),
+        ({"state": 0}, "state"),
+    ],
+)
+def test_what_cannot_be_trained_is_said_in_a_sentence(clique, arguments, message):
+    with pytest.raises(lpgnn.Error, match=message) as raised:
+        lpgnn.train(clique, epochs=1, **arguments)
+    assert "\n" not in str(raised.value)
+
+
+def test_new_graphs_have_to_fit_the_model(model):
+    with pytest.raises(lpgnn.Error):
+        model.predict(lpgnn.from_arrays([[0], [1]], x=[["red"], ["blue"]]))
+
+
+def test_a_constant_feature_is_no_obstacle():
+    graphs = [networkx.gnp_random_graph(12, 0.1 + 0.3 * (number % 2), seed=number) for number in range(60)]
+    for graph in graphs:
+        networkx.set_node_attributes(graph, 1.0, "one")
+    data = lpgnn.from_networkx(graphs, x="one", graph_y=[number % 2 for number in range(60)])
+    assert lpgnn.train(data, epochs=40).evaluate(data)["accuracy"] > 0.9
+
+
+def test_only_data_sets_are_trained_on():
+    with pytest.raises(TypeError, match="data is a str, but a Dataset"):
+        lpgnn.train("clique")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked there")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_process_can_predict(model, clique):
+    said = model.predict(clique).outputs
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    child = context.Process(target=lambda: queue.put((model.predict(clique).outputs == said).all()))
+    child.start()
+    child.join(30)
+    if child.is_alive():
+        child.kill()
+    assert child.exitcode == 0 and queue.get()
+
+
+def test_several_threads_can_train_at_once(clique):
+    with concurrent.futures.ThreadPoolExecutor(3) as threads:
+        weights = list(threads.map(lambda _: lpgnn.train(clique, epochs=5, seed=2).weights, range(6)))
+    assert all((each == weights[0]).all() for each in weights)
+
+
+def test_somebody_may_watch_and_end_it(clique):
+    seen = []
+    model = lpgnn.train(clique, epochs=50, on_epoch=lambda report: seen.append(report["epoch"]) or seen[-1] < 7)
+    assert seen == list(range(1, 8))
+    assert model.ended == {"reason": "stopped"}
+    assert len(lpgnn.train(clique, epochs=9, on_epoch=lambda report: np.False_).history) == 1
+    with pytest.raises(ZeroDivisionError):
+        lpgnn.train(clique, epochs=50, on_epoch=lambda report: 1 / 0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise there")
+def test_ctrl_c_ends_a_training():
+    code = "import lpgnn; print('begun', flush=True); lpgnn.train(lpgnn.read('clique'), epochs=10**7)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as training:
+        training.stdout.readline()
+        time.sleep(1)
+        training.send_signal(signal.SIGINT)
+        _, said = training.communicate(timeout=30)
+    assert said.decode().strip().endswith("KeyboardInterrupt")
+    assert training.returncode != 0

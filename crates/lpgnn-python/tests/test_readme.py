@@ -1,0 +1,19 @@
+"""What the README and the book show of Python works."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/src/python.md"])
+def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / page).read_text(encoding="utf-8")
+    examples = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert examples
+    names: dict[str, object] = {}
+    for example in examples:
+        exec(example, names)

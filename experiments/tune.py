@@ -35,6 +35,8 @@ SPACE = {
     "training.solver.weights.decay": [0.0, 0.0, 0.003, 0.03],
     "training.epochs": [150],
     "training.score-every": [1],
+    "model.activation": ["tanh", "relu"],
+    "training.solver.weights.half-life": ["none", 50, 150],
 }
 
 

@@ -15,8 +15,10 @@ use std::hint::black_box;
 
 use lpgnn::activation::Activation;
 use lpgnn::check::uniform;
+use lpgnn::inference::{SettleOptions, settle};
 use lpgnn::kernels::{self, Small};
 use lpgnn::network::Network;
+use lpgnn::train::{ModelConfig, TransitionKind};
 use lpgnn::transition::{
     Aggregation, ArcInputs, ArcNetwork, Gradients, Input, NeighbourSum, NodeNetwork, Transition,
 };
@@ -37,7 +39,11 @@ fn main() {
     println!("{:44} {:>12} {:>10} {:>10}", "kernel", "µs", "GB/s", "GFLOP/s");
     products(seconds);
     elementwise(seconds);
-    transitions(seconds);
+    for name in ["b", "c"] {
+        let workload = Workload::generate(name);
+        transitions(seconds, &workload);
+        settling(seconds, &workload);
+    }
 }
 
 fn say(name: &str, seconds: f64, bytes: usize, operations: usize, call: impl FnMut()) {
@@ -90,40 +96,67 @@ fn elementwise(seconds: f64) {
 }
 
 /// `f_a` and its derivatives on one large graph and on many small ones.
-fn transitions(seconds: f64) {
-    for name in ["b", "c"] {
-        let workload = Workload::generate(name);
-        let (s, h) = (workload.state, workload.hidden);
-        let m = workload.batch.node_labels().width();
-        let network = |output_activation| Network {
-            hidden: vec![h],
-            activation: Activation::Tanh,
-            output_activation,
-        };
-        let arcs = |output, aggregation| -> Box<dyn Transition> {
-            let inputs = ArcInputs::default();
-            Box::new(ArcNetwork::new(s, m, 0, inputs, &network(output), aggregation))
-        };
-        let gin = NodeNetwork::new(s, m, &network(Activation::Identity), NeighbourSum::Plain);
-        let cases: [(&str, Box<dyn Transition>); 4] = [
-            ("GNN, linear output", arcs(Activation::Identity, Aggregation::Sum)),
-            ("GNN, tanh output", arcs(Activation::Tanh, Aggregation::Sum)),
-            ("GraphSAGE", arcs(Activation::Identity, Aggregation::Max)),
-            ("GIN", Box::new(gin)),
-        ];
-        for (kind, transition) in cases {
-            let per_pair = kind.starts_with("GNN") || kind == "GraphSAGE";
-            let last_per_pair = kind == "GNN, tanh output" || kind == "GraphSAGE";
-            transition_speed(
-                &format!("{kind}, {name}"),
-                seconds,
-                &workload,
-                &*transition,
-                per_pair,
-                last_per_pair,
-            );
-        }
+fn transitions(seconds: f64, workload: &Workload) {
+    let (s, h) = (workload.state, workload.hidden);
+    let m = workload.batch.node_labels().width();
+    let network = |output_activation| Network {
+        hidden: vec![h],
+        activation: Activation::Tanh,
+        output_activation,
+    };
+    let arcs = |output, aggregation| -> Box<dyn Transition> {
+        let inputs = ArcInputs::default();
+        Box::new(ArcNetwork::new(s, m, 0, inputs, &network(output), aggregation))
+    };
+    let gin = NodeNetwork::new(s, m, &network(Activation::Identity), NeighbourSum::Plain);
+    let cases: [(&str, Box<dyn Transition>); 4] = [
+        ("GNN, linear output", arcs(Activation::Identity, Aggregation::Sum)),
+        ("GNN, tanh output", arcs(Activation::Tanh, Aggregation::Sum)),
+        ("GraphSAGE", arcs(Activation::Identity, Aggregation::Max)),
+        ("GIN", Box::new(gin)),
+    ];
+    for (kind, transition) in cases {
+        let per_pair = kind.starts_with("GNN") || kind == "GraphSAGE";
+        let last_per_pair = kind == "GNN, tanh output" || kind == "GraphSAGE";
+        let name = format!("{kind}, {}", workload.name);
+        transition_speed(&name, seconds, workload, &*transition, per_pair, last_per_pair);
     }
+}
+
+/// States from zero to their fixed point, with Anderson acceleration: what a prediction costs. Bytes
+/// and operations are those of `f_a`, as often as it is applied.
+fn settling(seconds: f64, workload: &Workload) {
+    let config = ModelConfig {
+        transition: TransitionKind::GnnMean,
+        state: workload.state,
+        hidden: vec![workload.hidden],
+        ..ModelConfig::default()
+    };
+    let (batch, scratch) = (&workload.batch, Scratch::new());
+    let width = batch.node_labels().width();
+    let model = config.build(width, 0, workload.classes, workload.per_graph).unwrap();
+    let weights = model.start(batch.nodes(), &mut uniform(1)).weights;
+    let options = SettleOptions { tolerance: 1e-6, fall_back: None, ..SettleOptions::default() };
+    let count = settle(&model, &weights, batch, &options, &scratch).iterations;
+    let (bytes, operations) = cost(workload, true, false);
+    let name = format!("settling, {}, f_a {count} times", workload.name);
+    say(&name, seconds, count * bytes, count * operations, || {
+        black_box(settle(&model, &weights, batch, &options, &scratch));
+    });
+}
+
+/// What applying `f_a` moves and computes: a row of the neighbour per pair, and every node's state in
+/// and out.
+fn cost(workload: &Workload, per_pair: bool, last_per_pair: bool) -> (usize, usize) {
+    let (batch, s, h) = (&workload.batch, workload.state, workload.hidden);
+    let (nodes, pairs) = (batch.nodes(), batch.neighbours().len());
+    let dense = if workload.name == "c" { batch.node_labels().width() } else { 0 };
+    let bytes = 4 * (pairs * (if per_pair { h } else { s }) + pairs + 2 * nodes * s);
+    let sides = if per_pair { 2 } else { 1 };
+    let first = 2 * nodes * sides * (s + dense) * h;
+    let second = 2 * (if last_per_pair { pairs } else { nodes }) * h * s;
+    let units = if per_pair { pairs * 2 * h } else { nodes * h + pairs * s };
+    (bytes, first + second + units)
 }
 
 fn transition_speed(
@@ -134,9 +167,7 @@ fn transition_speed(
     per_pair: bool,
     last_per_pair: bool,
 ) {
-    let (batch, s, h) = (&workload.batch, workload.state, workload.hidden);
-    let (nodes, pairs) = (batch.nodes(), batch.neighbours().len());
-    let dense = if workload.name == "c" { batch.node_labels().width() } else { 0 };
+    let (batch, s, nodes) = (&workload.batch, workload.state, workload.batch.nodes());
     let mut draw = uniform(4);
     let mut weights = vec![0.0; transition.weights()];
     transition.initialize(&mut draw, &mut weights);
@@ -145,13 +176,7 @@ fn transition_speed(
     let input = Input { batch, labels: batch.node_labels().view(), states: &states };
     let scratch = Scratch::new();
 
-    // A row of the neighbour per pair, and every node's state in and out.
-    let bytes = 4 * (pairs * (if per_pair { h } else { s }) + pairs + 2 * nodes * s);
-    let sides = if per_pair { 2 } else { 1 };
-    let first = 2 * nodes * sides * (s + dense) * h;
-    let second = 2 * (if last_per_pair { pairs } else { nodes }) * h * s;
-    let units = if per_pair { pairs * 2 * h } else { nodes * h + pairs * s };
-    let operations = first + second + units;
+    let (bytes, operations) = cost(workload, per_pair, last_per_pair);
     let mut image = Matrix::zeros(nodes, s);
     say(&format!("{name}, forward"), seconds, bytes, operations, || {
         transition.forward(&weights, input, &mut image, &scratch);

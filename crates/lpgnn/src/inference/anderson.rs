@@ -2,96 +2,183 @@
 //! residuals cancel as far as they can.
 
 use crate::Scalar;
+use crate::numeric::{Arithmetic, Kernel, dispatch, dot};
+use crate::transition::for_each_group;
 
-/// The last iterates of one graph.
+/// The last iterates of one graph, `r = f − x` being the residual of an iterate `x` with image `f`.
 #[derive(Clone, Debug)]
 pub(super) struct Anderson<S> {
     window: usize,
-    /// Differences of consecutive residuals `r = f − x` and of images `f`, newest last.
+    /// `R` and `F`: differences of consecutive residuals and of images, newest last.
     d_residuals: Vec<Vec<S>>,
     d_images: Vec<Vec<S>>,
-    last: Option<(Vec<S>, Vec<S>)>,
+    /// `Rᵀ R`, up to its diagonal.
+    gram: Vec<Vec<f64>>,
+    /// The residual and the image of the last iterate; empty before there is one.
+    residual: Vec<S>,
+    image: Vec<S>,
     best: f64,
 }
 
 /// How much larger than the best one a residual may grow before the past is forgotten.
 const PATIENCE: f64 = 2.0;
+/// Components that one thread works on at a time; they stay in cache, and sums over them do not
+/// depend on the number of threads.
+const PART: usize = 1 << 12;
 
 impl<S: Scalar> Anderson<S> {
     /// No iterates yet; at most `window` are combined.
     pub(super) fn new(window: usize) -> Self {
-        let (d_residuals, d_images) = (vec![], vec![]);
-        Self { window, d_residuals, d_images, last: None, best: f64::INFINITY }
+        let (d_residuals, d_images, gram) = (vec![], vec![], vec![]);
+        let (residual, image) = (vec![], vec![]);
+        Self { window, d_residuals, d_images, gram, residual, image, best: f64::INFINITY }
     }
 
     /// Replaces `x` by the next iterate, given `f = f_a(x)`; `beta` damps a step without a past.
     ///
-    /// With `R` and `F` the differences in the window and `r = f − x`:
     /// `x ← f − F γ`, where `γ` minimises `‖r − R γ‖`.
     pub(super) fn advance(&mut self, x: &mut [S], f: &[S], beta: S) {
-        let residual: Vec<S> = f.iter().zip(x.iter()).map(|(&f, &x)| f - x).collect();
-        let length = crate::lagrangian::length(&residual);
-        if length > PATIENCE * self.best {
-            self.d_residuals.clear();
-            self.d_images.clear();
-            self.last = None;
-        }
-        self.best = self.best.min(length);
-        if let Some((last_residual, last_image)) = self.last.take() {
-            self.d_residuals.push(difference(&residual, &last_residual));
-            self.d_images.push(difference(f, &last_image));
-            if self.d_residuals.len() > self.window {
-                self.d_residuals.remove(0);
-                self.d_images.remove(0);
-            }
-        }
-        match self.combination(&residual) {
-            Some(gamma) => {
-                x.copy_from_slice(f);
-                for (gamma, d_image) in gamma.iter().zip(&self.d_images) {
-                    let gamma = S::of(*gamma);
-                    for (x, &d) in x.iter_mut().zip(d_image) {
-                        *x -= gamma * d;
-                    }
-                }
-            }
-            None => {
-                for (x, &r) in x.iter_mut().zip(&residual) {
-                    *x += beta * r;
-                }
-            }
-        }
-        if self.window > 0 {
-            self.last = Some((residual, f.to_vec()));
-        }
+        let gamma = if self.window > 0 { self.combination(x, f) } else { None };
+        let gamma: Vec<S> = gamma.iter().flatten().map(|&gamma| S::of(gamma)).collect();
+        let parts = x.chunks_mut(PART).zip(f.chunks(PART)).zip((0..).step_by(PART));
+        let mut parts: Vec<_> = parts.collect();
+        for_each_group(&mut parts, |((x, f), start)| {
+            let d_images = self.d_images.iter().map(|d| &d[*start..][..f.len()]).collect();
+            dispatch(Step { x, f, beta, gamma: &gamma, d_images });
+        });
     }
 
-    /// The `γ` that minimises `‖r − R γ‖`, by the normal equations; none without a usable past.
-    fn combination(&self, residual: &[S]) -> Option<Vec<f64>> {
-        let m = self.d_residuals.len();
-        if m == 0 {
-            return None;
-        }
-        let dot = |a: &[S], b: &[S]| a.iter().zip(b).map(|(a, b)| a.f64() * b.f64()).sum::<f64>();
-        let mut gram = vec![vec![0.0; m]; m];
-        for i in 0..m {
-            for j in 0..=i {
-                gram[i][j] = dot(&self.d_residuals[i], &self.d_residuals[j]);
-                gram[j][i] = gram[i][j];
+    /// The `γ` for a newest iterate, which becomes the last; none without a usable past.
+    fn combination(&mut self, x: &[S], f: &[S]) -> Option<Vec<f64>> {
+        let first = self.residual.is_empty();
+        // The newest differences take the room of the oldest.
+        let (mut d_residual, mut d_image) = (vec![], vec![]);
+        if self.d_residuals.len() == self.window {
+            (d_residual, d_image) = (self.d_residuals.remove(0), self.d_images.remove(0));
+            self.gram.remove(0);
+            for row in &mut self.gram {
+                row.remove(0);
             }
         }
+        for room in [&mut self.residual, &mut self.image, &mut d_residual, &mut d_image] {
+            room.resize(x.len(), S::ZERO);
+        }
+        let past = &self.d_residuals;
+        let mut parts: Vec<Newest<'_, S>> = x
+            .chunks(PART)
+            .zip(f.chunks(PART))
+            .zip(self.residual.chunks_mut(PART).zip(self.image.chunks_mut(PART)))
+            .zip(d_residual.chunks_mut(PART).zip(d_image.chunks_mut(PART)))
+            .zip((0..).step_by(PART))
+            .map(|((((x, f), (residual, image)), (d_residual, d_image)), start)| {
+                let past = past.iter().map(|d| &d[start..][..x.len()]).collect();
+                Newest { x, f, residual, image, d_residual, d_image, past, sums: vec![] }
+            })
+            .collect();
+        for_each_group(&mut parts, Newest::differ);
+        let mut sums = vec![0.0; 2 * past.len() + 3];
+        for part in &parts {
+            sums.iter_mut().zip(&part.sums).for_each(|(sum, part)| *sum += part);
+        }
+        drop(parts);
+
+        let length = sums[0].sqrt();
+        let grown = length > PATIENCE * self.best;
+        self.best = self.best.min(length);
+        if grown {
+            self.d_residuals.clear();
+            self.d_images.clear();
+            self.gram.clear();
+        }
+        if grown || first {
+            return None;
+        }
+        let m = self.d_residuals.len() + 1;
+        self.d_residuals.push(d_residual);
+        self.d_images.push(d_image);
+        self.gram.push(sums[1..=m].to_vec());
+
+        let mut gram = self.gram.clone();
         // Differences become parallel near the end; a little on the diagonal keeps γ small then.
         let ridge = 1e-10 * (0..m).map(|i| gram[i][i]).sum::<f64>();
-        for (i, row) in gram.iter_mut().enumerate() {
-            row[i] += ridge;
-        }
-        let right = self.d_residuals.iter().map(|d| dot(d, residual)).collect();
-        solve(gram, right)
+        gram.iter_mut().enumerate().for_each(|(i, row)| row[i] += ridge);
+        solve(gram, sums[1 + m..].to_vec())
     }
 }
 
-fn difference<S: Scalar>(a: &[S], b: &[S]) -> Vec<S> {
-    a.iter().zip(b).map(|(&a, &b)| a - b).collect()
+/// A part of the newest iterate.
+struct Newest<'a, S> {
+    x: &'a [S],
+    f: &'a [S],
+    /// Of the last iterate, then of this one.
+    residual: &'a mut [S],
+    image: &'a mut [S],
+    d_residual: &'a mut [S],
+    d_image: &'a mut [S],
+    /// Earlier differences of residuals.
+    past: Vec<&'a [S]>,
+    /// What this part adds to `‖r‖²`, to the newest row of `Rᵀ R` and to `Rᵀ r`.
+    sums: Vec<f64>,
+}
+
+impl<S: Scalar> Newest<'_, S> {
+    fn differ(&mut self) {
+        let Self { x, f, residual, image, d_residual, d_image, .. } = self;
+        dispatch(Differ { x, f, residual, image, d_residual, d_image });
+        let (d, r) = (&*self.d_residual, &*self.residual);
+        let with = |y: &[S]| -> Vec<f64> {
+            self.past.iter().copied().chain([d]).map(|past| dot(past, y)).collect()
+        };
+        self.sums = [vec![dot(r, r)], with(d), with(r)].concat();
+    }
+}
+
+/// The newest residual and image, and how they differ from the last.
+struct Differ<'a, S> {
+    x: &'a [S],
+    f: &'a [S],
+    residual: &'a mut [S],
+    image: &'a mut [S],
+    d_residual: &'a mut [S],
+    d_image: &'a mut [S],
+}
+
+impl<S: Scalar> Kernel for Differ<'_, S> {
+    type Output = ();
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let last = self.residual.iter_mut().zip(self.image);
+        let differences = self.d_residual.iter_mut().zip(self.d_image);
+        for (((&x, &f), last), d) in self.x.iter().zip(self.f).zip(last).zip(differences) {
+            let r = f - x;
+            (*d.0, *d.1) = (r - *last.0, f - *last.1);
+            (*last.0, *last.1) = (r, f);
+        }
+    }
+}
+
+/// A part of the next iterate: `x ← f − F γ`, or `x ← x + β (f − x)` without a past.
+struct Step<'a, S> {
+    x: &'a mut [S],
+    f: &'a [S],
+    beta: S,
+    gamma: &'a [S],
+    d_images: Vec<&'a [S]>,
+}
+
+impl<S: Scalar> Kernel for Step<'_, S> {
+    type Output = ();
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let Self { x, f, beta, gamma, d_images } = self;
+        if gamma.is_empty() {
+            return x.iter_mut().zip(f).for_each(|(x, &f)| *x += beta * (f - *x));
+        }
+        x.copy_from_slice(f);
+        for (&gamma, d) in gamma.iter().zip(d_images) {
+            x.iter_mut().zip(d).for_each(|(x, &d)| *x -= gamma * d);
+        }
+    }
 }
 
 /// The solution of a small symmetric positive definite system, by Cholesky's factors; none when the

@@ -10,7 +10,7 @@ pub use settle::{SettleOptions, settle, settle_from};
 
 use crate::graph::GraphBatch;
 use crate::lagrangian::{Model, ReadFrom, side_by_side};
-use crate::numeric::{Scratch, worse};
+use crate::numeric::{Scratch, largest_difference, length, worse};
 use crate::transition::{Input, Transition};
 use crate::{Matrix, Scalar};
 
@@ -115,8 +115,7 @@ fn graph_residual<S: Scalar>(
 ) -> f64 {
     let nodes = batch.nodes_of(graph);
     let range = nodes.start * x.cols()..nodes.end * x.cols();
-    let pairs = x.as_slice()[range.clone()].iter().zip(&f.as_slice()[range]);
-    pairs.map(|(&x, &f)| (x - f).abs()).fold(S::ZERO, worse).f64()
+    largest_difference(&x.as_slice()[range.clone()], &f.as_slice()[range]).f64()
 }
 
 /// An estimate of the spectral radius of `∂f_a/∂X` at these states, the largest over the layers:
@@ -155,11 +154,11 @@ fn layer_radius<S: Scalar>(
     }
     let (mut growth, mut counted) = (0.0, 0);
     for iteration in 0..iterations {
-        let length = crate::lagrangian::length(v.as_slice());
-        if length == 0.0 || !length.is_finite() {
-            return length;
+        let size = length(v.as_slice());
+        if size == 0.0 || !size.is_finite() {
+            return size;
         }
-        let unit = S::of(1.0 / length);
+        let unit = S::of(1.0 / size);
         v.as_mut_slice().iter_mut().for_each(|v| *v *= unit);
         let mut next = Matrix::zeros(v.rows(), v.cols());
         let gradients =
@@ -169,7 +168,7 @@ fn layer_radius<S: Scalar>(
         // The first half turns v towards the leading directions; complex ones make single ratios
         // oscillate, but not their mean.
         if iteration >= iterations / 2 {
-            growth += crate::lagrangian::length(v.as_slice()).max(f64::MIN_POSITIVE).ln();
+            growth += length(v.as_slice()).max(f64::MIN_POSITIVE).ln();
             counted += 1;
         }
     }

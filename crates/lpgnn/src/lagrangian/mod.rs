@@ -14,7 +14,6 @@ mod variables;
 
 pub use model::{Model, Multipliers, ReadFrom, ReadLayers, Reads};
 pub use variables::Variables;
-pub(crate) use variables::length;
 
 use crate::graph::GraphBatch;
 use crate::numeric::{Scratch, SpareMatrix};

@@ -48,8 +48,3 @@ impl<S: Scalar> Variables<S> {
         self.parts().find(|(_, part)| !part.iter().all(|x| x.is_finite())).map(|(name, _)| name)
     }
 }
-
-/// The Euclidean length.
-pub(crate) fn length<S: Scalar>(x: &[S]) -> f64 {
-    x.iter().map(|x| x.f64() * x.f64()).sum::<f64>().sqrt()
-}

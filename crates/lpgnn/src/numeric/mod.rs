@@ -7,6 +7,7 @@ mod product;
 mod rows;
 mod scalar;
 mod scratch;
+mod sums;
 
 pub(crate) use dispatch::{Arithmetic, Kernel, dispatch};
 pub(crate) use lanes::{LANES, Lanes, each, for_lanes, total};
@@ -19,3 +20,4 @@ pub use scalar::Scalar;
 pub(crate) use scalar::worse;
 pub use scratch::Scratch;
 pub(crate) use scratch::{Spare, SpareMatrix};
+pub(crate) use sums::{dot, largest_difference, length};

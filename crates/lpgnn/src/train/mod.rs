@@ -20,8 +20,8 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::graph::{GraphBatch, Targets};
 use crate::inference::{Inference, SettleOptions, Settled, predict, settle_next, spectral_radius};
-use crate::lagrangian::{Lagrangian, Model, Multipliers, Scale, Variables, length, side_by_side};
-use crate::numeric::{NormMemory, Scratch};
+use crate::lagrangian::{Lagrangian, Model, Multipliers, Scale, Variables, side_by_side};
+use crate::numeric::{NormMemory, Scratch, length};
 use crate::output::Supervision;
 use crate::saddle::{Coordinates, Memory, SaddleSolver, gather, scatter};
 use crate::transition::{Degrees, Transition};

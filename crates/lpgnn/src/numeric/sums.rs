@@ -1,0 +1,118 @@
+//! Many numbers to one: sums in double precision, and the largest.
+//!
+//! Eight are taken side by side, and parts of fixed length one after another, so that nothing
+//! depends on the processor or the number of threads.
+
+use rayon::prelude::*;
+
+use super::dispatch::{Arithmetic, Kernel, dispatch};
+use super::lanes::{LANES, Lanes, each, total};
+use super::scalar::worse;
+use crate::Scalar;
+
+/// Numbers that one thread takes at a time.
+const PART: usize = 1 << 15;
+
+/// `Σ a b`
+pub(crate) fn dot<S: Scalar>(a: &[S], b: &[S]) -> f64 {
+    if a.len() <= PART {
+        return dispatch(Dot(a, b));
+    }
+    let parts: Vec<f64> =
+        a.par_chunks(PART).zip(b.par_chunks(PART)).map(|(a, b)| dispatch(Dot(a, b))).collect();
+    parts.iter().sum()
+}
+
+/// `√(Σ x²)`, the Euclidean length.
+pub(crate) fn length<S: Scalar>(x: &[S]) -> f64 {
+    dot(x, x).sqrt()
+}
+
+struct Dot<'a, S>(&'a [S], &'a [S]);
+
+impl<S: Scalar> Kernel for Dot<'_, S> {
+    type Output = f64;
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) -> f64 {
+        let ((a, a_rest), (b, b_rest)) = (self.0.as_chunks::<LANES>(), self.1.as_chunks::<LANES>());
+        let mut sums = [0.0; LANES];
+        for (a, b) in a.iter().zip(b) {
+            for i in 0..LANES {
+                sums[i] += a[i].f64() * b[i].f64();
+            }
+        }
+        let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a.f64() * b.f64()).sum();
+        sums.iter().sum::<f64>() + rest
+    }
+}
+
+/// `max |a − b|`; not a number where a difference is not.
+pub(crate) fn largest_difference<S: Scalar>(a: &[S], b: &[S]) -> S {
+    if a.len() <= PART {
+        return dispatch(Largest(a, b));
+    }
+    let parts: Vec<S> =
+        a.par_chunks(PART).zip(b.par_chunks(PART)).map(|(a, b)| dispatch(Largest(a, b))).collect();
+    parts.into_iter().fold(S::ZERO, worse)
+}
+
+struct Largest<'a, S>(&'a [S], &'a [S]);
+
+impl<S: Scalar> Kernel for Largest<'_, S> {
+    type Output = S;
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) -> S {
+        let ((a, a_rest), (b, b_rest)) = (self.0.as_chunks::<LANES>(), self.1.as_chunks::<LANES>());
+        let zero = A::Lanes::<S>::splat(S::ZERO);
+        let (mut max, mut sum) = (zero, zero);
+        let mut eight = |a: A::Lanes<S>, b: A::Lanes<S>| {
+            let d = a.sub(b);
+            let size = d.max(zero.sub(d));
+            max = size.max(max);
+            sum = sum.add(size);
+        };
+        eight(Lanes::load_some(a_rest), Lanes::load_some(b_rest));
+        for (a, b) in a.iter().zip(b) {
+            eight(Lanes::load(a), Lanes::load(b));
+        }
+        // A maximum forgets what is not a number, a sum does not.
+        let sum = total(sum);
+        if sum.f64().is_nan() { sum } else { each(max).into_iter().fold(S::ZERO, worse) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_of_any_length_are_what_the_definition_says() {
+        for count in [0, 1, 7, 8, 9, PART - 1, PART, PART + 1, 3 * PART + 5] {
+            let a: Vec<f32> = (0..count).map(|i| (i as f32 * 0.37).sin()).collect();
+            let b: Vec<f32> = (0..count).map(|i| (i as f32 * 0.11).cos()).collect();
+            let plain: f64 = a.iter().zip(&b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum();
+            assert!((dot(&a, &b) - plain).abs() <= 1e-9 * count as f64, "{count}");
+            let plain: f64 = a.iter().map(|&a| f64::from(a).powi(2)).sum();
+            assert!((length(&a) - plain.sqrt()).abs() <= 1e-12 * plain.sqrt(), "{count}");
+        }
+    }
+
+    #[test]
+    fn the_largest_difference_is_found_wherever_it_is() {
+        for count in [1, 7, 8, 9, PART, 2 * PART + 3] {
+            let a: Vec<f32> = (0..count).map(|i| (i as f32 * 0.37).sin()).collect();
+            for place in [0, count / 2, count - 1] {
+                let mut b = a.clone();
+                for (other, expected) in [(a[place] - 2.0, 2.0), (a[place] + 3.0, 3.0)] {
+                    b[place] = other;
+                    assert!((largest_difference(&a, &b) - expected).abs() < 1e-6, "{place}");
+                }
+                b[place] = f32::NAN;
+                assert!(largest_difference(&a, &b).is_nan(), "{place} of {count}");
+                b[place] = f32::NEG_INFINITY;
+                assert!(largest_difference(&a, &b).is_infinite(), "{place} of {count}");
+            }
+            assert!(largest_difference(&a, &a) == 0.0);
+        }
+    }
+}

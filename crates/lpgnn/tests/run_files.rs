@@ -4,8 +4,9 @@
 
 use std::ops::ControlFlow;
 
-use lpgnn::data::Dataset;
+use lpgnn::Matrix;
 use lpgnn::data::generate::CliqueConfig;
+use lpgnn::data::{Dataset, DatasetParts, Features, TargetColumn};
 use lpgnn::run::{Checkpoint, RunConfig, SavedModel, Setting, Setup};
 use lpgnn::train::{EpochReport, Trainer, TrainerState};
 
@@ -97,6 +98,65 @@ fn a_model_is_read_as_it_was_written() {
     assert_eq!(bits(&again.weights), bits(&model.weights));
     let (one, other) = (model.predict(&dataset(), false), again.predict(&dataset(), true));
     assert_eq!(bits(one.unwrap().outputs.as_slice()), bits(other.unwrap().outputs.as_slice()));
+}
+
+#[test]
+fn a_split_that_was_given_is_not_made_up_again() {
+    let error = Setup::new(&config(&["split.source=given"]), &dataset()).unwrap_err().to_string();
+    assert!(error.contains("was given at training and is not known here"), "{error}");
+}
+
+/// Rings and paths whose length is to be predicted, in some unit.
+fn lengths(unit: f32, zero: f32) -> Dataset {
+    let (mut node_starts, mut arcs, mut values) = (vec![0], vec![], vec![]);
+    for size in 3..43_u32 {
+        let first = u32::try_from(node_starts[node_starts.len() - 1]).unwrap();
+        arcs.extend(
+            (1..size).flat_map(|v| [(first + v - 1, first + v), (first + v, first + v - 1)]),
+        );
+        if size % 2 == 0 {
+            arcs.extend([(first, first + size - 1), (first + size - 1, first)]);
+        }
+        node_starts.push((first + size) as usize);
+        values.push(zero + unit * f32::from(u16::try_from(size).unwrap()));
+    }
+    let nodes = node_starts[node_starts.len() - 1];
+    let values = Matrix::from_entries(values.len(), 1, values).unwrap();
+    Dataset::new(DatasetParts {
+        name: "lengths".into(),
+        node_features: Features::none(nodes),
+        arc_features: Features::none(arcs.len()),
+        node_starts,
+        arcs,
+        node_targets: None,
+        graph_targets: Some(TargetColumn::Values { names: vec!["length".into()], values }),
+        split: None,
+    })
+    .unwrap()
+}
+
+#[test]
+fn neither_the_unit_of_a_target_nor_its_zero_matters() {
+    let predict = |unit, zero| {
+        let dataset = lengths(unit, zero);
+        let settings = [Setting::parse("test", "training.epochs=40").unwrap()];
+        let config = RunConfig::for_data("lengths", &dataset, &settings).with(&settings).unwrap();
+        let setup = Setup::new(&config, &dataset).unwrap();
+        let (weights, _) = train(&setup, None, usize::MAX);
+        let model = SavedModel::new(&setup, &config, "lengths", 40, weights);
+        model.predict(&dataset, false).unwrap().outputs
+    };
+    let plain = predict(1.0, 0.0);
+    let wrong: f32 =
+        plain.as_slice().iter().zip(3_u16..).map(|(y, n)| (y - f32::from(n)).abs()).sum();
+    assert!(wrong / 40.0 < 8.0, "lengths are wrong by {}", wrong / 40.0);
+    // Powers of two, and numbers of which single precision drops nothing: the same bits inside.
+    for (unit, zero) in [(4.0, 0.0), (0.125, 0.0), (1.0, 1024.0)] {
+        for (&plain, &other) in plain.as_slice().iter().zip(predict(unit, zero).as_slice()) {
+            let expected = zero + unit * plain;
+            assert!((other - expected).abs() < 1e-3 * unit, "{unit} {zero}: {other}, {expected}");
+        }
+    }
 }
 
 /// A small generator, so that the same variants are tried every time.

@@ -3,7 +3,7 @@ use crate::data::{Level, Split};
 use crate::graph::{GraphBatch, Targets};
 use crate::network::Network;
 use crate::numeric::Scratch;
-use crate::output::{Output, Readout, Supervision, Task};
+use crate::output::{Output, Readout, Supervision, TargetScale, Task};
 use crate::saddle::PrimalRule;
 use crate::{Error, Matrix, Scalar, check};
 
@@ -64,7 +64,11 @@ impl Baseline {
                 members.to_vec()
             }
         };
-        let supervise = |members: &[usize]| Supervision::of(targets.clone(), &rows(members));
+        let scale = TargetScale::of(&Supervision::of(targets.clone(), &rows(&split.train))?);
+        let supervise = |members: &[usize]| {
+            let some = Supervision::of(targets.clone(), &rows(members))?;
+            Ok::<_, Error>(scale.as_ref().map_or(some.clone(), |scale| scale.standardize(&some)))
+        };
         let train = supervise(&split.train)?;
         let (valid, test) = (supervise(&split.valid)?, supervise(&split.test)?);
         if train.total() <= 0.0 || test.total() <= 0.0 {

@@ -76,6 +76,11 @@ impl<S: Scalar> Supervision<S> {
         &self.targets
     }
 
+    /// The same rows with other targets.
+    pub(super) fn with_targets(&self, targets: Targets<S>) -> Self {
+        Self { targets, counts: self.counts.clone() }
+    }
+
     /// How much a row counts; 0 when it is not supervised.
     pub fn counts(&self) -> &[S] {
         &self.counts

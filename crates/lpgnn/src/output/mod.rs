@@ -1,9 +1,11 @@
 //! The output function `f_r`: what is read off the states, per node or per graph.
 
 mod loss;
+mod scale;
 
 pub use loss::Supervision;
 pub(crate) use loss::largest;
+pub use scale::TargetScale;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -235,6 +237,13 @@ impl Output {
         differentiate(self.network.output_activation, y, &mut d);
         let (layout, input) = (&self.layout, self.inputs);
         stack.backward(layout, rows, z, input, &outputs, d, drop, partial, d_z, scratch);
+    }
+
+    /// The matrix and the bias of the last layer, among the weights of the function.
+    fn last_layer(&self) -> (Range<usize>, Range<usize>) {
+        let last = 2 * (self.network.layers(self.outputs).len() - 1);
+        let (matrix, bias) = (self.layout.start(last), self.layout.start(last + 1));
+        (matrix..bias, bias..bias + self.outputs)
     }
 
     /// The layer that reads, among the weights of the function.

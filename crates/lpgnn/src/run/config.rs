@@ -80,6 +80,8 @@ pub enum SplitSource {
     Data,
     /// It is drawn.
     Ratio,
+    /// Whoever trained gave one, which nobody else knows.
+    Given,
 }
 
 impl Default for SplitConfig {

@@ -115,8 +115,11 @@ impl SavedModel {
         config: &super::RunConfig,
         name: &str,
         epoch: usize,
-        weights: Vec<f32>,
+        mut weights: Vec<f32>,
     ) -> Self {
+        if let Some(scale) = &setup.target_scale {
+            scale.undo(setup.model.output(), &mut weights[setup.model.output_weights()]);
+        }
         Self {
             version: env!("CARGO_PKG_VERSION").into(),
             task: setup.task,

@@ -2,6 +2,7 @@ use super::{RunConfig, SplitConfig, SplitSource, Task, TaskChoice, fingerprint};
 use crate::Error;
 use crate::data::{Dataset, Encoding, Level, Ratio, Split, TargetColumn};
 use crate::lagrangian::Model;
+use crate::output::TargetScale;
 use crate::train::{TrainingData, TrainingPlan};
 
 /// Everything that training needs, made from a configuration and the data it names.
@@ -15,6 +16,9 @@ pub struct Setup {
     pub split: Split,
     /// The same in numbers.
     pub data: TrainingData<f32>,
+    /// The unit of real targets in `data`; weights that were trained on them are to
+    /// [undo](TargetScale::undo) it.
+    pub target_scale: Option<TargetScale>,
     /// The functions.
     pub model: Model<f32>,
     /// How they are trained.
@@ -46,7 +50,8 @@ impl Setup {
         let task = Task::of(config.data.task, dataset)?;
         let encoding = Encoding::for_split(dataset, &config.labels, &split)?;
         let batch = encoding.batch::<f32>(dataset)?;
-        let data = TrainingData::new(&batch, &split, task.per_graph())?;
+        let mut data = TrainingData::new(&batch, &split, task.per_graph())?;
+        let target_scale = data.standardize_targets();
         let (labels, arc_labels) = (encoding.node_width(), encoding.arc_width());
         let model = config.model.build(labels, arc_labels, data.outputs(), task.per_graph())?;
         let value_names = match task.targets(dataset) {
@@ -54,7 +59,17 @@ impl Setup {
             _ => vec![],
         };
         let fingerprint = fingerprint(dataset);
-        Ok(Self { task, encoding, split, data, model, plan, value_names, fingerprint })
+        Ok(Self {
+            task,
+            encoding,
+            split,
+            data,
+            target_scale,
+            model,
+            plan,
+            value_names,
+            fingerprint,
+        })
     }
 }
 
@@ -114,6 +129,11 @@ impl SplitConfig {
     pub fn divide(&self, dataset: &Dataset, task: Task) -> Result<Split, Error> {
         let usable = |split: &&Split| !(task == Task::Graphs && split.level == Level::Node);
         match (self.source, dataset.split().filter(usable)) {
+            (SplitSource::Given, _) => Err(Error::Mismatch(format!(
+                "the split of the {} of {} was given at training and is not known here",
+                task.as_str(),
+                dataset.name()
+            ))),
             (SplitSource::Auto | SplitSource::Data, Some(split)) => Ok(split.clone()),
             (SplitSource::Data, None) => Err(Error::Mismatch(format!(
                 "{} comes without a split of its {}",

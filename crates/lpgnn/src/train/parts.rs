@@ -1,6 +1,6 @@
 use crate::data::{Level, Split};
 use crate::graph::{GraphBatch, Targets};
-use crate::output::Supervision;
+use crate::output::{Supervision, TargetScale};
 use crate::{Error, Scalar};
 
 /// What a model is trained and scored on: graphs, and which of their targets may be looked at when.
@@ -85,6 +85,17 @@ impl<S: Scalar> TrainingData<S> {
             )));
         }
         Ok(Self { train: Part { supervision }, scored, batches, per_graph })
+    }
+
+    /// Puts real targets into units in which those of the training part have mean 0 and deviation
+    /// 1, and says how; none of classes.
+    pub fn standardize_targets(&mut self) -> Option<TargetScale> {
+        let scale = TargetScale::of(&self.train.supervision)?;
+        self.train.supervision = scale.standardize(&self.train.supervision);
+        for (_, _, supervision) in &mut self.scored {
+            *supervision = scale.standardize(supervision);
+        }
+        Some(scale)
     }
 
     /// The graphs that are trained on.

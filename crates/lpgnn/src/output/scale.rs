@@ -1,0 +1,113 @@
+//! Real targets in units of their own spread.
+
+use super::{Output, Supervision};
+use crate::Scalar;
+use crate::graph::Targets;
+
+/// The mean `μ` and the deviation `σ` of real targets, component by component.
+///
+/// Training sees `(t − μ) / σ`, so that neither the unit of a target nor where its zero lies
+/// matters. The last layer of `f_r` is linear, and so can take both back into its weights:
+///
+/// ```text
+/// μ + σ ⊙ (W z + b) = (σ W) z + (σ ⊙ b + μ)
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct TargetScale {
+    mean: Vec<f64>,
+    deviation: Vec<f64>,
+}
+
+impl TargetScale {
+    /// That of the real values which are supervised; none of classes.
+    pub fn of<S: Scalar>(supervision: &Supervision<S>) -> Option<Self> {
+        let Targets::Values(values) = supervision.targets() else { return None };
+        let counted =
+            supervision.counts().iter().enumerate().filter(|(_, count)| **count > S::ZERO);
+        let rows: Vec<&[S]> = counted.map(|(row, _)| values.row(row)).collect();
+        let count = rows.len().max(1) as f64;
+        let mean: Vec<f64> = (0..values.cols())
+            .map(|j| rows.iter().map(|row| row[j].f64()).sum::<f64>() / count)
+            .collect();
+        let deviation = mean.iter().enumerate().map(|(j, mean)| {
+            let squares = rows.iter().map(|row| (row[j].f64() - mean).powi(2)).sum::<f64>();
+            let deviation = (squares / count).sqrt();
+            // Rounding of what is constant is no deviation.
+            if deviation > 1e-6 * mean.abs() { deviation } else { 1.0 }
+        });
+        Some(Self { deviation: deviation.collect(), mean })
+    }
+
+    /// `(t − μ) / σ` of all real targets.
+    #[must_use]
+    pub fn standardize<S: Scalar>(&self, supervision: &Supervision<S>) -> Supervision<S> {
+        let Targets::Values(values) = supervision.targets() else { return supervision.clone() };
+        let (mut values, columns) = (values.clone(), values.cols().max(1));
+        for (i, t) in values.as_mut_slice().iter_mut().enumerate() {
+            let (mean, deviation) = (self.mean[i % columns], self.deviation[i % columns]);
+            *t = S::of((t.f64() - mean) / deviation);
+        }
+        supervision.with_targets(Targets::Values(values))
+    }
+
+    /// From the weights of an output that predicts `(t − μ) / σ` to those of one that predicts `t`.
+    ///
+    /// # Panics
+    ///
+    /// When the output has another number of components or weights.
+    pub fn undo<S: Scalar>(&self, output: &Output, weights: &mut [S]) {
+        let (matrix, bias) = output.last_layer();
+        for (i, w) in weights[matrix].iter_mut().enumerate() {
+            *w *= S::of(self.deviation[i % self.deviation.len()]);
+        }
+        let scale = self.deviation.iter().zip(&self.mean);
+        for (b, (deviation, mean)) in weights[bias].iter_mut().zip(scale) {
+            *b = S::of(b.f64() * deviation + mean);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Readout;
+    use super::*;
+    use crate::graph::{Graph, GraphBatch};
+    use crate::network::Network;
+    use crate::{Matrix, Scratch, check};
+
+    fn supervision(values: &[[f64; 2]], rows: &[usize]) -> Supervision<f64> {
+        let rows_of: Vec<Vec<f64>> = values.iter().map(|row| row.to_vec()).collect();
+        Supervision::of(Targets::Values(Matrix::from_rows(&rows_of).unwrap()), rows).unwrap()
+    }
+
+    #[test]
+    fn only_supervised_rows_set_the_scale() {
+        let all = supervision(&[[1.0, 7.0], [9e9, -9e9], [5.0, 7.0], [f64::NAN, 0.0]], &[0, 2, 3]);
+        let scale = TargetScale::of(&all).unwrap();
+        assert_eq!(scale, TargetScale { mean: vec![3.0, 7.0], deviation: vec![2.0, 1.0] });
+        let standardized = scale.standardize(&all);
+        let Targets::Values(values) = standardized.targets() else { panic!("values") };
+        assert_eq!((values.row(0), values.row(2)), (&[-1.0, 0.0][..], &[1.0, 0.0][..]));
+        assert!(values.row(3)[0].is_nan());
+        assert!(TargetScale::of(&Supervision::all(Targets::<f64>::None(3))).is_none());
+    }
+
+    #[test]
+    fn weights_that_predict_the_standardized_predict_the_targets_after_undoing() {
+        let output = Output::new(Readout::Node, 3, 2, Network::one_hidden(4), 0.0);
+        let mut weights = vec![0.0; output.weights()];
+        output.initialize(&mut check::uniform(2), &mut weights);
+        let graph = Graph::new(&[vec![], vec![], vec![]], vec![(0, 1)]).unwrap();
+        let batch = GraphBatch::<f64>::new(&[graph]).unwrap();
+        let reads = Matrix::from_entries(3, 3, (0..9).map(|i| f64::from(i) * 0.1).collect());
+        let (reads, scratch) = (reads.unwrap(), Scratch::new());
+        let small = output.predict(&weights, &batch, &reads, &scratch);
+        let scale = TargetScale { mean: vec![1000.0, -0.5], deviation: vec![3.0, 0.01] };
+        scale.undo(&output, &mut weights);
+        let large = output.predict(&weights, &batch, &reads, &scratch);
+        for (small, large) in small.as_slice().chunks(2).zip(large.as_slice().chunks(2)) {
+            assert!((1000.0 + 3.0 * small[0] - large[0]).abs() < 1e-9, "{small:?} {large:?}");
+            assert!((-0.5 + 0.01 * small[1] - large[1]).abs() < 1e-12, "{small:?} {large:?}");
+        }
+    }
+}

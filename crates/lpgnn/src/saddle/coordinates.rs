@@ -23,6 +23,9 @@ pub(crate) struct Coordinates {
 
 /// The share of the largest variance that every component is taken to have besides its own.
 const FLOOR: f64 = 1e-4;
+/// The share of the largest mean square up to which a variance is rounding, or states that are not
+/// quite where they settle.
+const ROUNDING: f64 = 1e-6;
 
 impl Coordinates {
     /// The coordinates of a layer that reads these rows of `width` components; none where nothing
@@ -40,7 +43,10 @@ impl Coordinates {
             }
         }
         let largest = variances.iter().copied().fold(0.0, f64::max);
-        if !largest.is_normal() || means.iter().any(|mean| !mean.is_finite()) {
+        let square = means.iter().zip(&variances).map(|(mean, variance)| mean * mean + variance);
+        let square = square.fold(0.0, f64::max);
+        let varies = largest > ROUNDING * square && largest.is_normal();
+        if !varies || means.iter().any(|mean| !mean.is_finite()) {
             return None;
         }
         let inverse = |variance: f64| 1.0 / (variance + FLOOR * largest).sqrt();
@@ -159,5 +165,7 @@ mod tests {
     fn nothing_is_standardized_where_nothing_varies() {
         assert!(Coordinates::of(&[1.0, 2.0, 1.0, 2.0], 2, layer()).is_none());
         assert!(Coordinates::of::<f32>(&[], 2, layer()).is_none());
+        assert!(Coordinates::of(&[1.0, 2.0, 1.0001, 2.0001], 2, layer()).is_none());
+        assert!(Coordinates::of(&[1.0, 2.0, 1.01, 2.0], 2, layer()).is_some());
     }
 }

@@ -1,7 +1,8 @@
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::dataset::{Dataset, TargetColumn};
-use super::features::Features;
+use super::features::{Categories, Features};
 use super::split::{Level, Split};
 use crate::graph::{BatchParts, GraphBatch, Labels, OneHot, SparseRows, Targets};
 use crate::{Error, Matrix, Scalar};
@@ -413,14 +414,24 @@ fn part_labels<S: Scalar>(
     degrees: &[u32],
 ) -> Result<Labels<S>, Error> {
     let rows = features.rows();
+    if rows == 0 {
+        // Nothing is in any column, and data without rows have none.
+        return Ok(Labels::Dense(Matrix::zeros(0, part.width())));
+    }
     match part {
         Part::OneHot { column, values } => {
-            let found =
-                features.categories().iter().find(|c| c.name() == column).ok_or_else(|| {
-                    Error::Mismatch(format!(
-                        "the {what}s have no column {column}, the model reads one"
-                    ))
-                })?;
+            let whole = whole_numbers(features, column);
+            let found = features.categories().iter().find(|c| c.name() == column);
+            let found = found.or(whole.as_ref()).ok_or_else(|| {
+                let real = features.value_names().contains(column);
+                Error::Mismatch(if real {
+                    format!(
+                        "column {column} of the {what}s has fractions, the model reads categories"
+                    )
+                } else {
+                    format!("the {what}s have no column {column}, the model reads one")
+                })
+            })?;
             let places: HashMap<&str, u32> = values.iter().map(String::as_str).zip(0..).collect();
             let translate: Vec<Option<u32>> =
                 found.values().iter().map(|value| places.get(value.as_str()).copied()).collect();
@@ -441,19 +452,13 @@ fn part_labels<S: Scalar>(
             Ok(Labels::OneHot(OneHot::new(values.len(), columns)?))
         }
         Part::Values { names, mean, scale } => {
-            let found = features.values();
-            if features.value_names() != names {
-                let list = |names: &[String]| match names {
-                    [] => "no real values".to_owned(),
-                    [name] => format!("the real value {name}"),
-                    _ => format!("{} real values ({})", names.len(), names.join(", ")),
-                };
-                return Err(Error::Mismatch(format!(
+            let found = real_columns(features, names).ok_or_else(|| {
+                Error::Mismatch(format!(
                     "the {what}s have {}, the model reads {}",
                     list(features.value_names()),
                     list(names)
-                )));
-            }
+                ))
+            })?;
             let entries = found
                 .as_slice()
                 .iter()
@@ -464,22 +469,81 @@ fn part_labels<S: Scalar>(
                 .collect();
             Ok(Labels::Dense(Matrix::from_entries(rows, names.len(), entries)?))
         }
-        Part::Sparse { width, unit_rows } => match features.sparse() {
-            Some(sparse) if sparse.width() == *width => {
-                let rows = sparse.convert();
-                Ok(Labels::Sparse(if *unit_rows { rows.with_unit_rows() } else { rows }))
-            }
-            other => Err(Error::Mismatch(format!(
-                "the {what}s have {} sparse values, the model reads {width}",
-                other.map_or(0, SparseRows::width)
-            ))),
-        },
+        Part::Sparse { width, unit_rows } => {
+            let found = match features.sparse() {
+                None => Some(Cow::Owned(SparseRows::of_dense(features.values())?)),
+                Some(sparse) => Some(Cow::Borrowed(sparse)),
+            };
+            let found = found.filter(|found| found.width() == *width).ok_or_else(|| {
+                let width_here =
+                    features.sparse().map_or(features.values().cols(), SparseRows::width);
+                Error::Mismatch(format!(
+                    "the {what}s have {width_here} real values, the model reads {width}"
+                ))
+            })?;
+            let rows = found.convert();
+            Ok(Labels::Sparse(if *unit_rows { rows.with_unit_rows() } else { rows }))
+        }
         Part::Degree { largest } => {
             let cut = u32::try_from(*largest).map_err(|_| Error::TooLarge)?;
             let columns = degrees.iter().map(|&degree| degree.min(cut)).collect();
             Ok(Labels::OneHot(OneHot::new(largest + 1, columns)?))
         }
         Part::Constant => Ok(Labels::OneHot(OneHot::new(1, vec![0; rows])?)),
+    }
+}
+
+/// These real columns, in this order, wherever the features have them: among the real values, as
+/// categories that are numbers, or as sparse rows, which have no names. None where one is missing, or
+/// where there are more.
+fn real_columns<'a>(features: &'a Features, names: &[String]) -> Option<Cow<'a, Matrix<f32>>> {
+    let (own, values) = (features.value_names(), features.values());
+    if own == names {
+        return Some(Cow::Borrowed(values));
+    }
+    if own.iter().any(|name| !names.contains(name)) {
+        return None;
+    }
+    if let (Some(sparse), []) = (features.sparse(), own) {
+        return (sparse.width() == names.len()).then(|| Cow::Owned(sparse.to_dense()));
+    }
+    let column = |name: &String| -> Option<Vec<f32>> {
+        if let Some(place) = own.iter().position(|own| own == name) {
+            return Some((0..values.rows()).map(|row| values.row(row)[place]).collect());
+        }
+        let words = features.categories().iter().find(|words| words.name() == name)?;
+        let number = |word: &String| word.parse().ok().filter(|number: &f32| number.is_finite());
+        let numbers: Vec<f32> = words.values().iter().map(number).collect::<Option<_>>()?;
+        Some(words.codes().iter().map(|&code| numbers[code as usize]).collect())
+    };
+    let columns: Vec<Vec<f32>> = names.iter().map(column).collect::<Option<_>>()?;
+    let entries =
+        (0..features.rows()).flat_map(|row| columns.iter().map(move |column| column[row]));
+    Matrix::from_entries(features.rows(), names.len(), entries.collect()).ok().map(Cow::Owned)
+}
+
+/// A column of real values as categories, if they are whole.
+fn whole_numbers(features: &Features, name: &str) -> Option<Categories> {
+    let place = features.value_names().iter().position(|own| own == name)?;
+    let numbers: Vec<i64> = (0..features.rows())
+        .map(|row| {
+            let number = features.values().row(row)[place];
+            #[allow(clippy::cast_possible_truncation, reason = "it is whole and small")]
+            (number.fract() == 0.0 && number.abs() < 1e9).then_some(number as i64)
+        })
+        .collect::<Option<_>>()?;
+    Some(Categories::from_integers(name, &numbers))
+}
+
+/// How many real values there are and what they are called, in a few words.
+fn list(names: &[String]) -> String {
+    match names {
+        [] => "no real values".to_owned(),
+        [name] => format!("the real value {name}"),
+        [first, second, .., last] if names.len() > 8 => {
+            format!("{} real values ({first}, {second}, … {last})", names.len())
+        }
+        _ => format!("{} real values ({})", names.len(), names.join(", ")),
     }
 }
 
@@ -556,6 +620,55 @@ mod tests {
         };
         assert_eq!(labels(false), [vec![(0, 1.0), (2, 3.0)], vec![], vec![(1, -2.0)]]);
         assert_eq!(labels(true), [vec![(0, 0.25), (2, 0.75)], vec![], vec![(1, -1.0)]]);
+    }
+
+    fn read(parts: &[Part], features: &Features) -> Result<Vec<Vec<(usize, f32)>>, String> {
+        let labels: Labels<f32> =
+            labels(parts, "node", features, &[]).map_err(|e| e.to_string())?;
+        Ok((0..labels.rows()).map(|row| labels.entries(row).collect()).collect())
+    }
+
+    #[test]
+    fn columns_are_found_by_name_in_whatever_form_they_come() {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let real = |own: &[&str], entries: &[f32]| {
+            let matrix = Matrix::from_entries(2, own.len(), entries.to_vec()).unwrap();
+            Features::none(2).with_values(names(own), matrix).unwrap()
+        };
+        let part =
+            [Part::Values { names: names(&["a", "b"]), mean: vec![0.0; 2], scale: vec![1.0; 2] }];
+        let expected = Ok(vec![vec![(0, 1.0), (1, 5.0)], vec![(0, 3.0), (1, 7.0)]]);
+        assert_eq!(read(&part, &real(&["a", "b"], &[1.0, 5.0, 3.0, 7.0])), expected);
+        assert_eq!(read(&part, &real(&["b", "a"], &[5.0, 1.0, 7.0, 3.0])), expected);
+        let words = Categories::from_integers("b", &[5, 7]);
+        let mixed = real(&["a"], &[1.0, 3.0]).with_categories(words).unwrap();
+        assert_eq!(read(&part, &mixed), expected);
+        let sparse = SparseRows::new(2, vec![0, 2, 4], vec![0, 1, 0, 1], vec![1.0, 5.0, 3.0, 7.0]);
+        let sparse = Features::none(2).with_sparse(sparse.unwrap()).unwrap();
+        assert_eq!(read(&part, &sparse), expected);
+        // And the other way round.
+        let part_of_words = [Part::Sparse { width: 2, unit_rows: false }];
+        assert_eq!(read(&part_of_words, &real(&["a", "b"], &[1.0, 5.0, 3.0, 7.0])), expected);
+        let part_of_classes = [Part::OneHot { column: "a".into(), values: names(&["3", "1"]) }];
+        let whole = Ok(vec![vec![(1, 1.0)], vec![(0, 1.0)]]);
+        assert_eq!(read(&part_of_classes, &real(&["a"], &[1.0, 3.0])), whole);
+
+        let missing = "the nodes have the real value a, the model reads 2 real values (a, b)";
+        assert_eq!(read(&part, &real(&["a"], &[1.0, 3.0])), Err(missing.into()));
+        let more = read(&part, &real(&["a", "b", "c"], &[0.0; 6])).unwrap_err();
+        assert!(more.starts_with("the nodes have 3 real values (a, b, c)"), "{more}");
+        let fractions = "column a of the nodes has fractions, the model reads categories";
+        assert_eq!(read(&part_of_classes, &real(&["a"], &[1.5, 3.0])), Err(fractions.into()));
+    }
+
+    #[test]
+    fn no_rows_fit_any_columns() {
+        let parts = [
+            Part::OneHot { column: "bond".into(), values: vec!["1".into(), "2".into()] },
+            Part::Values { names: vec!["length".into()], mean: vec![0.0], scale: vec![1.0] },
+        ];
+        let none: Labels<f32> = labels(&parts, "arc", &Features::none(0), &[]).unwrap();
+        assert_eq!((none.rows(), none.width()), (0, 3));
     }
 
     #[test]

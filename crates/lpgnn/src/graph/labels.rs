@@ -299,6 +299,39 @@ impl<S: Scalar> SparseRows<S> {
         selected
     }
 
+    /// The rows of a matrix, without their zeros.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`] for more columns than can be numbered; those of [`new`](Self::new).
+    pub fn of_dense(matrix: &Matrix<S>) -> Result<Self, Error> {
+        let (mut starts, mut columns, mut values) = (vec![0], vec![], vec![]);
+        for row in 0..matrix.rows() {
+            for (column, &value) in matrix.row(row).iter().enumerate() {
+                if value != S::ZERO {
+                    columns.push(u32::try_from(column).map_err(|_| Error::TooLarge)?);
+                    values.push(value);
+                }
+            }
+            starts.push(columns.len());
+        }
+        Self::new(matrix.cols(), starts, columns, values)
+    }
+
+    /// The rows with their zeros.
+    pub fn to_dense(&self) -> Matrix<S> {
+        let mut matrix = Matrix::zeros(self.rows(), self.width);
+        let rows = matrix.as_mut_slice().chunks_exact_mut(self.width.max(1));
+        for (row, dense) in rows.enumerate() {
+            let (columns, values) = self.row(row);
+            for (&column, &value) in columns.iter().zip(values) {
+                // A place that is named twice holds the sum, as in every product.
+                dense[column as usize] += value;
+            }
+        }
+        matrix
+    }
+
     /// The same rows in another precision.
     pub fn convert<T: Scalar>(&self) -> SparseRows<T> {
         SparseRows {

@@ -75,9 +75,15 @@ fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
+/// More would take minutes to start, and no machine has as many processors.
+const MOST_THREADS: usize = 1000;
+
 /// This thread is one of them: an update of a small problem takes less than to wake another for it.
 fn use_threads(threads: Option<NonZeroUsize>) -> anyhow::Result<()> {
     let threads = threads.map_or(0, NonZeroUsize::get);
+    if threads >= MOST_THREADS {
+        anyhow::bail!("--threads is {threads}, but a number below {MOST_THREADS} is expected");
+    }
     rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .use_current_thread()

@@ -25,6 +25,8 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // NumPy is loaded here, where it can fail as an import does, and not in the middle of a call.
+        numpy::dtype::<f32>(module.py());
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

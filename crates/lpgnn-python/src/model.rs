@@ -83,6 +83,8 @@ impl Model {
     ) -> PyResult<Predicted<'py>> {
         let pool = pool(threads)?;
         let predicted = py.detach(|| pool.install(|| self.0.predict(&data.0, false)));
+        // Somebody may have pressed Ctrl-C meanwhile.
+        py.check_signals()?;
         let predicted = predicted.map_err(exception)?;
         let outputs = &predicted.outputs;
         let shares = match self.0.classes() {
@@ -120,6 +122,7 @@ impl Model {
             Metrics::of(&targets.select(rows.iter().copied()), &outputs)
         };
         let metrics = py.detach(|| pool.install(evaluate));
+        py.check_signals()?;
         let metrics = metrics.map_err(exception)?;
         serde_json::to_string(&metrics).map_err(|error| json_exception(&error))
     }

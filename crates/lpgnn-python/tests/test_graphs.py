@@ -214,3 +214,10 @@ def test_missing_and_broken_files_are_what_python_calls_them(tmp_path):
         lpgnn.read(tmp_path)
     with pytest.raises(FileNotFoundError):
         lpgnn.load(tmp_path / "no-model")
+
+
+def test_a_number_of_graphs_needs_to_know_who_is_in_them():
+    for graphs, message in ((3, "graph, which says"), (2.5, "whole number"), ("3", "whole number")):
+        with pytest.raises(lpgnn.Error, match=message):
+            lpgnn.from_arrays([[0], [1]], graphs=graphs)
+    assert len(lpgnn.from_arrays([[0], [1]], graphs=1)) == 1

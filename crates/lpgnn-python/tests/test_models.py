@@ -89,6 +89,8 @@ def test_values_of_graphs_are_predicted_as_values():
     found = model.predict(data)
     assert found.y.shape == (20,) and found.probabilities is None
     assert "mean_squared_error" in model.evaluate(data, sizes % 2 == 1)
+    # All nodes are alike, and yet nothing is divided by how little they differ.
+    assert model.ended == {"reason": "epochs"} and model.history[0]["residual_mean"] < 1
 
 
 @pytest.mark.parametrize("solver", ["one-shot", "bdmm", "implicit", "unrolled"])
@@ -190,3 +192,89 @@ def test_ctrl_c_ends_a_training():
         _, said = training.communicate(timeout=30)
     assert said.decode().strip().endswith("KeyboardInterrupt")
     assert training.returncode != 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise there")
+def test_ctrl_c_ends_a_prediction():
+    code = """
+import os, signal, threading, time
+import lpgnn, numpy as np
+data = lpgnn.read('clique')
+model = lpgnn.train(data, epochs=1)
+arcs = np.random.default_rng(0).integers(0, 200_000, (2, 800_000))
+many = lpgnn.from_arrays(arcs, x={'node attribute': np.ones(200_000)})
+threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()
+model.predict(many)
+time.sleep(30)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stderr.strip().endswith("KeyboardInterrupt") and "panicked" not in done.stderr
+    assert done.returncode != 0
+
+
+def test_neither_the_unit_of_a_target_nor_its_zero_matters():
+    rng = np.random.default_rng(3)
+    arcs, graph, edges = [], [], []
+    for number in range(60):
+        size = int(rng.integers(4, 12))
+        start = len(graph)
+        graph += [number] * size
+        own = {tuple(sorted(pair)) for pair in rng.integers(start, start + size, (2 * size, 2)).tolist() if len(set(pair)) > 1}
+        arcs += [arc for u, v in own for arc in ((u, v), (v, u))]
+        edges.append(float(len(own)))
+    edges = np.array(edges)
+    for unit, zero in ((1.0, 0.0), (1.0, 1000.0), (0.001, 0.0)):
+        data = lpgnn.from_arrays(np.array(arcs).T, graph=graph, graph_y=zero + unit * edges)
+        model = lpgnn.train(data, epochs=100)
+        assert model.evaluate(data)["r_squared"] > 0.9
+        assert np.abs(model.predict(data).y.ravel() - (zero + unit * edges)).mean() < 3 * unit
+
+
+def test_features_are_read_dense_or_sparse_whatever_they_were_at_training():
+    rng = np.random.default_rng(0)
+    arcs = rng.integers(0, 40, (2, 160))
+    few, many = ((rng.random((40, 300)) < share).astype(float) for share in (0.02, 0.3))
+    y = rng.integers(0, 2, 40)
+    for trained, new in ((few, many), (many, few), (many, np.zeros((40, 300)))):
+        model = lpgnn.train(lpgnn.from_arrays(arcs, x=trained, y=y), epochs=2)
+        assert model.predict(lpgnn.from_arrays(arcs, x=new)).y.shape == (40,)
+        with pytest.raises(lpgnn.Error, match="300"):
+            model.predict(lpgnn.from_arrays(arcs, x=new[:, :299]))
+
+
+def test_graphs_without_edges_fit_a_model_that_reads_their_features():
+    def molecule(*bonds):
+        graph = networkx.Graph()
+        graph.add_node(0, element="C", charge=0.5)
+        for number, bond in enumerate(bonds, 1):
+            graph.add_node(number, element="O", charge=-0.5)
+            graph.add_edge(0, number, bond=bond)
+        return graph
+
+    read = {"x": ["element", "charge"], "edge_attr": ["bond"]}
+    known = [molecule("single"), molecule("double", "single"), molecule("single", "single"), molecule("double")]
+    model = lpgnn.train(lpgnn.from_networkx(known, graph_y=[0, 1, 0, 1], **read), epochs=2, hidden=7)
+    assert model.settings["model"]["hidden"] == [7]
+    alone = model.predict(lpgnn.from_networkx([molecule()], **read))
+    together = model.predict(lpgnn.from_networkx([molecule(), molecule("single")], **read))
+    assert alone.y.shape == (1,) and alone.outputs[0] == pytest.approx(together.outputs[0], abs=1e-5)
+    # Whole numbers are numbers to a model that reads the column as such.
+    whole = molecule("single")
+    networkx.set_node_attributes(whole, 1, "charge")
+    assert model.predict(lpgnn.from_networkx([whole], **read)).y.shape == (1,)
+
+
+def test_what_is_named_is_read_beside_a_file_of_settings_too(tmp_path):
+    graph = networkx.path_graph(6)
+    networkx.set_node_attributes(graph, {v: {"kind": "ab"[v % 2], "size": v / 2, "y": v % 2} for v in graph})
+    data = lpgnn.from_networkx(graph, x=["kind", "size"], y="y")
+    (tmp_path / "epochs.toml").write_text("[training]\nepochs = 1\n")
+    plain = lpgnn.train(data, epochs=1)
+    assert lpgnn.train(data, config=tmp_path / "epochs.toml").weights.size == plain.weights.size
+    (tmp_path / "words.toml").write_text("[training]\nepochs = 1\n[labels]\nsource = 'categories'\n")
+    assert lpgnn.train(data, config=tmp_path / "words.toml").weights.size < plain.weights.size
+
+
+def test_a_training_that_diverges_warns(clique):
+    with pytest.warns(RuntimeWarning, match="diverged in epoch"):
+        lpgnn.train(clique, epochs=5, rate=1e30)

@@ -59,7 +59,7 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
     let outputs = used.predictions.outputs.select(rows.iter().copied());
     let seen = used.was_trained_on();
     if seen && arguments.part == Part::All {
-        talk.say("note: the model was trained on these data; --part test leaves that part out");
+        talk.say("note: the model was trained on these data; --part test is the part that it has not seen");
     }
     let settled = &used.predictions.settled;
     let report = Report {
@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
         metrics: Metrics::of(&targets, &outputs)?,
         graphs: used.dataset.graphs(),
         unsettled: settled.failures(),
-        largest_residual: settled.residuals.iter().copied().fold(0.0, f64::max),
+        largest_residual: settled.largest_residual(),
     };
     if arguments.json { print_json(&report) } else { print(&text(&report)?) }
 }

@@ -43,7 +43,7 @@ struct Flags {
     solver: Option<String>,
 
     /// Learning rate of the weights.
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", value_parser = finite)]
     rate: Option<f64>,
 
     /// gnn-sum, gnn-mean, gnn-normalized, gin, gcn-mean, gcn or sage-max.
@@ -130,6 +130,11 @@ impl SettingArguments {
         };
         load(data, format)
     }
+}
+
+fn finite(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+    number.ok_or_else(|| "a finite number is expected".to_owned())
 }
 
 impl Flags {

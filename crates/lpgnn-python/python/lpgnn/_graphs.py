@@ -166,7 +166,11 @@ def from_arrays(
         raise Error(f"there is no one number of nodes: {', '.join(f'{what} has {n}' for what, n in told.items())}")
     count = next(iter(told.values()), int(edges.max()) + 1 if edges.size else 0)
     whole("nodes", count, 0)
+    if graphs is not None:
+        whole("graphs", graphs, 0)
     if graph is None:
+        if graphs not in (None, 1):
+            raise Error(f"graphs is {graphs}, but graph, which says what graph a node is in, is not given")
         starts = np.array([0, count])
     else:
         of = array_of(graph, "graph")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import numbers
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -187,7 +189,8 @@ def train(
     when it returns ``False``. The same seed gives the same bits, at any number of ``threads``.
     """
     _is_dataset(data)
-    hidden = None if hidden is None else list(hidden)
+    if hidden is not None:
+        hidden = [hidden] if isinstance(hidden, numbers.Integral) else list(hidden)
     given = (epochs, seed, solver, rate, transition, state, hidden, layers, batch_size, score_every, patience)
     chosen = dict(zip(ARGUMENTS, given))
     parts = None if split is None else data._parts(split)
@@ -199,7 +202,11 @@ def train(
 
     call = None if on_epoch is None else go_on
     native, lines, ending = _native.train(data._native, *asked, parts, _threads(threads), call)
-    return Model(native, [json.loads(line) for line in lines], json.loads(ending))
+    model = Model(native, [json.loads(line) for line in lines], json.loads(ending))
+    if model.ended.get("reason") == "diverged":
+        what = f"training diverged in epoch {model.ended['epoch']}: its {model.ended['variable']} are no numbers any more"
+        warnings.warn(f"{what}; a smaller rate may help", RuntimeWarning, stacklevel=2)
+    return model
 
 
 def settings(
@@ -215,8 +222,8 @@ def _asked(
     chosen: Mapping[str, Any],
     settings: Mapping[str, Any] | None,
     config: str | os.PathLike[str] | None,
-) -> tuple[tuple[str, str] | None, str]:
-    """What was asked for: a file with its text, and settings as JSON, the most important last."""
+) -> tuple[str, tuple[str, str] | None, str]:
+    """What was asked for: settings as JSON, a file with its text, and settings as JSON; the most important last."""
     file = None
     if config is not None:
         with open(config, encoding="utf-8") as text:
@@ -224,13 +231,16 @@ def _asked(
     if settings is not None and not isinstance(settings, Mapping):
         raise Error(f"settings is {settings!r}, but a table of settings is expected")
     # Files may hold more than is to be read; what somebody names is.
-    first = {"labels.source": "all"} if data._mixed and file is None else {}
-    asked: dict[str, Any] = {**first, **_flat(settings or {})}
+    first = {"labels.source": "all"} if data._mixed else {}
+    asked: dict[str, Any] = _flat(settings or {})
     asked |= {ARGUMENTS[name]: value for name, value in chosen.items() if value is not None}
     for name, value in asked.items():
         if isinstance(value, (float, np.floating)) and not np.isfinite(value):
             raise Error(f"{name} is {value}, but a finite number is expected")
-    return file, json.dumps(asked, default=_plain)
+    try:
+        return json.dumps(first), file, json.dumps(asked, default=_plain, allow_nan=False)
+    except ValueError:
+        raise Error("settings hold a number that is not finite") from None
 
 
 def _flat(settings: Mapping[str, Any], path: str = "") -> dict[str, Any]:

@@ -60,10 +60,11 @@ class Model:
 
 def train(
     data: Dataset,
+    first: str,
     toml: tuple[str, str] | None,
     json: str,
     split: _Parts | None,
     threads: int,
     on_epoch: Callable[[str], bool] | None,
 ) -> tuple[Model, list[str], str]: ...
-def settings(data: Dataset, toml: tuple[str, str] | None, json: str) -> str: ...
+def settings(data: Dataset, first: str, toml: tuple[str, str] | None, json: str) -> str: ...

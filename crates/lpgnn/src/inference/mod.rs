@@ -48,6 +48,11 @@ impl<S: Scalar> Settled<S> {
     pub fn failures(&self) -> usize {
         self.converged.iter().filter(|&&converged| !converged).count()
     }
+
+    /// The largest residual of all graphs; not a number if one is not.
+    pub fn largest_residual(&self) -> f64 {
+        self.residuals.iter().copied().fold(0.0, worse)
+    }
 }
 
 impl Inference {

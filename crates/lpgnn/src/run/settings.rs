@@ -122,7 +122,8 @@ fn to_json(value: toml::Value) -> Value {
     match value {
         toml::Value::String(text) => Value::String(text),
         toml::Value::Integer(number) => number.into(),
-        // TOML knows infinities, JSON and we do not.
+        // TOML knows infinities, JSON and we do not: as words they are refused by name.
+        toml::Value::Float(number) if !number.is_finite() => Value::String(number.to_string()),
         toml::Value::Float(number) => number.into(),
         toml::Value::Boolean(flag) => flag.into(),
         toml::Value::Datetime(time) => Value::String(time.to_string()),

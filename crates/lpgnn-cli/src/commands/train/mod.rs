@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use lpgnn::data::{Dataset, Split};
+use lpgnn::data::{Dataset, LabelSource, Split};
+use lpgnn::graph::SparseRows;
 use lpgnn::run::{Checkpoint, RunConfig, SavedModel, Setup};
 use lpgnn::train::{EpochReport, Trained, Trainer, TrainerState};
 
@@ -80,7 +81,23 @@ fn begin(arguments: &Arguments, talk: &Talk) -> anyhow::Result<Run> {
     let folder = RunFolder::create(arguments.out.as_deref(), dataset.name(), arguments.force)?;
     folder.write_config(&config)?;
     talk.say(describe(&dataset, &config, &setup));
+    if let Some(unread) = unread(&dataset, &config) {
+        talk.say(unread);
+    }
     Ok(Run { folder, config, dataset, setup, from: None })
+}
+
+/// What is left unread of nodes that have categories and real values.
+fn unread(dataset: &Dataset, config: &RunConfig) -> Option<String> {
+    let features = dataset.node_features();
+    let count = features.value_names().len() + features.sparse().map_or(0, SparseRows::width);
+    let unread =
+        config.labels.source == LabelSource::Auto && !features.categories().is_empty() && count > 0;
+    let what = match features.value_names() {
+        [name] => format!("the real value {name} of nodes is"),
+        _ => format!("{count} real values of nodes are"),
+    };
+    unread.then(|| format!("note: {what} not read; --set labels.source=all reads them too"))
 }
 
 /// A run that was begun before; none when it is done already.

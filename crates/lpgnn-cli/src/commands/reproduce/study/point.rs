@@ -113,7 +113,7 @@ fn settle(config: &RunConfig, setup: &Setup) -> anyhow::Result<Measured> {
     let settled = config.training.inference.states(&setup.model, weights, graphs, &scratch);
     let seconds = processor_seconds() - begun;
     let count = settled.converged.len().max(1) as f64;
-    let worst = settled.residuals.iter().copied().fold(0.0, f64::max);
+    let worst = settled.largest_residual();
     Ok([
         (Measure::Iterations, settled.iterations as f64),
         (Measure::Seconds, seconds),

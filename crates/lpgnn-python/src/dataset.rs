@@ -165,6 +165,16 @@ impl Dataset {
     }
 
     #[getter]
+    fn graph_names(&self) -> Option<Vec<&str>> {
+        (0..self.0.graphs()).map(|graph| self.0.graph_name(graph)).collect()
+    }
+
+    #[getter]
+    fn node_names(&self) -> Option<Vec<&str>> {
+        (0..self.0.nodes()).map(|node| self.0.node_name(node)).collect()
+    }
+
+    #[getter]
     fn node_classes(&self) -> Option<Vec<String>> {
         classes(self.0.node_targets())
     }

@@ -221,3 +221,14 @@ def test_a_number_of_graphs_needs_to_know_who_is_in_them():
         with pytest.raises(lpgnn.Error, match=message):
             lpgnn.from_arrays([[0], [1]], graphs=graphs)
     assert len(lpgnn.from_arrays([[0], [1]], graphs=1)) == 1
+
+
+def test_names_of_tables_are_kept(tmp_path):
+    (tmp_path / "nodes.csv").write_text("graph,id,kind\nb,x,p\na,y,q\nb,z,q\n")
+    (tmp_path / "ties.csv").write_text("graph,from,to\nb,x,z\n")
+    data = lpgnn.read(tmp_path)
+    assert (data.graph_names, data.node_names) == (["b", "a"], ["x", "z", "y"])
+    data.write(tmp_path / "again")
+    again = lpgnn.read(tmp_path / "again")
+    assert (again.graph_names, again.node_names) == (["b", "a"], ["x", "z", "y"])
+    assert lpgnn.read("clique").graph_names is None

@@ -4,6 +4,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use lpgnn::data::{Dataset, Format};
 use lpgnn::run::{Predictions, SavedModel, fingerprint};
+use serde_json::Value;
 
 use super::data::read_format;
 use super::settings::load;
@@ -79,6 +80,16 @@ impl Used {
     /// Whether these are the data that the model was trained on.
     pub(crate) fn was_trained_on(&self) -> bool {
         fingerprint(&self.dataset) == self.model.data.fingerprint
+    }
+
+    /// What a graph is called: by its name or its number.
+    pub(crate) fn graph(&self, graph: usize) -> Value {
+        self.dataset.graph_name(graph).map_or_else(|| graph.into(), Into::into)
+    }
+
+    /// What a node is called within its graph.
+    pub(crate) fn node(&self, row: usize) -> Value {
+        self.dataset.node_name(row).map_or_else(|| self.place(row).1.into(), Into::into)
     }
 
     /// The graph of a node or graph that something is predicted of, and its number within.

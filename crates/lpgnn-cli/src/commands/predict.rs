@@ -82,9 +82,9 @@ impl Columns {
             Task::Graphs => row,
             Task::Nodes => used.place(row).0,
         };
-        cells.push(json!(graph));
+        cells.push(used.graph(graph));
         if used.model.task == Task::Nodes {
-            cells.push(json!(used.place(row).1));
+            cells.push(used.node(row));
         }
         let outputs = used.predictions.outputs.row(row);
         match used.model.classes() {
@@ -113,7 +113,8 @@ fn shortest(value: f32) -> f64 {
     value.to_string().parse().unwrap_or(f64::from(value))
 }
 
-fn cell(value: &Value) -> String {
+/// A value in a line of CSV.
+pub(super) fn cell(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),
         Value::Null => String::new(),

@@ -7,6 +7,7 @@ use clap::Args;
 use lpgnn::run::write_file;
 
 use super::model::{ModelArguments, Used};
+use super::predict::cell;
 use crate::talk::{Talk, print};
 
 #[derive(Debug, Args)]
@@ -71,8 +72,8 @@ fn csv(used: &Used, layer: usize) -> Result<String, std::fmt::Error> {
     }
     text.push('\n');
     for row in 0..states.rows() {
-        let (graph, node) = used.place(row);
-        write!(text, "{graph},{node}")?;
+        let graph = used.graph(used.place(row).0);
+        write!(text, "{},{}", cell(&graph), cell(&used.node(row)))?;
         for x in states.row(row) {
             write!(text, ",{x}")?;
         }

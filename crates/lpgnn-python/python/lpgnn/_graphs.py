@@ -63,6 +63,16 @@ class Dataset:
         return None if parts is None else _split_of(parts)
 
     @property
+    def graph_names(self) -> list[str] | None:
+        """What graphs are called in the tables they were read from; none if by their numbers."""
+        return self._native.graph_names
+
+    @property
+    def node_names(self) -> list[str] | None:
+        """The ids of nodes in the tables they were read from; none if they are counted."""
+        return self._native.node_names
+
+    @property
     def node_classes(self) -> np.ndarray | None:
         """The classes of nodes, if nodes have classes to predict."""
         return labels(self._native.node_classes)

@@ -30,6 +30,8 @@ class Dataset:
     node_starts: np.ndarray
     edge_index: np.ndarray
     split: _Parts | None
+    graph_names: list[str] | None
+    node_names: list[str] | None
     node_classes: list[str] | None
     graph_classes: list[str] | None
     def parts(self) -> tuple[Any, ...]: ...

@@ -1,4 +1,5 @@
 use super::features::{Categories, Features};
+use super::names::{Names, name_or};
 use super::split::Split;
 use crate::graph::{self, UNLABELLED};
 use crate::{Error, Matrix};
@@ -16,6 +17,7 @@ pub struct Dataset {
     node_targets: Option<TargetColumn>,
     graph_targets: Option<TargetColumn>,
     split: Option<Split>,
+    names: Names,
     duplicates: usize,
     conflicts: usize,
 }
@@ -145,6 +147,7 @@ impl Dataset {
             node_targets: parts.node_targets,
             graph_targets: parts.graph_targets,
             split: parts.split,
+            names: Names::default(),
             conflicts,
         })
     }
@@ -182,9 +185,67 @@ impl Dataset {
             graph_targets: join_targets(self.graph_targets(), other.graph_targets())
                 .map_err(mismatch("graph targets"))?,
             split: None,
+            names: self.join_names(other),
             duplicates: self.duplicates + other.duplicates,
             conflicts: self.conflicts + other.conflicts,
         })
+    }
+
+    fn join_names(&self, other: &Self) -> Names {
+        if !self.names.are_there() && !other.names.are_there() {
+            return Names::default();
+        }
+        let graphs = |set: &Self| -> Vec<String> {
+            let all = 0..set.graphs();
+            all.map(|graph| name_or(set.graph_name(graph), graph).into_owned()).collect()
+        };
+        let nodes = |set: &Self| -> Vec<String> {
+            let of = |ends: &[usize]| (ends[0]..ends[1]).zip(0..);
+            let all = set.node_starts.windows(2).flat_map(of);
+            all.map(|(node, within)| name_or(set.node_name(node), within).into_owned()).collect()
+        };
+        let starts = other.node_starts[1..].iter().map(|start| start + self.nodes());
+        let starts: Vec<usize> = self.node_starts.iter().copied().chain(starts).collect();
+        let join = |of: &dyn Fn(&Self) -> Vec<String>| Some([of(self), of(other)].concat());
+        Names::new(join(&graphs), join(&nodes), &starts)
+    }
+
+    /// The same with what graphs and nodes are called, if they are.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RowCount`] when not every graph or node has a name.
+    pub fn with_names(
+        self,
+        graphs: Option<Vec<String>>,
+        nodes: Option<Vec<String>>,
+    ) -> Result<Self, Error> {
+        for (what, names, expected) in [
+            ("the list of graph names", &graphs, self.graphs()),
+            ("the list of node names", &nodes, self.nodes()),
+        ] {
+            let found = names.as_ref().map_or(expected, Vec::len);
+            if found != expected {
+                return Err(Error::RowCount { what, expected, found });
+            }
+        }
+        let names = Names::new(graphs, nodes, &self.node_starts);
+        Ok(Self { names, ..self })
+    }
+
+    /// What a graph is called; none if by its number.
+    pub fn graph_name(&self, graph: usize) -> Option<&str> {
+        self.names.graph(graph)
+    }
+
+    /// What a node is called within its graph; none if by its number there.
+    pub fn node_name(&self, node: usize) -> Option<&str> {
+        self.names.node(node)
+    }
+
+    /// Whether graphs or nodes are called otherwise than by their numbers.
+    pub fn has_names(&self) -> bool {
+        self.names.are_there()
     }
 
     /// The same graphs with another split.

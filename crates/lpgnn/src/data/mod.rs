@@ -5,6 +5,7 @@ mod features;
 #[cfg(feature = "fetch")]
 mod fetch;
 mod known;
+mod names;
 mod read;
 mod resolve;
 mod split;

@@ -100,6 +100,10 @@ impl Default for ModelConfig {
     }
 }
 
+/// Components of a state and units of a layer at most: their matrices would not fit any memory.
+const LARGEST: usize = 1 << 16;
+const MOST_LAYERS: usize = 1 << 10;
+
 impl ModelConfig {
     /// The model, for node labels of `label` components, arc labels of `arc_label`, and `outputs`
     /// classes or values per node or per graph.
@@ -114,15 +118,21 @@ impl ModelConfig {
         outputs: usize,
         per_graph: bool,
     ) -> Result<Model<S>, Error> {
-        for (option, count) in [("layers", self.layers), ("state", self.state)] {
-            if count == 0 {
-                let expected = "at least one is expected".into();
-                return Err(Error::Option { option, value: "0".into(), expected });
-            }
+        if self.layers == 0 || self.layers > MOST_LAYERS {
+            let expected = format!("a number from 1 to {MOST_LAYERS} is expected");
+            return Err(Error::Option {
+                option: "layers",
+                value: self.layers.to_string(),
+                expected,
+            });
         }
-        if self.hidden.iter().chain(&self.readout_hidden).any(|&units| units == 0) {
-            let expected = "a hidden layer has at least one unit".into();
-            return Err(Error::Option { option: "hidden", value: "0".into(), expected });
+        let units = self.hidden.iter().chain(&self.readout_hidden);
+        for (option, count) in units.map(|&units| ("hidden", units)).chain([("state", self.state)])
+        {
+            if count == 0 || count > LARGEST {
+                let expected = format!("a number from 1 to {LARGEST} is expected");
+                return Err(Error::Option { option, value: count.to_string(), expected });
+            }
         }
         check_share("dropout", self.dropout)?;
         let h = Network {

@@ -40,7 +40,13 @@ pub(super) fn read(folder: &Path) -> Result<Dataset, Error> {
                 .error("does not exist, and no arcs.csv.gz, ties.csv or ties.csv.gz either"));
         }
     };
-    let Nodes { order, node_starts, features, targets, split, path, .. } = nodes;
+    let Nodes { order, node_starts, features, targets, split, path, names, graphs: places, .. } =
+        nodes;
+    let graph_names = places.map(|places| {
+        let mut names = vec![String::new(); places.len()];
+        places.into_iter().for_each(|(name, place)| names[place as usize] = name.into());
+        names
+    });
     let split = match (split, graphs.as_ref().and_then(|graphs| graphs.split.clone())) {
         (Some(_), Some(_)) => {
             return Err(Place::file(&path)
@@ -57,7 +63,8 @@ pub(super) fn read(folder: &Path) -> Result<Dataset, Error> {
         node_targets: targets.map(|targets| targets.select(&order)),
         graph_targets: graphs.and_then(|graphs| graphs.targets),
         split,
-    })
+    })?
+    .with_names(graph_names, names)
 }
 
 /// A CSV file with a header.
@@ -349,6 +356,8 @@ struct Nodes {
     graphs: Option<HashMap<Box<str>, u32>>,
     /// Nodes by id; none when there is no column `id`.
     ids: Option<Ids>,
+    /// The id of every node.
+    names: Option<Vec<String>>,
 }
 
 /// Nodes by their id.
@@ -415,6 +424,8 @@ fn read_nodes(mut table: Table, given: Option<&Graphs>) -> Result<Nodes, Error> 
     for (node, &row) in order.iter().enumerate() {
         node_of[row] = node;
     }
+    let name = |row: &usize| id_of.values()[id_of.codes()[*row] as usize].clone().into();
+    let names = id.map(|_| order.iter().map(name).collect());
     let ids = match id {
         Some(_) => Some(Ids::new(&table.path, id_of, &graph_of, &node_of, &lines)?),
         None => None,
@@ -427,6 +438,7 @@ fn read_nodes(mut table: Table, given: Option<&Graphs>) -> Result<Nodes, Error> 
         node_starts,
         graphs: graph.map(|_| graphs),
         ids,
+        names,
         path: table.path,
     })
 }

@@ -1,7 +1,7 @@
 //! Tables: `nodes.csv`, `arcs.csv` and `graphs.csv`, as the reader of tables describes them.
 //!
 //! They hold everything but the name of the set and of its targets, the order within a split, and
-//! values of a category that no row has. Nodes are counted from 0 in each graph. Sparse rows are
+//! values of a category that no row has. Nodes without ids are counted from 0 in each graph. Sparse rows are
 //! written out, zeros and all, to `nodes.npy` and `arcs.npy`.
 
 use std::fs::File;
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::{check_written_out, io_error};
 use crate::Error;
+use crate::data::names::name_or;
 use crate::data::{Dataset, Features, Level, Split, TargetColumn};
 use crate::graph::SparseRows;
 
@@ -50,7 +51,7 @@ fn write_graphs(dataset: &Dataset, folder: &Path) -> Result<(), Error> {
     header.extend(parts.as_ref().map(|_| "split".to_owned()));
     let mut table = Table::create(folder, "graphs", header)?;
     for graph in 0..dataset.graphs() {
-        table.cell(&graph.to_string())?;
+        table.cell(&name_or(dataset.graph_name(graph), graph))?;
         if let Some(targets) = targets {
             table.target(targets, graph)?;
         }
@@ -66,14 +67,19 @@ fn write_nodes(dataset: &Dataset, folder: &Path, losses: &mut Vec<String>) -> Re
     let (features, targets) = (dataset.node_features(), dataset.node_targets());
     let parts = parts(dataset, Level::Node);
     let mut header = vec!["graph".to_owned()];
+    let named = (0..dataset.nodes()).any(|node| dataset.node_name(node).is_some());
+    header.extend(named.then(|| "id".to_owned()));
     header.extend(feature_headers("node", features, losses));
     header.extend(targets.map(target_header));
     header.extend(parts.as_ref().map(|_| "split".to_owned()));
     let mut table = Table::create(folder, "nodes", header)?;
     for graph in 0..dataset.graphs() {
-        let name = graph.to_string();
+        let name = name_or(dataset.graph_name(graph), graph);
         for node in dataset.node_starts()[graph]..dataset.node_starts()[graph + 1] {
             table.cell(&name)?;
+            if let Some(id) = dataset.node_name(node) {
+                table.cell(id)?;
+            }
             table.features(features, node)?;
             if let Some(targets) = targets {
                 table.target(targets, node)?;
@@ -100,9 +106,9 @@ fn write_arcs(dataset: &Dataset, folder: &Path, losses: &mut Vec<String>) -> Res
         while starts[graph + 1] <= u as usize {
             graph += 1;
         }
-        table.cell(&graph.to_string())?;
-        for node in [u, v] {
-            table.cell(&(node as usize - starts[graph]).to_string())?;
+        table.cell(&name_or(dataset.graph_name(graph), graph))?;
+        for node in [u as usize, v as usize] {
+            table.cell(&name_or(dataset.node_name(node), node - starts[graph]))?;
         }
         table.features(features, arc)?;
         table.end_row()?;

@@ -119,6 +119,9 @@ fn check(dataset: &Dataset) -> Result<(), Error> {
 
 fn losses(dataset: &Dataset) -> Vec<String> {
     let mut losses = vec![];
+    if dataset.has_names() {
+        losses.push("names of graphs and nodes become numbers".to_owned());
+    }
     let targets = [dataset.node_targets(), dataset.graph_targets()].into_iter().flatten();
     let classes = targets.filter_map(|targets| match targets {
         TargetColumn::Classes(classes) => Some(classes),

@@ -68,6 +68,8 @@ impl Dataset {
         node_target: Option<Target<'_>>,
         graph_target: Option<Target<'_>>,
         split: Option<Parts>,
+        names: (Option<Vec<String>>, Option<Vec<String>>),
+        chosen: bool,
     ) -> PyResult<Self> {
         let arcs = arcs.as_array();
         let arcs: Vec<(u32, u32)> =
@@ -82,7 +84,9 @@ impl Dataset {
             graph_targets: graph_target.map(target).transpose()?,
             split: split.map(split_of).transpose()?,
         };
-        lpgnn::data::Dataset::new(parts).map(Self).map_err(exception)
+        let named = |data: lpgnn::data::Dataset| data.with_names(names.0, names.1);
+        let data = lpgnn::data::Dataset::new(parts).and_then(named).map_err(exception)?;
+        Ok(Self(if chosen { data.with_chosen_features() } else { data }))
     }
 
     /// What [`of_parts`](Self::of_parts) makes the same of.
@@ -100,6 +104,8 @@ impl Dataset {
             data.node_targets().map(|column| said_target(py, column)).transpose()?,
             data.graph_targets().map(|column| said_target(py, column)).transpose()?,
             data.split().cloned().map(parts_of),
+            (self.graph_names(), self.node_names()),
+            data.reads_all(),
         )
             .into_pyobject(py)
     }
@@ -202,11 +208,18 @@ impl Dataset {
             .collect()
     }
 
-    fn write(&self, py: Python<'_>, folder: &str, format: &str, force: bool) -> PyResult<()> {
+    /// Returns what the format cannot hold, a sentence each.
+    fn write(
+        &self,
+        py: Python<'_>,
+        folder: &str,
+        format: &str,
+        force: bool,
+    ) -> PyResult<Vec<String>> {
         let format = format.parse().map_err(exception)?;
         let overwrite = if force { Overwrite::Replace } else { Overwrite::Refuse };
         let options = WriteOptions { format, overwrite };
-        py.detach(|| write(&self.0, Path::new(folder), &options)).map(|_| ()).map_err(exception)
+        py.detach(|| write(&self.0, Path::new(folder), &options)).map_err(exception)
     }
 }
 

@@ -26,14 +26,13 @@ const RHYTHM: Duration = Duration::from_millis(50);
 pub(crate) fn train(
     py: Python<'_>,
     data: &Dataset,
-    first: &str,
     toml: Option<(String, String)>,
     json: &str,
     split: Option<Parts>,
     threads: usize,
     on_epoch: Option<Py<PyAny>>,
 ) -> PyResult<(Model, Vec<String>, String)> {
-    let mut config = config(data, first, toml, json)?;
+    let mut config = config(data, toml, json)?;
     let split = split.map(split_of).transpose()?;
     if split.is_some() {
         config.split.source = SplitSource::Given;
@@ -80,30 +79,20 @@ pub(crate) fn train(
 #[pyfunction]
 pub(crate) fn settings(
     data: &Dataset,
-    first: &str,
     toml: Option<(String, String)>,
     json: &str,
 ) -> PyResult<String> {
-    Ok(config(data, first, toml, json)?.to_toml())
+    Ok(config(data, toml, json)?.to_toml())
 }
 
-/// The defaults for the data, changed by what the data ask for, by a file of settings, and by
-/// settings one by one.
-fn config(
-    data: &Dataset,
-    first: &str,
-    toml: Option<(String, String)>,
-    json: &str,
-) -> PyResult<RunConfig> {
-    let of_json = |json: &str| -> PyResult<Vec<Setting>> {
-        let json = serde_json::from_str(json).map_err(|error| json_exception(&error))?;
-        settings_of_json("settings", json).map_err(exception)
+/// The defaults for the data, changed by a file of settings and then by settings one by one.
+fn config(data: &Dataset, toml: Option<(String, String)>, json: &str) -> PyResult<RunConfig> {
+    let mut settings: Vec<Setting> = match toml {
+        Some((path, text)) => settings_of_toml(&path, &text).map_err(exception)?,
+        None => vec![],
     };
-    let mut settings = of_json(first)?;
-    if let Some((path, text)) = toml {
-        settings.extend(settings_of_toml(&path, &text).map_err(exception)?);
-    }
-    settings.extend(of_json(json)?);
+    let json = serde_json::from_str(json).map_err(|error| json_exception(&error))?;
+    settings.extend(settings_of_json("settings", json).map_err(exception)?);
     let name = data.0.name();
     let mut config =
         RunConfig::for_data(name, &data.0, &settings).with(&settings).map_err(exception)?;

@@ -231,4 +231,13 @@ def test_names_of_tables_are_kept(tmp_path):
     data.write(tmp_path / "again")
     again = lpgnn.read(tmp_path / "again")
     assert (again.graph_names, again.node_names) == (["b", "a"], ["x", "z", "y"])
+    assert pickle.loads(pickle.dumps(again)).node_names == ["x", "z", "y"]
     assert lpgnn.read("clique").graph_names is None
+    with pytest.warns(UserWarning, match="names of graphs and nodes become numbers"):
+        data.write(tmp_path / "tu", "tu")
+
+
+def test_columns_of_tables_are_all_read(tmp_path):
+    (tmp_path / "nodes.csv").write_text("kind,size,target\np,0.5,yes\nq,1.5,no\np,2.5,no\n")
+    (tmp_path / "ties.csv").write_text("from,to\n0,1\n1,2\n")
+    assert 'source = "all"' in lpgnn.settings(lpgnn.read(tmp_path))

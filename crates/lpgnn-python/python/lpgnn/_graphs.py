@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,12 +20,10 @@ Parts = tuple[str, list[int], list[int], list[int]]
 class Dataset:
     """Graphs with what is said of their nodes and arcs, and what is to be predicted."""
 
-    __slots__ = ("_mixed", "_native")
+    __slots__ = ("_native",)
 
-    def __init__(self, native: _native.Dataset, mixed: bool = False) -> None:
+    def __init__(self, native: _native.Dataset) -> None:
         self._native = native
-        # Whether categories and numbers were both asked for, so that both are read.
-        self._mixed = mixed
 
     @property
     def name(self) -> str:
@@ -102,8 +101,12 @@ class Dataset:
         return [_split_of(parts) for parts in self._native.folds(level, count, seed, valid)]
 
     def write(self, folder: str | os.PathLike[str], format: str = "tables", *, force: bool = False) -> None:
-        """Writes the graphs to a folder, as ``"tables"`` or ``"tu"``; the program reads it too."""
-        self._native.write(os.fsdecode(folder), format, force)
+        """Writes the graphs to a folder, as ``"tables"`` or ``"tu"``; the program reads it too.
+
+        What the format cannot hold is a warning.
+        """
+        for loss in self._native.write(os.fsdecode(folder), format, force):
+            warnings.warn(loss, stacklevel=2)
 
     def _level(self) -> str:
         return _level(len(self), self._native.has_node_targets)
@@ -116,7 +119,7 @@ class Dataset:
         return self._native.graphs
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _of_parts, (self._native.parts(), self._mixed)
+        return _of_parts, (self._native.parts(),)
 
     def __repr__(self) -> str:
         return f"<lpgnn.Dataset {self.name}: {len(self)} graphs, {self.nodes} nodes, {self.arcs} arcs>"
@@ -196,20 +199,20 @@ def from_arrays(
     if edges.size and (edges.min() < 0 or edges.max() >= count):
         arc = int(np.argmax(((edges < 0) | (edges >= count)).any(axis=0)))
         raise Error(f"arc {arc} names nodes {edges[:, arc].tolist()}, but there are {count} nodes")
-    of_nodes = said(x, "x", count)
     level = _level(len(starts) - 1, y is not None)
     native = _native.Dataset.of_parts(
         name,
         starts.tolist(),
         np.ascontiguousarray(edges, dtype=np.uint32),
-        of_nodes,
+        said(x, "x", count),
         said(edge_attr, "edge_attr", edges.shape[1]),
         target(y, "y", count),
         target(graph_y, "graph_y", len(starts) - 1),
         None if split is None else parts_of(split, len(starts) - 1, count, level),
+        (None, None),
+        True,
     )
-    mixed = bool(of_nodes["words"]) and (of_nodes["numbers"] or of_nodes["sparse"]) is not None
-    return Dataset(native, mixed)
+    return Dataset(native)
 
 
 def from_networkx(
@@ -365,8 +368,8 @@ def members(found: Any, what: str, count: int, level: str) -> list[int]:
     return found.tolist()
 
 
-def _of_parts(parts: tuple[Any, ...], mixed: bool) -> Dataset:
-    return Dataset(_native.Dataset.of_parts(*parts), mixed)
+def _of_parts(parts: tuple[Any, ...]) -> Dataset:
+    return Dataset(_native.Dataset.of_parts(*parts))
 
 
 def _split_of(parts: Parts) -> dict[str, Any]:

@@ -194,7 +194,7 @@ def train(
     given = (epochs, seed, solver, rate, transition, state, hidden, layers, batch_size, score_every, patience)
     chosen = dict(zip(ARGUMENTS, given))
     parts = None if split is None else data._parts(split)
-    asked = _asked(data, chosen, settings, config)
+    asked = _asked(chosen, settings, config)
 
     def go_on(line: str) -> bool:
         answer = on_epoch(json.loads(line))
@@ -214,31 +214,28 @@ def settings(
 ) -> str:
     """All settings of a training of these data with what they mean, as TOML."""
     _is_dataset(data)
-    return _native.settings(data._native, *_asked(data, {}, settings, config))
+    return _native.settings(data._native, *_asked({}, settings, config))
 
 
 def _asked(
-    data: Dataset,
     chosen: Mapping[str, Any],
     settings: Mapping[str, Any] | None,
     config: str | os.PathLike[str] | None,
-) -> tuple[str, tuple[str, str] | None, str]:
-    """What was asked for: settings as JSON, a file with its text, and settings as JSON; the most important last."""
+) -> tuple[tuple[str, str] | None, str]:
+    """What was asked for: a file with its text, and settings as JSON, the most important last."""
     file = None
     if config is not None:
         with open(config, encoding="utf-8") as text:
             file = (os.fsdecode(config), text.read())
     if settings is not None and not isinstance(settings, Mapping):
         raise Error(f"settings is {settings!r}, but a table of settings is expected")
-    # Files may hold more than is to be read; what somebody names is.
-    first = {"labels.source": "all"} if data._mixed else {}
     asked: dict[str, Any] = _flat(settings or {})
     asked |= {ARGUMENTS[name]: value for name, value in chosen.items() if value is not None}
     for name, value in asked.items():
         if isinstance(value, (float, np.floating)) and not np.isfinite(value):
             raise Error(f"{name} is {value}, but a finite number is expected")
     try:
-        return json.dumps(first), file, json.dumps(asked, default=_plain, allow_nan=False)
+        return file, json.dumps(asked, default=_plain, allow_nan=False)
     except ValueError:
         raise Error("settings hold a number that is not finite") from None
 

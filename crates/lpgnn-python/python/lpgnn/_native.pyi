@@ -22,6 +22,8 @@ class Dataset:
         node_target: tuple[Any, ...] | None,
         graph_target: tuple[Any, ...] | None,
         split: _Parts | None,
+        names: tuple[list[str] | None, list[str] | None],
+        chosen: bool,
     ) -> Dataset: ...
     name: str
     graphs: int
@@ -40,7 +42,7 @@ class Dataset:
     has_node_targets: bool
     has_graph_targets: bool
     def folds(self, level: str, count: int, seed: int, valid: int | None) -> list[_Parts]: ...
-    def write(self, folder: str, format: str, force: bool) -> None: ...
+    def write(self, folder: str, format: str, force: bool) -> list[str]: ...
 
 class Model:
     @staticmethod
@@ -62,11 +64,10 @@ class Model:
 
 def train(
     data: Dataset,
-    first: str,
     toml: tuple[str, str] | None,
     json: str,
     split: _Parts | None,
     threads: int,
     on_epoch: Callable[[str], bool] | None,
 ) -> tuple[Model, list[str], str]: ...
-def settings(data: Dataset, first: str, toml: tuple[str, str] | None, json: str) -> str: ...
+def settings(data: Dataset, toml: tuple[str, str] | None, json: str) -> str: ...

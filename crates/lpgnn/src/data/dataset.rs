@@ -18,6 +18,7 @@ pub struct Dataset {
     graph_targets: Option<TargetColumn>,
     split: Option<Split>,
     names: Names,
+    reads_all: bool,
     duplicates: usize,
     conflicts: usize,
 }
@@ -148,6 +149,7 @@ impl Dataset {
             graph_targets: parts.graph_targets,
             split: parts.split,
             names: Names::default(),
+            reads_all: false,
             conflicts,
         })
     }
@@ -186,6 +188,7 @@ impl Dataset {
                 .map_err(mismatch("graph targets"))?,
             split: None,
             names: self.join_names(other),
+            reads_all: self.reads_all && other.reads_all,
             duplicates: self.duplicates + other.duplicates,
             conflicts: self.conflicts + other.conflicts,
         })
@@ -231,6 +234,21 @@ impl Dataset {
         }
         let names = Names::new(graphs, nodes, &self.node_starts);
         Ok(Self { names, ..self })
+    }
+
+    /// The same, where whoever made it chose its features, so that all of them are meant to be read.
+    /// Those of collections hold real values beside categories, and only the latter are usual.
+    #[must_use]
+    pub fn with_chosen_features(self) -> Self {
+        let features = self.node_features();
+        let values = !features.value_names().is_empty() || features.sparse().is_some();
+        let reads_all = values && !features.categories().is_empty();
+        Self { reads_all, ..self }
+    }
+
+    /// Whether real values are to be read beside categories.
+    pub fn reads_all(&self) -> bool {
+        self.reads_all
     }
 
     /// What a graph is called; none if by its number.

@@ -4,7 +4,7 @@ use serde_json::Value;
 use super::{RunConfig, Setting, Task, TaskChoice};
 use crate::activation::Activation;
 use crate::constraint::ConstraintFunction;
-use crate::data::{Dataset, Level, Split};
+use crate::data::{Dataset, LabelSource, Level, Split};
 use crate::lagrangian::{Multipliers, ReadFrom, ReadLayers, Reads, Scale};
 use crate::network::Carry;
 use crate::saddle::{Bdmm, Implicit, OneShot, Unrolled, WeightDescent};
@@ -59,6 +59,9 @@ impl RunConfig {
         };
         let mut config = Self::default();
         source.clone_into(&mut config.data.source);
+        if dataset.reads_all() {
+            config.labels.source = LabelSource::All;
+        }
         let transition = match task {
             _ if largest_degree(dataset) <= LARGE_DEGREE => TransitionKind::GnnSum,
             Task::Nodes => TransitionKind::GnnMean,

@@ -64,6 +64,7 @@ pub(super) fn read(folder: &Path) -> Result<Dataset, Error> {
         graph_targets: graphs.and_then(|graphs| graphs.targets),
         split,
     })?
+    .with_chosen_features()
     .with_names(graph_names, names)
 }
 

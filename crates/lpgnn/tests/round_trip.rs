@@ -144,8 +144,13 @@ impl Plan {
 
 proptest! {
     #[test]
-    fn tables_hold_everything(plan in plan()) {
-        let dataset = plan.dataset("graph target", "graph target");
+    fn tables_hold_everything(plan in plan(), named: bool) {
+        let dataset = plan.dataset("graph target", "graph target").with_chosen_features();
+        let names = |letter: &str, count: usize| {
+            named.then(|| (0..count).rev().map(|i| format!("{letter}{i}")).collect())
+        };
+        let (graphs, nodes) = (names("g", dataset.graphs()), names("v", dataset.nodes()));
+        let dataset = dataset.with_names(graphs, nodes).unwrap();
         let (found, losses) = write_and_read(&dataset, WriteFormat::Tables);
         prop_assert_eq!(found, dataset);
         prop_assert_eq!(losses, Vec::<String>::new());

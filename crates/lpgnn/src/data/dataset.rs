@@ -1,5 +1,5 @@
 use super::features::{Categories, Features};
-use super::names::{Names, name_or};
+use super::names::Names;
 use super::split::Split;
 use crate::graph::{self, UNLABELLED};
 use crate::{Error, Matrix};
@@ -154,7 +154,7 @@ impl Dataset {
         })
     }
 
-    /// These graphs, and behind them those of `other`. A split is not kept.
+    /// These graphs, and behind them those of `other`. A split and names are not kept.
     ///
     /// # Errors
     ///
@@ -187,30 +187,11 @@ impl Dataset {
             graph_targets: join_targets(self.graph_targets(), other.graph_targets())
                 .map_err(mismatch("graph targets"))?,
             split: None,
-            names: self.join_names(other),
+            names: Names::default(),
             reads_all: self.reads_all && other.reads_all,
             duplicates: self.duplicates + other.duplicates,
             conflicts: self.conflicts + other.conflicts,
         })
-    }
-
-    fn join_names(&self, other: &Self) -> Names {
-        if !self.names.are_there() && !other.names.are_there() {
-            return Names::default();
-        }
-        let graphs = |set: &Self| -> Vec<String> {
-            let all = 0..set.graphs();
-            all.map(|graph| name_or(set.graph_name(graph), graph).into_owned()).collect()
-        };
-        let nodes = |set: &Self| -> Vec<String> {
-            let of = |ends: &[usize]| (ends[0]..ends[1]).zip(0..);
-            let all = set.node_starts.windows(2).flat_map(of);
-            all.map(|(node, within)| name_or(set.node_name(node), within).into_owned()).collect()
-        };
-        let starts = other.node_starts[1..].iter().map(|start| start + self.nodes());
-        let starts: Vec<usize> = self.node_starts.iter().copied().chain(starts).collect();
-        let join = |of: &dyn Fn(&Self) -> Vec<String>| Some([of(self), of(other)].concat());
-        Names::new(join(&graphs), join(&nodes), &starts)
     }
 
     /// The same with what graphs and nodes are called, if they are.

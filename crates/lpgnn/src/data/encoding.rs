@@ -471,16 +471,15 @@ fn part_labels<S: Scalar>(
         }
         Part::Sparse { width, unit_rows } => {
             let found = match features.sparse() {
-                None => Some(Cow::Owned(SparseRows::of_dense(features.values())?)),
-                Some(sparse) => Some(Cow::Borrowed(sparse)),
+                Some(sparse) => Cow::Borrowed(sparse),
+                None => Cow::Owned(SparseRows::of_dense(features.values())?),
             };
-            let found = found.filter(|found| found.width() == *width).ok_or_else(|| {
-                let width_here =
-                    features.sparse().map_or(features.values().cols(), SparseRows::width);
-                Error::Mismatch(format!(
-                    "the {what}s have {width_here} real values, the model reads {width}"
-                ))
-            })?;
+            if found.width() != *width {
+                return Err(Error::Mismatch(format!(
+                    "the {what}s have {} real values, the model reads {width}",
+                    found.width()
+                )));
+            }
             let rows = found.convert();
             Ok(Labels::Sparse(if *unit_rows { rows.with_unit_rows() } else { rows }))
         }

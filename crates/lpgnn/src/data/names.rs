@@ -40,7 +40,7 @@ impl Names {
 }
 
 /// A name, or else a number.
-pub(crate) fn name_or(name: Option<&str>, number: usize) -> Cow<'_, str> {
+pub(super) fn name_or(name: Option<&str>, number: usize) -> Cow<'_, str> {
     name.map_or_else(|| Cow::Owned(number.to_string()), Cow::Borrowed)
 }
 

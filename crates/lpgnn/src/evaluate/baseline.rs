@@ -67,7 +67,10 @@ impl Baseline {
         let scale = TargetScale::of(&Supervision::of(targets.clone(), &rows(&split.train))?);
         let supervise = |members: &[usize]| {
             let some = Supervision::of(targets.clone(), &rows(members))?;
-            Ok::<_, Error>(scale.as_ref().map_or(some.clone(), |scale| scale.standardize(&some)))
+            Ok::<_, Error>(match &scale {
+                Some(scale) => scale.standardize(&some),
+                None => some,
+            })
         };
         let train = supervise(&split.train)?;
         let (valid, test) = (supervise(&split.valid)?, supervise(&split.test)?);

@@ -123,8 +123,7 @@ struct Newest<'a, S> {
 
 impl<S: Scalar> Newest<'_, S> {
     fn differ(&mut self) {
-        let Self { x, f, residual, image, d_residual, d_image, .. } = self;
-        dispatch(Differ { x, f, residual, image, d_residual, d_image });
+        dispatch(&mut *self);
         let (d, r) = (&*self.d_residual, &*self.residual);
         let with = |y: &[S]| -> Vec<f64> {
             self.past.iter().copied().chain([d]).map(|past| dot(past, y)).collect()
@@ -134,21 +133,12 @@ impl<S: Scalar> Newest<'_, S> {
 }
 
 /// The newest residual and image, and how they differ from the last.
-struct Differ<'a, S> {
-    x: &'a [S],
-    f: &'a [S],
-    residual: &'a mut [S],
-    image: &'a mut [S],
-    d_residual: &'a mut [S],
-    d_image: &'a mut [S],
-}
-
-impl<S: Scalar> Kernel for Differ<'_, S> {
+impl<S: Scalar> Kernel for &mut Newest<'_, S> {
     type Output = ();
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
-        let last = self.residual.iter_mut().zip(self.image);
-        let differences = self.d_residual.iter_mut().zip(self.d_image);
+        let last = self.residual.iter_mut().zip(self.image.iter_mut());
+        let differences = self.d_residual.iter_mut().zip(self.d_image.iter_mut());
         for (((&x, &f), last), d) in self.x.iter().zip(self.f).zip(last).zip(differences) {
             let r = f - x;
             (*d.0, *d.1) = (r - *last.0, f - *last.1);

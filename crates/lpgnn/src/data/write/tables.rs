@@ -1,8 +1,8 @@
 //! Tables: `nodes.csv`, `arcs.csv` and `graphs.csv`, as the reader of tables describes them.
 //!
 //! They hold everything but the name of the set and of its targets, the order within a split, and
-//! values of a category that no row has. Nodes without ids are counted from 0 in each graph. Sparse rows are
-//! written out, zeros and all, to `nodes.npy` and `arcs.npy`.
+//! values of a category that no row has. Nodes without ids are counted from 0 in each graph. Sparse
+//! rows are written out, zeros and all, to `nodes.npy` and `arcs.npy`.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

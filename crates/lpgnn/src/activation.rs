@@ -1,5 +1,5 @@
 use crate::Scalar;
-use crate::numeric::{Arithmetic, Kernel, Lanes, dispatch, for_lanes};
+use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, dispatch, for_lanes};
 
 /// The function that a unit of a network applies to its sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -23,8 +23,8 @@ const LEAK: f64 = 0.01;
 ///
 /// All of them keep zero, so padding stays zero; all have slopes of at most 1 and pass a NaN on.
 pub(crate) trait Unit {
-    /// The activation of `a`.
-    fn value<S: Scalar, L: Lanes<S>>(a: L) -> L;
+    /// The activation of `a`, of which there are `W` times eight.
+    fn values<S: Scalar, L: Lanes<S>, const W: usize>(a: [L; W]) -> [L; W];
     /// The slope where the activation is `y`; `0` or the leak at a kink.
     fn slope<S: Scalar, L: Lanes<S>>(y: L) -> L;
 }
@@ -36,7 +36,7 @@ pub(crate) struct Identity;
 
 impl Unit for Tanh {
     #[inline(always)]
-    fn value<S: Scalar, L: Lanes<S>>(a: L) -> L {
+    fn values<S: Scalar, L: Lanes<S>, const W: usize>(a: [L; W]) -> [L; W] {
         S::tanh_lanes(a)
     }
     #[inline(always)]
@@ -47,8 +47,8 @@ impl Unit for Tanh {
 
 impl Unit for Relu {
     #[inline(always)]
-    fn value<S: Scalar, L: Lanes<S>>(a: L) -> L {
-        L::splat(S::ZERO).max(a)
+    fn values<S: Scalar, L: Lanes<S>, const W: usize>(a: [L; W]) -> [L; W] {
+        a.map(|a| L::splat(S::ZERO).max(a))
     }
     #[inline(always)]
     fn slope<S: Scalar, L: Lanes<S>>(y: L) -> L {
@@ -58,8 +58,8 @@ impl Unit for Relu {
 
 impl Unit for LeakyRelu {
     #[inline(always)]
-    fn value<S: Scalar, L: Lanes<S>>(a: L) -> L {
-        a.mul(L::splat(S::of(LEAK))).max(a)
+    fn values<S: Scalar, L: Lanes<S>, const W: usize>(a: [L; W]) -> [L; W] {
+        a.map(|a| a.mul(L::splat(S::of(LEAK))).max(a))
     }
     #[inline(always)]
     fn slope<S: Scalar, L: Lanes<S>>(y: L) -> L {
@@ -69,7 +69,7 @@ impl Unit for LeakyRelu {
 
 impl Unit for Identity {
     #[inline(always)]
-    fn value<S: Scalar, L: Lanes<S>>(a: L) -> L {
+    fn values<S: Scalar, L: Lanes<S>, const W: usize>(a: [L; W]) -> [L; W] {
         a
     }
     #[inline(always)]
@@ -103,26 +103,26 @@ macro_rules! with_unit {
 }
 pub(crate) use with_unit;
 
-/// `Y ← σ(Y + b)`, row by row; `bias` is as long as a row, which is padded.
-pub(crate) fn activate<S: Scalar>(activation: Activation, bias: &[S], y: &mut [S]) {
-    struct Activate<'a, S, U>(&'a [S], &'a mut [S], std::marker::PhantomData<U>);
+/// `Y ← σ(Y)`; rows are padded.
+pub(crate) fn activate<S: Scalar>(activation: Activation, y: &mut [S]) {
+    #[inline(always)]
+    fn some<S: Scalar, U: Unit, A: Arithmetic, const W: usize>(y: &mut [[S; LANES]; W]) {
+        let values = U::values(y.each_ref().map(A::Lanes::<S>::load));
+        values.into_iter().zip(y).for_each(|(value, y)| value.store(y));
+    }
+    struct Activate<'a, S, U>(&'a mut [S], std::marker::PhantomData<U>);
     impl<S: Scalar, U: Unit> Kernel for Activate<'_, S, U> {
         type Output = ();
         #[inline(always)]
         fn run<A: Arithmetic>(self) {
-            for row in self.1.chunks_exact_mut(self.0.len()) {
-                let bias = self.0;
-                for_lanes!((row), (bias) => {
-                    let sum = A::Lanes::<S>::load(row).add(Lanes::load(bias));
-                    U::value(sum).store(row);
-                });
-            }
+            let (fours, rest) = self.0.as_chunks_mut::<LANES>().0.as_chunks_mut::<4>();
+            let ones = rest.as_chunks_mut::<1>().0;
+            fours.iter_mut().for_each(some::<S, U, A, 4>);
+            ones.iter_mut().for_each(some::<S, U, A, 1>);
         }
     }
-    if !bias.is_empty() {
-        with_unit!(activation, U => {
-            dispatch(Activate::<S, U>(bias, y, std::marker::PhantomData));
-        });
+    if activation != Activation::Identity {
+        with_unit!(activation, U => dispatch(Activate::<S, U>(y, std::marker::PhantomData)));
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
             for a in [-2.0, -0.3, 0.4, 1.7_f64] {
                 let value = |a: f64| {
                     let mut y = [a; 8];
-                    activate(activation, &[0.0; 8], &mut y);
+                    activate(activation, &mut y);
                     y[0]
                 };
                 let mut slope = [1.0; 8];
@@ -174,10 +174,10 @@ mod tests {
     fn zero_stays_zero_and_nan_stays_nan() {
         for activation in ALL {
             let mut y = [0.0_f32; 8];
-            activate(activation, &[0.0; 8], &mut y);
+            activate(activation, &mut y);
             assert!(y.iter().all(|y| y.to_bits() == 0), "{activation:?}");
             let mut y = [f32::NAN; 8];
-            activate(activation, &[0.0; 8], &mut y);
+            activate(activation, &mut y);
             assert!(y.iter().all(|y| y.is_nan()), "{activation:?}");
         }
     }

@@ -46,7 +46,7 @@ pub fn transposed_product(
 
 /// `Y ← tanh(Y)`; eight numbers at a time.
 pub fn tanh(y: &mut [f32]) {
-    activate(Activation::Tanh, &[0.0; 8], y);
+    activate(Activation::Tanh, y);
 }
 
 /// The first step of Adam.

@@ -10,7 +10,7 @@ use super::dispatch::{Arithmetic, Kernel, dispatch};
 use super::lanes::{LANES, Lanes};
 use super::rows::padded;
 use crate::Scalar;
-use crate::activation::{Activation, Unit, with_unit};
+use crate::activation::{Activation, activate, differentiate};
 
 /// A small matrix `B: [inner, columns]`, ready to be multiplied from the left.
 ///
@@ -48,7 +48,7 @@ impl<S: Scalar> Packed<S> {
 
 /// The panels of a row of `columns` columns: where each starts and how wide it is.
 #[inline(always)]
-fn panels(columns: usize) -> impl Iterator<Item = (usize, usize)> {
+pub(super) fn panels(columns: usize) -> impl Iterator<Item = (usize, usize)> {
     let end = padded(columns);
     let mut start = 0;
     std::iter::from_fn(move || {
@@ -65,7 +65,7 @@ fn panels(columns: usize) -> impl Iterator<Item = (usize, usize)> {
 }
 
 /// Numbers of a matrix that stay in the first-level cache beside as many of another.
-const CACHED: usize = 4096;
+pub(super) const CACHED: usize = 4096;
 
 /// `A` of a product `A B`: rows of `b.inner` entries, `stride` apart.
 #[derive(Clone, Copy)]
@@ -99,24 +99,15 @@ pub(crate) fn product<S: Scalar>(
     c_stride: usize,
     finish: Finish<'_, S>,
 ) {
-    let Some(first) = factors.first() else { return };
-    let columns = first.b.columns;
-    if rows == 0 || columns == 0 {
-        return;
-    }
-    debug_assert!(factors.iter().all(|factors| factors.b.columns == columns));
-    let then = match finish {
-        Finish::Set | Finish::Add => Then::Nothing,
-        Finish::Activate(activation, _) => Then::Activate(activation),
-        Finish::Slope(activation, y) => Then::Slope(activation, y),
-    };
     match finish {
-        Finish::Set | Finish::Slope(..) => {
-            dispatch(Product { rows, factors, columns, c, c_stride, to: Set, then });
+        Finish::Set => Product::new(rows, factors, c, c_stride, Set).run(|_, _| {}),
+        Finish::Add => Product::new(rows, factors, c, c_stride, Add).run(|_, _| {}),
+        Finish::Activate(activation, bias) => {
+            Product::new(rows, factors, c, c_stride, Bias(bias)).run(|c, _| activate(activation, c));
         }
-        Finish::Add => dispatch(Product { rows, factors, columns, c, c_stride, to: Add, then }),
-        Finish::Activate(_, bias) => {
-            dispatch(Product { rows, factors, columns, c, c_stride, to: Bias(bias), then });
+        Finish::Slope(activation, y) => {
+            let slope = |c: &mut [S], part| differentiate(activation, &y[part], c);
+            Product::new(rows, factors, c, c_stride, Set).run(slope);
         }
     }
 }
@@ -153,35 +144,6 @@ impl<S: Scalar> To<S> for Bias<'_, S> {
     }
 }
 
-/// What happens to rows that are complete, while they are in the first-level cache.
-#[derive(Clone, Copy)]
-enum Then<'a, S> {
-    Nothing,
-    Activate(Activation),
-    Slope(Activation, &'a [S]),
-}
-
-impl<S: Scalar> Then<'_, S> {
-    /// For these rows of `c`.
-    #[inline(always)]
-    fn apply<A: Arithmetic>(self, c: &mut [S], rows: Range<usize>) {
-        match self {
-            Self::Nothing | Self::Activate(Activation::Identity) => {}
-            Self::Activate(activation) => with_unit!(activation, U => {
-                for c in c[rows].as_chunks_mut::<LANES>().0 {
-                    U::value(A::Lanes::<S>::load(c)).store(c);
-                }
-            }),
-            Self::Slope(activation, y) => with_unit!(activation, U => {
-                let y = y[rows.clone()].as_chunks::<LANES>().0;
-                for (c, y) in c[rows].as_chunks_mut::<LANES>().0.iter_mut().zip(y) {
-                    U::slope(A::Lanes::<S>::load(y)).mul(Lanes::load(c)).store(c);
-                }
-            }),
-        }
-    }
-}
-
 struct Product<'a, S, T> {
     rows: usize,
     factors: &'a [Factors<'a, S>],
@@ -189,213 +151,126 @@ struct Product<'a, S, T> {
     c: &'a mut [S],
     c_stride: usize,
     to: T,
-    then: Then<'a, S>,
 }
 
-impl<S: Scalar, T: To<S>> Kernel for Product<'_, S, T> {
+impl<'a, S: Scalar, T: To<S>> Product<'a, S, T> {
+    fn new(
+        rows: usize,
+        factors: &'a [Factors<'a, S>],
+        c: &'a mut [S],
+        c_stride: usize,
+        to: T,
+    ) -> Self {
+        let columns = factors.first().map_or(0, |factors| factors.b.columns);
+        Self { rows, factors, columns, c, c_stride, to }
+    }
+
+    /// The product, as many rows at a time as stay in the first-level cache while all panels pass;
+    /// `then` gets them, and where they are, while they are still there.
+    fn run(mut self, then: impl Fn(&mut [S], Range<usize>)) {
+        if self.rows == 0 || self.columns == 0 {
+            return;
+        }
+        self.check();
+        let inner: usize = self.factors.iter().map(|factors| factors.b.inner).sum();
+        // A multiple of what registers hold.
+        let step = (CACHED / inner.max(1) / 24).max(1) * 24;
+        for first in (0..self.rows).step_by(step) {
+            let rows = first..(first + step).min(self.rows);
+            for (start, width) in panels(self.columns) {
+                let (product, rows) = (&mut self, rows.clone());
+                match width {
+                    24 => dispatch(Panel::<_, _, 3> { product, rows, start }),
+                    16 => dispatch(Panel::<_, _, 2> { product, rows, start }),
+                    _ => dispatch(Panel::<_, _, 1> { product, rows, start }),
+                }
+            }
+            let part = rows.start * self.c_stride..rows.end * self.c_stride;
+            then(&mut self.c[part.clone()], part);
+        }
+    }
+
+    /// Finds all that the tiles will touch within its slice, so that they need not look.
+    fn check(&self) {
+        let last = self.rows - 1;
+        let end = |stride: usize, width| last.saturating_mul(stride).saturating_add(width);
+        for Factors { a, stride, b } in self.factors {
+            assert!(b.inner == 0 || a.len() >= end(*stride, b.inner), "rows of A");
+            assert!(b.columns == self.columns, "columns of B");
+            assert!(b.panels.len() == b.inner * padded(b.columns), "panels of B");
+        }
+        assert!(self.c_stride >= self.columns, "columns of C");
+        assert!(self.c.len() >= end(self.c_stride, self.c_stride), "rows of C");
+    }
+}
+
+/// `W` times eight columns of some rows of the result. A loop of its own for every `W`: together
+/// they would have to share the registers.
+struct Panel<'a, 'p, S, T, const W: usize> {
+    product: &'a mut Product<'p, S, T>,
+    rows: Range<usize>,
+    start: usize,
+}
+
+impl<S: Scalar, T: To<S>, const W: usize> Kernel for Panel<'_, '_, S, T, W> {
     type Output = ();
 
     #[inline(always)]
     fn run<A: Arithmetic>(mut self) {
-        // As many rows at a time as stay in the first-level cache while all panels pass; a
-        // multiple of what registers hold.
-        let inner: usize = self.factors.iter().map(|factors| factors.b.inner).sum();
-        let step = (CACHED / inner.max(1) / 12).max(2) * 12;
-        for first in (0..self.rows).step_by(step) {
-            let rows = first..(first + step).min(self.rows);
-            for (start, width) in panels(self.columns) {
-                match width {
-                    24 => self.panel::<A, 3>(rows.clone(), start),
-                    16 => self.panel::<A, 2>(rows.clone(), start),
-                    _ => self.panel::<A, 1>(rows.clone(), start),
-                }
-            }
-            let rows = rows.start * self.c_stride..rows.end * self.c_stride;
-            self.then.apply::<A>(self.c, rows);
+        let Range { start: mut row, end } = self.rows;
+        while row < end {
+            // As many rows as registers hold the results of, beside a row of `B`.
+            row += match end - row {
+                8.. if W == 1 => self.tile::<A, 8>(row),
+                6.. if W == 2 => self.tile::<A, 6>(row),
+                3.. if W == 3 => self.tile::<A, 3>(row),
+                2.. => self.tile::<A, 2>(row),
+                _ => self.tile::<A, 1>(row),
+            };
         }
     }
 }
 
-impl<S: Scalar, T: To<S>> Product<'_, S, T> {
-    /// `W` times eight columns of some rows of the result.
-    #[inline(always)]
-    fn panel<A: Arithmetic, const W: usize>(&mut self, rows: Range<usize>, start: usize) {
-        let mut row = rows.start;
-        while row < rows.end {
-            // As many rows as registers hold the results of, beside a row of `B`.
-            row += match rows.end - row {
-                6.. if W < 3 => self.tile::<A, 6, W>(row, start),
-                3.. if W == 3 => self.tile::<A, 3, W>(row, start),
-                2.. => self.tile::<A, 2, W>(row, start),
-                _ => self.tile::<A, 1, W>(row, start),
-            };
-        }
-    }
-
+impl<S: Scalar, T: To<S>, const W: usize> Panel<'_, '_, S, T, W> {
     /// `R` rows by `W` times eight columns of the result; returns `R`.
     #[inline(always)]
-    fn tile<A: Arithmetic, const R: usize, const W: usize>(
-        &mut self,
-        row: usize,
-        start: usize,
-    ) -> usize {
+    #[allow(unsafe_code, reason = "looking at every row costs a fifth of narrow products")]
+    fn tile<A: Arithmetic, const R: usize>(&mut self, row: usize) -> usize {
+        let (product, start) = (&mut *self.product, self.start);
         let mut sum = [[A::Lanes::<S>::splat(S::ZERO); W]; R];
-        for factors in self.factors {
-            let inner = factors.b.inner;
-            let panel = &factors.b.panels[start * inner..][..W * LANES * inner];
-            let panel = &panel.as_chunks::<LANES>().0.as_chunks::<W>().0[..inner];
-            let a: [&[S]; R] =
-                std::array::from_fn(|r| &factors.a[(row + r) * factors.stride..][..inner]);
-            for k in 0..inner {
-                let b: [A::Lanes<S>; W] = std::array::from_fn(|j| Lanes::load(&panel[k][j]));
+        for &Factors { a, stride, b } in product.factors {
+            let a = a.as_ptr().wrapping_add(row * stride);
+            let panel = b.panels.as_ptr().wrapping_add(start * b.inner).cast::<[[S; LANES]; W]>();
+            for k in 0..b.inner {
+                // SAFETY: a panel has `inner` rows of `W` times eight columns, and `check` has found
+                // that all panels are there.
+                let row_of_b = unsafe { &*panel.wrapping_add(k) };
+                let b: [A::Lanes<S>; W] = std::array::from_fn(|j| Lanes::load(&row_of_b[j]));
                 for r in 0..R {
-                    let a = A::Lanes::<S>::splat(a[r][k]);
+                    // SAFETY: `check` has found `inner` numbers in every row.
+                    let a = A::Lanes::<S>::splat(unsafe { *a.wrapping_add(r * stride + k) });
                     for j in 0..W {
                         sum[r][j] = a.mul_add(b[j], sum[r][j]);
                     }
                 }
             }
         }
-        if self.c_stride - start >= W * LANES {
-            for r in 0..R {
-                let at = (row + r) * self.c_stride + start;
-                let c = self.c[at..].as_chunks_mut().0.first_chunk_mut::<W>();
-                let c = c.expect("rows are as long as their stride");
-                for j in 0..W {
-                    let there = || Lanes::load(&c[j]);
-                    self.to.value(sum[r][j], there, start + j * LANES).store(&mut c[j]);
-                }
-            }
-        } else {
-            self.narrow::<_, R, W>(sum, row, start);
-        }
-        R
-    }
-
-    /// Stores the last columns of rows that are not padded.
-    #[inline(always)]
-    fn narrow<L: Lanes<S>, const R: usize, const W: usize>(
-        &mut self,
-        sum: [[L; W]; R],
-        row: usize,
-        start: usize,
-    ) {
+        let c = product.c.as_mut_ptr().wrapping_add(row * product.c_stride + start);
+        let room = product.c_stride - start;
         for r in 0..R {
-            let at = (row + r) * self.c_stride + start;
-            let (whole, rest) = self.c[at..].split_at_mut((W - 1) * LANES);
-            let whole = whole.as_chunks_mut::<LANES>().0;
-            for j in 0..W - 1 {
-                let there = || Lanes::load(&whole[j]);
-                self.to.value(sum[r][j], there, start + j * LANES).store(&mut whole[j]);
-            }
-            let (count, column) =
-                (self.c_stride - start - whole.len() * LANES, start + (W - 1) * LANES);
-            if let Some(eight) = rest.first_chunk_mut() {
-                // What is behind is the next row, and is put back.
-                let there = L::load(eight);
-                let value = self.to.value(sum[r][W - 1], || there, column);
-                value.first(count, there).store(eight);
-            } else {
-                let rest = &mut rest[..count];
-                let there = || Lanes::load_some(rest);
-                self.to.value(sum[r][W - 1], there, column).store_some(rest);
-            }
-        }
-    }
-}
-
-/// `C ← C + Aᵀ B` for `A: [rows, inner]`, `B: [rows, columns]`, both with rows `…_stride` apart.
-///
-/// `B` has padded rows; `C: [inner, padded(columns)]`.
-pub(crate) fn transposed_product<S: Scalar>(
-    rows: usize,
-    a: &[S],
-    a_stride: usize,
-    inner: usize,
-    b: &[S],
-    columns: usize,
-    c: &mut [S],
-) {
-    if rows > 0 && inner > 0 && columns > 0 {
-        dispatch(TransposedProduct { rows, a, a_stride, inner, b, columns, c });
-    }
-}
-
-struct TransposedProduct<'a, S> {
-    rows: usize,
-    a: &'a [S],
-    a_stride: usize,
-    inner: usize,
-    b: &'a [S],
-    columns: usize,
-    c: &'a mut [S],
-}
-
-impl<S: Scalar> Kernel for TransposedProduct<'_, S> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<A: Arithmetic>(mut self) {
-        // As many rows at a time as stay in the first-level cache while all columns pass.
-        let step = (CACHED / self.inner.max(self.columns)).max(64);
-        for first in (0..self.rows).step_by(step) {
-            let rows = first..(first + step).min(self.rows);
-            for (start, width) in panels(self.columns) {
-                match width {
-                    24 => self.panel::<A, 3>(rows.clone(), start),
-                    16 => self.panel::<A, 2>(rows.clone(), start),
-                    _ => self.panel::<A, 1>(rows.clone(), start),
+            let c = c.wrapping_add(r * product.c_stride).cast::<[S; LANES]>();
+            for j in 0..W {
+                let (column, c) = (start + j * LANES, c.wrapping_add(j));
+                if j + 1 < W || room >= W * LANES {
+                    // SAFETY: `check` has found the row, and these columns are within it.
+                    let c = unsafe { &mut *c };
+                    product.to.value(sum[r][j], || Lanes::load(c), column).store(c);
+                } else {
+                    // The last columns of rows that are not padded.
+                    // SAFETY: likewise.
+                    let c = unsafe { std::slice::from_raw_parts_mut(c.cast(), room - j * LANES) };
+                    product.to.value(sum[r][j], || Lanes::load_some(c), column).store_some(c);
                 }
-            }
-        }
-    }
-}
-
-impl<S: Scalar> TransposedProduct<'_, S> {
-    /// What `rows` add to `W` times eight columns of the result.
-    #[inline(always)]
-    fn panel<A: Arithmetic, const W: usize>(&mut self, rows: Range<usize>, start: usize) {
-        let mut k = 0;
-        while k < self.inner {
-            k += match self.inner - k {
-                6 | 7 | 9.. if W < 3 => self.tile::<A, 6, W>(rows.clone(), k, start),
-                // 4 and 4 are better than 6 and 2.
-                4.. if W < 3 => self.tile::<A, 4, W>(rows.clone(), k, start),
-                3.. if W == 3 => self.tile::<A, 3, W>(rows.clone(), k, start),
-                2.. => self.tile::<A, 2, W>(rows.clone(), k, start),
-                _ => self.tile::<A, 1, W>(rows.clone(), k, start),
-            }
-        }
-    }
-
-    /// What `rows` add to `R` rows by `W` times eight columns of the result; returns `R`.
-    #[inline(always)]
-    fn tile<A: Arithmetic, const R: usize, const W: usize>(
-        &mut self,
-        rows: Range<usize>,
-        k: usize,
-        start: usize,
-    ) -> usize {
-        let stride = padded(self.columns);
-        let mut sum = [[A::Lanes::<S>::splat(S::ZERO); W]; R];
-        let a = self.a[rows.start * self.a_stride..][..rows.len() * self.a_stride]
-            .chunks_exact(self.a_stride);
-        let b = self.b[rows.start * stride..][..rows.len() * stride].chunks_exact(stride);
-        for (a, b) in a.zip(b) {
-            let (a, b) = (&a[k..k + R], &b[start..start + W * LANES]);
-            let b: [A::Lanes<S>; W] =
-                std::array::from_fn(|j| Lanes::load(&b.as_chunks::<LANES>().0[j]));
-            for r in 0..R {
-                let a = A::Lanes::<S>::splat(a[r]);
-                for j in 0..W {
-                    sum[r][j] = a.mul_add(b[j], sum[r][j]);
-                }
-            }
-        }
-        for r in 0..R {
-            let c = &mut self.c[(k + r) * stride + start..][..W * LANES];
-            for (c, sum) in c.as_chunks_mut::<LANES>().0.iter_mut().zip(sum[r]) {
-                sum.add(Lanes::load(c)).store(c);
             }
         }
         R
@@ -437,16 +312,6 @@ mod tests {
                         (0..inner).map(|k| a[i * inner + k] * b[k * columns + j]).sum()
                     } else { 0.0 };
                     prop_assert!((c[i * stride + j] - before[i * stride + j] - exact).abs() < 1e-12);
-                }
-            }
-
-            // Aᵀ C, with C's padded rows.
-            let mut d = vec![0.0; inner * stride];
-            transposed_product(rows, &a, inner, inner, &c, columns, &mut d);
-            for k in 0..inner {
-                for j in 0..columns {
-                    let exact: f64 = (0..rows).map(|i| a[i * inner + k] * c[i * stride + j]).sum();
-                    prop_assert!((d[k * stride + j] - exact).abs() < 1e-11);
                 }
             }
 

@@ -309,9 +309,10 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         self.sum_into(Direction::ToTargets, nodes.clone(), states, &mut z);
         let mut first = self.scratch.take(rows * width);
         let factors = Factors { a: &z, stride: state, b: &self.a.0 };
-        product(rows, &[factors], &mut first, width, Finish::Set);
+        let finish = Finish::Activate(Activation::Identity, &self.bias);
+        product(rows, &[factors], &mut first, width, finish);
         self.d.add(self.input.labels, nodes, &mut first);
-        activate(self.network.layers[0].1, &self.bias, &mut first);
+        activate(self.network.layers[0].1, &mut first);
         let above = self.stack.forward(rows, &first, width, None, self.scratch);
         Trace { z, first, above }
     }

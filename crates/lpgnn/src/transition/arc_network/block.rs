@@ -10,7 +10,7 @@ use super::{Aggregation, fused};
 use crate::Scalar;
 use crate::activation::{Activation, activate};
 use crate::network::Activations;
-use crate::numeric::{Finish, LANES, Spare};
+use crate::numeric::{Finish, Spare};
 use crate::transition::{NodeRows, Upstream};
 
 /// Where `∂𝓛/∂` of the first layer's sums goes, on its way to the sources.
@@ -87,7 +87,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             for (weights, arcs) in arc.iter().zip([neighbours.outgoing(), neighbours.incoming()]) {
                 weights.add_arcs(labels, &arcs[pairs.clone()], &mut t);
             }
-            activate(self.activation(0), &[S::ZERO; LANES], &mut t);
+            activate(self.activation(0), &mut t);
         } else {
             edges::gather(neighbours, nodes.clone(), p, q, self.activation(0), &mut t);
         }

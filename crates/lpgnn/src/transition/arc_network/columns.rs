@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::numeric::{Arithmetic, LANES};
+use crate::numeric::{Arithmetic, Kernel, LANES, dispatch};
 
 /// What a loop does for some columns of one node and its neighbours.
 pub(super) trait Columns {
@@ -11,20 +11,31 @@ pub(super) trait Columns {
 }
 
 /// Runs `work` for every node, on as many columns at a time as registers hold.
-#[inline(always)]
-pub(super) fn for_each_node<A: Arithmetic>(
+pub(super) fn for_each_node(nodes: &Range<usize>, width: usize, work: &mut impl Columns) {
+    for column in (0..width).step_by(4 * LANES) {
+        let (nodes, work) = (nodes.clone(), &mut *work);
+        match (width - column) / LANES {
+            4.. => dispatch(Pass::<_, 4> { nodes, column, work }),
+            3 => dispatch(Pass::<_, 3> { nodes, column, work }),
+            2 => dispatch(Pass::<_, 2> { nodes, column, work }),
+            _ => dispatch(Pass::<_, 1> { nodes, column, work }),
+        }
+    }
+}
+
+/// All nodes, on `W` times eight columns.
+struct Pass<'a, C, const W: usize> {
     nodes: Range<usize>,
-    width: usize,
-    mut work: impl Columns,
-) {
-    for node in nodes {
-        for column in (0..width).step_by(4 * LANES) {
-            match (width - column) / LANES {
-                4.. => work.columns::<A, 4>(node, column),
-                3 => work.columns::<A, 3>(node, column),
-                2 => work.columns::<A, 2>(node, column),
-                _ => work.columns::<A, 1>(node, column),
-            }
+    column: usize,
+    work: &'a mut C,
+}
+
+impl<C: Columns, const W: usize> Kernel for Pass<'_, C, W> {
+    type Output = ();
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        for node in self.nodes {
+            self.work.columns::<A, W>(node, self.column);
         }
     }
 }
@@ -32,11 +43,13 @@ pub(super) fn for_each_node<A: Arithmetic>(
 /// `W` times eight numbers from `at` on.
 #[inline(always)]
 pub(super) fn lanes<S, const W: usize>(rows: &[S], at: usize) -> &[[S; LANES]; W] {
-    rows[at..].as_chunks().0.first_chunk().expect("rows are padded")
+    let some = &rows[at..at + W * LANES];
+    some.as_chunks().0.first_chunk().expect("as many as were taken")
 }
 
 /// The same, to be changed.
 #[inline(always)]
 pub(super) fn lanes_mut<S, const W: usize>(rows: &mut [S], at: usize) -> &mut [[S; LANES]; W] {
-    rows[at..].as_chunks_mut().0.first_chunk_mut().expect("rows are padded")
+    let some = &mut rows[at..at + W * LANES];
+    some.as_chunks_mut().0.first_chunk_mut().expect("as many as were taken")
 }

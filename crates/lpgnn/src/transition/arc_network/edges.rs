@@ -10,7 +10,7 @@ use super::columns::{self, Columns, for_each_node};
 use crate::Scalar;
 use crate::activation::{Activation, Unit, with_unit};
 use crate::graph::Neighbours;
-use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, dispatch};
+use crate::numeric::{Arithmetic, LANES, Lanes};
 
 /// Rows of nodes from `base` on.
 #[derive(Clone, Copy)]
@@ -33,12 +33,12 @@ impl<'a, S: Scalar> Table<'a, S> {
         self.rows.len() > 1 << 16
     }
 
-    /// Lets the processor fetch a row that will soon be read; one that is not there does no harm.
+    /// Lets the processor fetch columns that will soon be read; a row that is not there does no harm.
     #[inline(always)]
-    pub(super) fn call_for<A: Arithmetic>(&self, node: usize) {
-        let start = node.wrapping_sub(self.base).wrapping_mul(self.width);
-        for line in (0..self.width).step_by(2 * LANES) {
-            A::prefetch(self.rows, start.wrapping_add(line));
+    pub(super) fn call_for<A: Arithmetic, const W: usize>(&self, node: usize, column: usize) {
+        let start = node.wrapping_sub(self.base).wrapping_mul(self.width).wrapping_add(column);
+        for line in (0..W).step_by(2) {
+            A::prefetch(self.rows, start.wrapping_add(line * LANES));
         }
     }
 }
@@ -60,44 +60,37 @@ pub(super) fn gather<S: Scalar>(
 ) {
     struct Gather<'a, S, U> {
         neighbours: &'a Neighbours,
-        nodes: Range<usize>,
+        base: usize,
         p: Table<'a, S>,
         q: Table<'a, S>,
         t: &'a mut [S],
         far: bool,
         unit: PhantomData<U>,
     }
-    impl<S: Scalar, U: Unit> Kernel for Gather<'_, S, U> {
-        type Output = ();
-        #[inline(always)]
-        fn run<A: Arithmetic>(self) {
-            for_each_node::<A>(self.nodes.clone(), self.q.width, self);
-        }
-    }
     impl<S: Scalar, U: Unit> Columns for Gather<'_, S, U> {
         #[inline(always)]
         fn columns<A: Arithmetic, const W: usize>(&mut self, v: usize, column: usize) {
-            let pairs = self.neighbours.range(v);
-            let first = self.neighbours.range(self.nodes.start).start;
             let own = self.q.lanes::<W>(v, column);
-            let t = self.t[(pairs.start - first) * self.q.width..].chunks_exact_mut(self.q.width);
-            for ((pair, &u), t) in pairs.zip(self.neighbours.of(v)).zip(t) {
-                if self.far && column == 0 {
-                    self.p.call_for::<A>(ahead(self.neighbours.nodes(), pair));
+            for (pair, &u) in self.neighbours.range(v).zip(self.neighbours.of(v)) {
+                if self.far {
+                    self.p.call_for::<A, W>(ahead(self.neighbours.nodes(), pair), column);
                 }
                 let other = self.p.lanes::<W>(u as usize, column);
-                let t = columns::lanes_mut::<S, W>(t, column);
-                for i in 0..W {
-                    let sum = A::Lanes::<S>::load(&other[i]).add(Lanes::load(&own[i]));
-                    U::value(sum).store(&mut t[i]);
-                }
+                let values = U::values::<S, _, W>(std::array::from_fn(|i| {
+                    A::Lanes::<S>::load(&other[i]).add(Lanes::load(&own[i]))
+                }));
+                let row = (pair - self.base) * self.q.width + column;
+                let t = columns::lanes_mut::<S, W>(self.t, row);
+                values.iter().zip(t).for_each(|(value, t)| value.store(t));
             }
         }
     }
     if q.width > 0 {
         with_unit!(activation, U => {
             let (far, unit) = (p.is_far(), PhantomData::<U>);
-            dispatch(Gather { neighbours, nodes, p, q, t, far, unit });
+            let base = neighbours.range(nodes.start).start;
+            let mut gather = Gather { neighbours, base, p, q, t, far, unit };
+            for_each_node(&nodes, q.width, &mut gather);
         });
     }
 }
@@ -144,42 +137,38 @@ pub(super) fn sum<S: Scalar>(
 ) {
     struct Sum<'a, S> {
         neighbours: &'a Neighbours,
-        nodes: Range<usize>,
+        first: usize,
+        base: usize,
         counts: Counts<'a, S>,
         width: usize,
         t: &'a [S],
         s: &'a mut [S],
     }
-    impl<S: Scalar> Kernel for Sum<'_, S> {
-        type Output = ();
-        #[inline(always)]
-        fn run<A: Arithmetic>(self) {
-            for_each_node::<A>(self.nodes.clone(), self.width, self);
-        }
-    }
     impl<S: Scalar> Columns for Sum<'_, S> {
         #[inline(always)]
         fn columns<A: Arithmetic, const W: usize>(&mut self, v: usize, column: usize) {
             let sources = self.neighbours.of(v);
-            let first = self.neighbours.range(self.nodes.start).start;
-            let t = &self.t[(self.neighbours.range(v).start - first) * self.width..];
             let mut sum = [A::Lanes::<S>::splat(S::ZERO); W];
-            for (&u, t) in sources.iter().zip(t.chunks_exact(self.width)) {
-                let (of, t) = (self.counts.of(u as usize), columns::lanes::<S, W>(t, column));
-                let of = A::Lanes::<S>::splat(of);
+            let mut row = (self.neighbours.range(v).start - self.base) * self.width + column;
+            for &u in sources {
+                let t = columns::lanes::<S, W>(self.t, row);
+                let of = A::Lanes::<S>::splat(self.counts.of(u as usize));
                 for i in 0..W {
                     sum[i] = of.mul_add(Lanes::load(&t[i]), sum[i]);
                 }
+                row += self.width;
             }
             let at = A::Lanes::<S>::splat(self.counts.at(v, sources.len()));
-            let row = (v - self.nodes.start) * self.width + column;
+            let row = (v - self.first) * self.width + column;
             for (s, sum) in columns::lanes_mut::<S, W>(self.s, row).iter_mut().zip(sum) {
                 at.mul(sum).store(s);
             }
         }
     }
     if width > 0 {
-        dispatch(Sum { neighbours, nodes, counts, width, t, s });
+        let (first, base) = (nodes.start, neighbours.range(nodes.start).start);
+        let mut sum = Sum { neighbours, first, base, counts, width, t, s };
+        for_each_node(&nodes, width, &mut sum);
     }
 }
 
@@ -196,7 +185,8 @@ pub(super) fn spread<S: Scalar>(
 ) {
     struct Spread<'a, S, U> {
         neighbours: &'a Neighbours,
-        nodes: Range<usize>,
+        first: usize,
+        base: usize,
         counts: Counts<'a, S>,
         width: usize,
         d_sum: &'a [S],
@@ -204,39 +194,32 @@ pub(super) fn spread<S: Scalar>(
         d: &'a mut [S],
         unit: PhantomData<U>,
     }
-    impl<S: Scalar, U: Unit> Kernel for Spread<'_, S, U> {
-        type Output = ();
-        #[inline(always)]
-        fn run<A: Arithmetic>(self) {
-            for_each_node::<A>(self.nodes.clone(), self.width, self);
-        }
-    }
     impl<S: Scalar, U: Unit> Columns for Spread<'_, S, U> {
         #[inline(always)]
         fn columns<A: Arithmetic, const W: usize>(&mut self, v: usize, column: usize) {
             let sources = self.neighbours.of(v);
-            let first = self.neighbours.range(self.nodes.start).start;
-            let from = (self.neighbours.range(v).start - first) * self.width;
-            let t = self.t[from..].chunks_exact(self.width);
-            let d = self.d[from..].chunks_exact_mut(self.width);
-            let row = (v - self.nodes.start) * self.width + column;
+            let row = (v - self.first) * self.width + column;
             let d_sum = columns::lanes::<S, W>(self.d_sum, row);
             let at = self.counts.at(v, sources.len());
-            for (&u, (t, d)) in sources.iter().zip(t.zip(d)) {
+            let mut row = (self.neighbours.range(v).start - self.base) * self.width + column;
+            for &u in sources {
                 let count = A::Lanes::<S>::splat(at * self.counts.of(u as usize));
-                let t = columns::lanes::<S, W>(t, column);
-                let d = columns::lanes_mut::<S, W>(d, column);
+                let t = columns::lanes::<S, W>(self.t, row);
+                let d = columns::lanes_mut::<S, W>(self.d, row);
                 for i in 0..W {
                     let slope = U::slope(A::Lanes::<S>::load(&t[i]));
                     count.mul(Lanes::load(&d_sum[i])).mul(slope).store(&mut d[i]);
                 }
+                row += self.width;
             }
         }
     }
     if width > 0 {
         with_unit!(activation, U => {
+            let (first, base) = (nodes.start, neighbours.range(nodes.start).start);
             let unit = PhantomData::<U>;
-            dispatch(Spread { neighbours, nodes, counts, width, d_sum, t, d, unit });
+            let mut spread = Spread { neighbours, first, base, counts, width, d_sum, t, d, unit };
+            for_each_node(&nodes, width, &mut spread);
         });
     }
 }
@@ -317,35 +300,28 @@ pub(super) fn add_by_source<S: Scalar>(
 ) {
     struct AddBySource<'a, S> {
         neighbours: &'a Neighbours,
-        nodes: Range<usize>,
+        first: usize,
         base: usize,
         width: usize,
         d: &'a [S],
         dp: &'a mut [S],
     }
-    impl<S: Scalar> Kernel for AddBySource<'_, S> {
-        type Output = ();
-        #[inline(always)]
-        fn run<A: Arithmetic>(self) {
-            for_each_node::<A>(self.nodes.clone(), self.width, self);
-        }
-    }
     impl<S: Scalar> Columns for AddBySource<'_, S> {
         #[inline(always)]
         fn columns<A: Arithmetic, const W: usize>(&mut self, v: usize, column: usize) {
-            let first = self.neighbours.range(self.nodes.start).start;
-            let d = &self.d[(self.neighbours.range(v).start - first) * self.width..];
-            for (&u, d) in self.neighbours.of(v).iter().zip(d.chunks_exact(self.width)) {
-                let row = (u as usize - self.base) * self.width + column;
+            for (pair, &u) in self.neighbours.range(v).zip(self.neighbours.of(v)) {
+                let d = columns::lanes::<S, W>(self.d, (pair - self.base) * self.width + column);
+                let row = (u as usize - self.first) * self.width + column;
                 let dp = columns::lanes_mut::<S, W>(self.dp, row);
-                for (dp, d) in dp.iter_mut().zip(columns::lanes::<S, W>(d, column)) {
+                for (dp, d) in dp.iter_mut().zip(d) {
                     A::Lanes::<S>::load(dp).add(Lanes::load(d)).store(dp);
                 }
             }
         }
     }
     if width > 0 {
-        dispatch(AddBySource { neighbours, nodes, base, width, d, dp });
+        let (first, base) = (base, neighbours.range(nodes.start).start);
+        for_each_node(&nodes, width, &mut AddBySource { neighbours, first, base, width, d, dp });
     }
 }
 
@@ -359,16 +335,9 @@ pub(super) fn sum_by_source<S: Scalar>(
 ) {
     struct SumBySource<'a, S> {
         neighbours: &'a Neighbours,
-        nodes: Range<usize>,
+        first: usize,
         d: Table<'a, S>,
         dp: &'a mut [S],
-    }
-    impl<S: Scalar> Kernel for SumBySource<'_, S> {
-        type Output = ();
-        #[inline(always)]
-        fn run<A: Arithmetic>(self) {
-            for_each_node::<A>(self.nodes.clone(), self.d.width, self);
-        }
     }
     impl<S: Scalar> Columns for SumBySource<'_, S> {
         #[inline(always)]
@@ -376,15 +345,13 @@ pub(super) fn sum_by_source<S: Scalar>(
             let twins = self.neighbours.twins();
             let mut sum = [A::Lanes::<S>::splat(S::ZERO); W];
             for pair in self.neighbours.range(u) {
-                if column == 0 {
-                    self.d.call_for::<A>(ahead(twins, pair));
-                }
+                self.d.call_for::<A, W>(ahead(twins, pair), column);
                 let d = self.d.lanes::<W>(twins[pair] as usize, column);
                 for i in 0..W {
                     sum[i] = sum[i].add(Lanes::load(&d[i]));
                 }
             }
-            let row = (u - self.nodes.start) * self.d.width + column;
+            let row = (u - self.first) * self.d.width + column;
             for (dp, sum) in columns::lanes_mut::<S, W>(self.dp, row).iter_mut().zip(sum) {
                 sum.store(dp);
             }
@@ -392,6 +359,6 @@ pub(super) fn sum_by_source<S: Scalar>(
     }
     if width > 0 {
         let d = Table { rows: d, base: 0, width };
-        dispatch(SumBySource { neighbours, nodes, d, dp });
+        for_each_node(&nodes, width, &mut SumBySource { neighbours, first: nodes.start, d, dp });
     }
 }

@@ -36,14 +36,18 @@ pub(super) fn sums<S: Scalar>(
     if q.width > 0 {
         with_unit!(activation, U => {
             let (far, unit) = (p.is_far(), PhantomData::<U>);
-            dispatch(Sums { neighbours, nodes, counts, p, q, s, g, kept, far, unit });
+            let (first, base) = (nodes.start, neighbours.range(nodes.start).start);
+            let mut sums = Sums { neighbours, first, base, counts, p, q, s, g, kept, far, unit };
+            for_each_node(&nodes, q.width, &mut sums);
         });
     }
 }
 
 struct Sums<'a, S, U> {
     neighbours: &'a Neighbours,
-    nodes: Range<usize>,
+    /// The first node, and its first pair.
+    first: usize,
+    base: usize,
     counts: Counts<'a, S>,
     p: Table<'a, S>,
     q: Table<'a, S>,
@@ -54,43 +58,35 @@ struct Sums<'a, S, U> {
     unit: PhantomData<U>,
 }
 
-impl<S: Scalar, U: Unit> Kernel for Sums<'_, S, U> {
-    type Output = ();
-    #[inline(always)]
-    fn run<A: Arithmetic>(self) {
-        for_each_node::<A>(self.nodes.clone(), self.q.width, self);
-    }
-}
-
 impl<S: Scalar, U: Unit> Columns for Sums<'_, S, U> {
     #[inline(always)]
     fn columns<A: Arithmetic, const W: usize>(&mut self, v: usize, column: usize) {
         let own = self.q.lanes::<W>(v, column);
         let zero = A::Lanes::<S>::splat(S::ZERO);
         let (mut sum, mut slopes) = ([zero; W], [zero; W]);
-        let first = self.neighbours.starts()[self.nodes.start] as usize;
-        for (pair, &u) in self.neighbours.range(v).zip(self.neighbours.of(v)) {
+        let sources = self.neighbours.of(v);
+        for (pair, &u) in self.neighbours.range(v).zip(sources) {
             let u = u as usize;
-            if self.far && column == 0 {
-                self.p.call_for::<A>(ahead(self.neighbours.nodes(), pair));
+            if self.far {
+                self.p.call_for::<A, W>(ahead(self.neighbours.nodes(), pair), column);
             }
             let other = self.p.lanes::<W>(u, column);
+            let t = U::values::<S, _, W>(std::array::from_fn(|i| {
+                A::Lanes::<S>::load(&other[i]).add(Lanes::load(&own[i]))
+            }));
             let of = A::Lanes::<S>::splat(self.counts.of(u));
-            let mut slope = [zero; W];
+            let slope = t.map(|t| of.mul(U::slope(t)));
             for i in 0..W {
-                let t = A::Lanes::<S>::load(&other[i]).add(Lanes::load(&own[i]));
-                let t = U::value::<S, _>(t);
-                sum[i] = of.mul_add(t, sum[i]);
-                slope[i] = of.mul(U::slope(t));
+                sum[i] = of.mul_add(t[i], sum[i]);
                 slopes[i] = slopes[i].add(slope[i]);
             }
             if !self.kept.is_empty() {
-                let kept = lanes_mut::<S, W>(self.kept, (pair - first) * self.q.width + column);
+                let kept = lanes_mut::<S, W>(self.kept, (pair - self.base) * self.q.width + column);
                 slope.iter().zip(kept).for_each(|(slope, kept)| slope.store(kept));
             }
         }
-        let at = A::Lanes::<S>::splat(self.counts.at(v, self.neighbours.degree(v)));
-        let row = (v - self.nodes.start) * self.q.width + column;
+        let at = A::Lanes::<S>::splat(self.counts.at(v, sources.len()));
+        let row = (v - self.first) * self.q.width + column;
         let s = lanes_mut::<S, W>(self.s, row);
         let g = lanes_mut::<S, W>(self.g, row);
         for i in 0..W {
@@ -153,14 +149,16 @@ pub(super) fn to_sources<S: Scalar>(
     if q.width > 0 {
         with_unit!(activation, U => {
             let (far, unit) = (p.is_far(), PhantomData::<U>);
-            dispatch(ToSources { neighbours, nodes, counts, p, q, d, d_p, far, unit });
+            let first = nodes.start;
+            let mut sums = ToSources { neighbours, first, counts, p, q, d, d_p, far, unit };
+            for_each_node(&nodes, q.width, &mut sums);
         });
     }
 }
 
 struct ToSources<'a, S, U> {
     neighbours: &'a Neighbours,
-    nodes: Range<usize>,
+    first: usize,
     counts: Counts<'a, S>,
     p: Table<'a, S>,
     q: Table<'a, S>,
@@ -170,14 +168,6 @@ struct ToSources<'a, S, U> {
     unit: PhantomData<U>,
 }
 
-impl<S: Scalar, U: Unit> Kernel for ToSources<'_, S, U> {
-    type Output = ();
-    #[inline(always)]
-    fn run<A: Arithmetic>(self) {
-        for_each_node::<A>(self.nodes.clone(), self.p.width, self);
-    }
-}
-
 impl<S: Scalar, U: Unit> Columns for ToSources<'_, S, U> {
     #[inline(always)]
     fn columns<A: Arithmetic, const W: usize>(&mut self, u: usize, column: usize) {
@@ -185,21 +175,22 @@ impl<S: Scalar, U: Unit> Columns for ToSources<'_, S, U> {
         let mut sum = [A::Lanes::<S>::splat(S::ZERO); W];
         for (pair, &v) in self.neighbours.range(u).zip(self.neighbours.of(u)) {
             let v = v as usize;
-            if self.far && column == 0 {
+            if self.far {
                 let ahead = ahead(self.neighbours.nodes(), pair);
-                self.q.call_for::<A>(ahead);
-                self.d.call_for::<A>(ahead);
+                self.q.call_for::<A, W>(ahead, column);
+                self.d.call_for::<A, W>(ahead, column);
             }
             let other = self.q.lanes::<W>(v, column);
             let d = self.d.lanes::<W>(v, column);
+            let t = U::values::<S, _, W>(std::array::from_fn(|i| {
+                A::Lanes::<S>::load(&own[i]).add(Lanes::load(&other[i]))
+            }));
             for i in 0..W {
-                let t = A::Lanes::<S>::load(&own[i]).add(Lanes::load(&other[i]));
-                let slope = U::slope(U::value::<S, _>(t));
-                sum[i] = A::Lanes::<S>::load(&d[i]).mul_add(slope, sum[i]);
+                sum[i] = A::Lanes::<S>::load(&d[i]).mul_add(U::slope(t[i]), sum[i]);
             }
         }
         let of = A::Lanes::<S>::splat(self.counts.of(u));
-        let row = (u - self.nodes.start) * self.p.width + column;
+        let row = (u - self.first) * self.p.width + column;
         for (sum, d_p) in sum.iter().zip(lanes_mut::<S, W>(self.d_p, row)) {
             of.mul(*sum).store(d_p);
         }
@@ -217,24 +208,17 @@ pub(super) fn kept_to_sources<S: Scalar>(
     if d.width > 0 {
         let base = neighbours.starts()[nodes.start] as usize;
         let kept = Table { rows: kept, base, width: d.width };
-        dispatch(KeptToSources { neighbours, nodes, kept, d, d_p });
+        let mut sums = KeptToSources { neighbours, first: nodes.start, kept, d, d_p };
+        for_each_node(&nodes, d.width, &mut sums);
     }
 }
 
 struct KeptToSources<'a, S> {
     neighbours: &'a Neighbours,
-    nodes: Range<usize>,
+    first: usize,
     kept: Table<'a, S>,
     d: Table<'a, S>,
     d_p: &'a mut [S],
-}
-
-impl<S: Scalar> Kernel for KeptToSources<'_, S> {
-    type Output = ();
-    #[inline(always)]
-    fn run<A: Arithmetic>(self) {
-        for_each_node::<A>(self.nodes.clone(), self.d.width, self);
-    }
 }
 
 impl<S: Scalar> Columns for KeptToSources<'_, S> {
@@ -249,7 +233,7 @@ impl<S: Scalar> Columns for KeptToSources<'_, S> {
                 sum[i] = A::Lanes::<S>::load(&d[i]).mul_add(Lanes::load(&slope[i]), sum[i]);
             }
         }
-        let row = (u - self.nodes.start) * self.d.width + column;
+        let row = (u - self.first) * self.d.width + column;
         for (sum, d_p) in sum.iter().zip(lanes_mut::<S, W>(self.d_p, row)) {
             sum.store(d_p);
         }

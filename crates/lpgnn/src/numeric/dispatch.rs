@@ -51,6 +51,10 @@ impl Arithmetic for Avx2 {
 /// Runs `kernel` on the widest vectors the processor has.
 #[inline]
 pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
+    #[cfg(test)]
+    if PLAINLY.get() {
+        return kernel.run::<Plain>();
+    }
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2,fma")]
@@ -64,4 +68,18 @@ pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
         }
     }
     kernel.run::<Plain>()
+}
+
+#[cfg(test)]
+thread_local! {
+    static PLAINLY: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Runs `work` as on a processor that has nothing special, on this thread.
+#[cfg(test)]
+pub(crate) fn plainly<T>(work: impl FnOnce() -> T) -> T {
+    PLAINLY.set(true);
+    let result = work();
+    PLAINLY.set(false);
+    result
 }

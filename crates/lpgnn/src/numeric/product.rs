@@ -279,7 +279,7 @@ impl<S: Scalar, T: To<S>, const W: usize> Panel<'_, '_, S, T, W> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::dispatch::{Kernel, Plain};
+    use super::super::dispatch::plainly;
     use super::*;
     use proptest::prelude::*;
 
@@ -301,11 +301,8 @@ mod tests {
             let before = c.clone();
             let packed = Packed::new(&b, inner, columns);
             let factors = [Factors { a: &a, stride: inner, b: &packed }];
-            let kernel = Product {
-                rows, factors: &factors, columns, c: &mut c, c_stride: stride, to: Add,
-                then: Then::Nothing,
-            };
-            if fused { dispatch(kernel) } else { kernel.run::<Plain>() }
+            let mut add = || product(rows, &factors, &mut c, stride, Finish::Add);
+            if fused { add() } else { plainly(add) }
             for i in 0..rows {
                 for j in 0..stride {
                     let exact: f64 = if j < columns {
@@ -342,23 +339,13 @@ mod tests {
             ];
             let (bias, y) = (matrix(1, stride, columns, 0.4), matrix(rows, stride, columns, 0.6));
             let mut c = vec![f64::NAN; rows * stride];
-            if fused {
-                let finish = if slope {
-                    Finish::Slope(Activation::Tanh, &y)
-                } else {
-                    Finish::Activate(Activation::Tanh, &bias)
-                };
-                product(rows, &factors, &mut c, stride, finish);
+            let finish = if slope {
+                Finish::Slope(Activation::Tanh, &y)
             } else {
-                let (c, c_stride, factors) = (&mut c[..], stride, &factors[..]);
-                if slope {
-                    let then = Then::Slope(Activation::Tanh, &y);
-                    Product { rows, factors, columns, c, c_stride, to: Set, then }.run::<Plain>();
-                } else {
-                    let (to, then) = (Bias(&bias), Then::Activate(Activation::Tanh));
-                    Product { rows, factors, columns, c, c_stride, to, then }.run::<Plain>();
-                }
-            }
+                Finish::Activate(Activation::Tanh, &bias)
+            };
+            let mut set = || product(rows, &factors, &mut c, stride, finish);
+            if fused { set() } else { plainly(set) }
             for i in 0..rows {
                 for j in 0..stride {
                     let sum = if j < columns {

@@ -145,13 +145,14 @@ impl<S: Scalar, const W: usize> Panel<'_, '_, S, W> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::dispatch::plainly;
     use super::*;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
         fn rows_add_up_to_what_the_definition_says(
-            rows in 0_usize..90, inner in 1_usize..40, columns in 1_usize..40, wide: bool,
+            rows in 0_usize..90, inner in 1_usize..40, columns in 1_usize..40, wide: bool, fused: bool,
         ) {
             let a_stride = if wide { padded(inner) } else { inner };
             let numbers = |len: usize, seed: f64| -> Vec<f64> {
@@ -160,7 +161,8 @@ mod tests {
             let (a, b) = (numbers(rows * a_stride, 0.1), numbers(rows * padded(columns), 0.7));
             let before = numbers(inner * padded(columns), 0.3);
             let mut c = before.clone();
-            transposed_product(rows, &a, a_stride, inner, &b, columns, &mut c);
+            let mut add = || transposed_product(rows, &a, a_stride, inner, &b, columns, &mut c);
+            if fused { add() } else { plainly(add) }
             for k in 0..inner {
                 for j in 0..columns {
                     let at = k * padded(columns) + j;

@@ -1,44 +1,38 @@
 //! Loops over nodes and their neighbours with the columns of a row in registers.
 
-use std::ops::Range;
+use crate::numeric::LANES;
 
-use crate::numeric::{Arithmetic, Kernel, LANES, dispatch};
-
-/// What a loop does for some columns of one node and its neighbours.
-pub(super) trait Columns {
-    /// For `W` times eight columns from `column` on.
-    fn columns<A: Arithmetic, const W: usize>(&mut self, node: usize, column: usize);
-}
-
-/// Runs `work` for every node, on as many columns at a time as registers hold.
-pub(super) fn for_each_node(nodes: &Range<usize>, width: usize, work: &mut impl Columns) {
-    for column in (0..width).step_by(4 * LANES) {
-        let (nodes, work) = (nodes.clone(), &mut *work);
-        match (width - column) / LANES {
-            4.. => dispatch(Pass::<_, 4> { nodes, column, work }),
-            3 => dispatch(Pass::<_, 3> { nodes, column, work }),
-            2 => dispatch(Pass::<_, 2> { nodes, column, work }),
-            _ => dispatch(Pass::<_, 1> { nodes, column, work }),
+/// Runs `$kernel` on as many columns at a time as registers hold: on `$w` times eight of them from
+/// `$column` on.
+///
+/// The kernel is made anew each time and is a value of its own, so that what it holds can stay in
+/// registers too; behind a reference it would be loaded again after every store.
+macro_rules! by_columns {
+    ($width:expr, |$column:ident, $w:ident| $kernel:expr) => {{
+        let width: usize = $width;
+        for $column in (0..width).step_by(4 * $crate::numeric::LANES) {
+            match (width - $column) / $crate::numeric::LANES {
+                4.. => {
+                    const $w: usize = 4;
+                    $crate::numeric::dispatch($kernel);
+                }
+                3 => {
+                    const $w: usize = 3;
+                    $crate::numeric::dispatch($kernel);
+                }
+                2 => {
+                    const $w: usize = 2;
+                    $crate::numeric::dispatch($kernel);
+                }
+                _ => {
+                    const $w: usize = 1;
+                    $crate::numeric::dispatch($kernel);
+                }
+            }
         }
-    }
+    }};
 }
-
-/// All nodes, on `W` times eight columns.
-struct Pass<'a, C, const W: usize> {
-    nodes: Range<usize>,
-    column: usize,
-    work: &'a mut C,
-}
-
-impl<C: Columns, const W: usize> Kernel for Pass<'_, C, W> {
-    type Output = ();
-    #[inline(always)]
-    fn run<A: Arithmetic>(self) {
-        for node in self.nodes {
-            self.work.columns::<A, W>(node, self.column);
-        }
-    }
-}
+pub(super) use by_columns;
 
 /// `W` times eight numbers from `at` on.
 #[inline(always)]

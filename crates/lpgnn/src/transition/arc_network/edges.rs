@@ -6,11 +6,12 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::columns::{self, Columns, for_each_node};
+use super::columns::{by_columns, lanes, lanes_mut};
+use super::tiles::{pairs, pairs_of_each};
 use crate::Scalar;
 use crate::activation::{Activation, Unit, with_unit};
 use crate::graph::Neighbours;
-use crate::numeric::{Arithmetic, LANES, Lanes};
+use crate::numeric::{Arithmetic, Kernel, LANES, Lanes};
 
 /// Rows of nodes from `base` on.
 #[derive(Clone, Copy)]
@@ -24,7 +25,7 @@ impl<'a, S: Scalar> Table<'a, S> {
     /// `W` times eight columns of a row, from `column` on.
     #[inline(always)]
     pub(super) fn lanes<const W: usize>(&self, node: usize, column: usize) -> &'a [[S; LANES]; W] {
-        columns::lanes(self.rows, (node - self.base) * self.width + column)
+        lanes(self.rows, (node - self.base) * self.width + column)
     }
 
     /// Whether its rows are beyond the near caches.
@@ -58,41 +59,48 @@ pub(super) fn gather<S: Scalar>(
     activation: Activation,
     t: &mut [S],
 ) {
-    struct Gather<'a, S, U> {
+    struct Gather<'a, S, U, const W: usize> {
         neighbours: &'a Neighbours,
-        base: usize,
+        nodes: Range<usize>,
+        column: usize,
         p: Table<'a, S>,
         q: Table<'a, S>,
         t: &'a mut [S],
-        far: bool,
         unit: PhantomData<U>,
     }
-    impl<S: Scalar, U: Unit> Columns for Gather<'_, S, U> {
+    impl<S: Scalar, U: Unit, const W: usize> Kernel for Gather<'_, S, U, W> {
+        type Output = ();
         #[inline(always)]
-        fn columns<A: Arithmetic, const W: usize>(&mut self, v: usize, column: usize) {
-            let own = self.q.lanes::<W>(v, column);
-            for (pair, &u) in self.neighbours.range(v).zip(self.neighbours.of(v)) {
-                if self.far {
-                    self.p.call_for::<A, W>(ahead(self.neighbours.nodes(), pair), column);
+        fn run<A: Arithmetic>(self) {
+            let Self { neighbours, nodes, column, p, q, t, .. } = self;
+            let (sources, far) = (neighbours.nodes(), p.is_far());
+            let mut row = column;
+            for (v, pairs) in pairs_of_each(neighbours, nodes) {
+                let own = q.lanes::<W>(v, column);
+                for (pair, &u) in pairs.clone().zip(&sources[pairs]) {
+                    if far {
+                        p.call_for::<A, W>(ahead(sources, pair), column);
+                    }
+                    let other = p.lanes::<W>(u as usize, column);
+                    let values = U::values::<S, _, W>(std::array::from_fn(|i| {
+                        A::Lanes::<S>::load(&other[i]).add(Lanes::load(&own[i]))
+                    }));
+                    let t = lanes_mut::<S, W>(t, row);
+                    values.iter().zip(t).for_each(|(value, t)| value.store(t));
+                    row += q.width;
                 }
-                let other = self.p.lanes::<W>(u as usize, column);
-                let values = U::values::<S, _, W>(std::array::from_fn(|i| {
-                    A::Lanes::<S>::load(&other[i]).add(Lanes::load(&own[i]))
-                }));
-                let row = (pair - self.base) * self.q.width + column;
-                let t = columns::lanes_mut::<S, W>(self.t, row);
-                values.iter().zip(t).for_each(|(value, t)| value.store(t));
             }
         }
     }
-    if q.width > 0 {
-        with_unit!(activation, U => {
-            let (far, unit) = (p.is_far(), PhantomData::<U>);
-            let base = neighbours.range(nodes.start).start;
-            let mut gather = Gather { neighbours, base, p, q, t, far, unit };
-            for_each_node(&nodes, q.width, &mut gather);
-        });
-    }
+    with_unit!(activation, U => by_columns!(q.width, |column, W| Gather::<S, U, W> {
+        neighbours,
+        nodes: nodes.clone(),
+        column,
+        p,
+        q,
+        t: &mut *t,
+        unit: PhantomData,
+    }));
 }
 
 /// How much the value of a pair counts: `at(v) · of[u]`, where an empty `of` is all ones.
@@ -135,41 +143,50 @@ pub(super) fn sum<S: Scalar>(
     t: &[S],
     s: &mut [S],
 ) {
-    struct Sum<'a, S> {
+    struct Sum<'a, S, const W: usize> {
         neighbours: &'a Neighbours,
-        first: usize,
-        base: usize,
+        nodes: Range<usize>,
+        column: usize,
         counts: Counts<'a, S>,
         width: usize,
         t: &'a [S],
         s: &'a mut [S],
     }
-    impl<S: Scalar> Columns for Sum<'_, S> {
+    impl<S: Scalar, const W: usize> Kernel for Sum<'_, S, W> {
+        type Output = ();
         #[inline(always)]
-        fn columns<A: Arithmetic, const W: usize>(&mut self, v: usize, column: usize) {
-            let sources = self.neighbours.of(v);
-            let mut sum = [A::Lanes::<S>::splat(S::ZERO); W];
-            let mut row = (self.neighbours.range(v).start - self.base) * self.width + column;
-            for &u in sources {
-                let t = columns::lanes::<S, W>(self.t, row);
-                let of = A::Lanes::<S>::splat(self.counts.of(u as usize));
-                for i in 0..W {
-                    sum[i] = of.mul_add(Lanes::load(&t[i]), sum[i]);
+        fn run<A: Arithmetic>(self) {
+            let Self { neighbours, nodes, column, counts, width, t, s } = self;
+            let sources = neighbours.nodes();
+            let (mut row, mut t_row) = (column, column);
+            for (v, pairs) in pairs_of_each(neighbours, nodes) {
+                let mut sum = [A::Lanes::<S>::splat(S::ZERO); W];
+                let degree = pairs.len();
+                for &u in &sources[pairs] {
+                    let t = lanes::<S, W>(t, t_row);
+                    let of = A::Lanes::<S>::splat(counts.of(u as usize));
+                    for i in 0..W {
+                        sum[i] = of.mul_add(Lanes::load(&t[i]), sum[i]);
+                    }
+                    t_row += width;
                 }
-                row += self.width;
-            }
-            let at = A::Lanes::<S>::splat(self.counts.at(v, sources.len()));
-            let row = (v - self.first) * self.width + column;
-            for (s, sum) in columns::lanes_mut::<S, W>(self.s, row).iter_mut().zip(sum) {
-                at.mul(sum).store(s);
+                let at = A::Lanes::<S>::splat(counts.at(v, degree));
+                for (s, sum) in lanes_mut::<S, W>(s, row).iter_mut().zip(sum) {
+                    at.mul(sum).store(s);
+                }
+                row += width;
             }
         }
     }
-    if width > 0 {
-        let (first, base) = (nodes.start, neighbours.range(nodes.start).start);
-        let mut sum = Sum { neighbours, first, base, counts, width, t, s };
-        for_each_node(&nodes, width, &mut sum);
-    }
+    by_columns!(width, |column, W| Sum::<S, W> {
+        neighbours,
+        nodes: nodes.clone(),
+        column,
+        counts,
+        width,
+        t,
+        s: &mut *s,
+    });
 }
 
 /// `d_(v,u) ← count · d_v ⊙ σ'(t_(v,u))`
@@ -183,10 +200,10 @@ pub(super) fn spread<S: Scalar>(
     t: &[S],
     d: &mut [S],
 ) {
-    struct Spread<'a, S, U> {
+    struct Spread<'a, S, U, const W: usize> {
         neighbours: &'a Neighbours,
-        first: usize,
-        base: usize,
+        nodes: Range<usize>,
+        column: usize,
         counts: Counts<'a, S>,
         width: usize,
         d_sum: &'a [S],
@@ -194,34 +211,41 @@ pub(super) fn spread<S: Scalar>(
         d: &'a mut [S],
         unit: PhantomData<U>,
     }
-    impl<S: Scalar, U: Unit> Columns for Spread<'_, S, U> {
+    impl<S: Scalar, U: Unit, const W: usize> Kernel for Spread<'_, S, U, W> {
+        type Output = ();
         #[inline(always)]
-        fn columns<A: Arithmetic, const W: usize>(&mut self, v: usize, column: usize) {
-            let sources = self.neighbours.of(v);
-            let row = (v - self.first) * self.width + column;
-            let d_sum = columns::lanes::<S, W>(self.d_sum, row);
-            let at = self.counts.at(v, sources.len());
-            let mut row = (self.neighbours.range(v).start - self.base) * self.width + column;
-            for &u in sources {
-                let count = A::Lanes::<S>::splat(at * self.counts.of(u as usize));
-                let t = columns::lanes::<S, W>(self.t, row);
-                let d = columns::lanes_mut::<S, W>(self.d, row);
-                for i in 0..W {
-                    let slope = U::slope(A::Lanes::<S>::load(&t[i]));
-                    count.mul(Lanes::load(&d_sum[i])).mul(slope).store(&mut d[i]);
+        fn run<A: Arithmetic>(self) {
+            let Self { neighbours, nodes, column, counts, width, d_sum, t, d, .. } = self;
+            let sources = neighbours.nodes();
+            let (mut row, mut t_row) = (column, column);
+            for (v, pairs) in pairs_of_each(neighbours, nodes) {
+                let d_sum = lanes::<S, W>(d_sum, row).each_ref().map(A::Lanes::<S>::load);
+                let at = counts.at(v, pairs.len());
+                for &u in &sources[pairs] {
+                    let count = A::Lanes::<S>::splat(at * counts.of(u as usize));
+                    let t = lanes::<S, W>(t, t_row);
+                    let d = lanes_mut::<S, W>(d, t_row);
+                    for i in 0..W {
+                        let slope = U::slope(A::Lanes::<S>::load(&t[i]));
+                        count.mul(d_sum[i]).mul(slope).store(&mut d[i]);
+                    }
+                    t_row += width;
                 }
-                row += self.width;
+                row += width;
             }
         }
     }
-    if width > 0 {
-        with_unit!(activation, U => {
-            let (first, base) = (nodes.start, neighbours.range(nodes.start).start);
-            let unit = PhantomData::<U>;
-            let mut spread = Spread { neighbours, first, base, counts, width, d_sum, t, d, unit };
-            for_each_node(&nodes, width, &mut spread);
-        });
-    }
+    with_unit!(activation, U => by_columns!(width, |column, W| Spread::<S, U, W> {
+        neighbours,
+        nodes: nodes.clone(),
+        column,
+        counts,
+        width,
+        d_sum,
+        t,
+        d: &mut *d,
+        unit: PhantomData,
+    }));
 }
 
 /// `s_v ← max_u t_(v,u)`, component by component; 0 without neighbours.
@@ -298,31 +322,39 @@ pub(super) fn add_by_source<S: Scalar>(
     d: &[S],
     dp: &mut [S],
 ) {
-    struct AddBySource<'a, S> {
-        neighbours: &'a Neighbours,
-        first: usize,
+    struct AddBySource<'a, S, const W: usize> {
+        sources: &'a [u32],
+        column: usize,
         base: usize,
         width: usize,
         d: &'a [S],
         dp: &'a mut [S],
     }
-    impl<S: Scalar> Columns for AddBySource<'_, S> {
+    impl<S: Scalar, const W: usize> Kernel for AddBySource<'_, S, W> {
+        type Output = ();
         #[inline(always)]
-        fn columns<A: Arithmetic, const W: usize>(&mut self, v: usize, column: usize) {
-            for (pair, &u) in self.neighbours.range(v).zip(self.neighbours.of(v)) {
-                let d = columns::lanes::<S, W>(self.d, (pair - self.base) * self.width + column);
-                let row = (u as usize - self.first) * self.width + column;
-                let dp = columns::lanes_mut::<S, W>(self.dp, row);
+        fn run<A: Arithmetic>(self) {
+            let Self { sources, column, base, width, d, dp } = self;
+            let mut row = column;
+            for &u in sources {
+                let d = lanes::<S, W>(d, row);
+                let dp = lanes_mut::<S, W>(dp, (u as usize - base) * width + column);
                 for (dp, d) in dp.iter_mut().zip(d) {
                     A::Lanes::<S>::load(dp).add(Lanes::load(d)).store(dp);
                 }
+                row += width;
             }
         }
     }
-    if width > 0 {
-        let (first, base) = (base, neighbours.range(nodes.start).start);
-        for_each_node(&nodes, width, &mut AddBySource { neighbours, first, base, width, d, dp });
-    }
+    let sources = &neighbours.nodes()[pairs(neighbours, &nodes)];
+    by_columns!(width, |column, W| AddBySource::<S, W> {
+        sources,
+        column,
+        base,
+        width,
+        d,
+        dp: &mut *dp,
+    });
 }
 
 /// `dp_u ← Σ_v d_(v,u)` over the nodes of which `u` is a neighbour, `d` being over all pairs.
@@ -333,32 +365,40 @@ pub(super) fn sum_by_source<S: Scalar>(
     d: &[S],
     dp: &mut [S],
 ) {
-    struct SumBySource<'a, S> {
+    struct SumBySource<'a, S, const W: usize> {
         neighbours: &'a Neighbours,
-        first: usize,
+        nodes: Range<usize>,
+        column: usize,
         d: Table<'a, S>,
         dp: &'a mut [S],
     }
-    impl<S: Scalar> Columns for SumBySource<'_, S> {
+    impl<S: Scalar, const W: usize> Kernel for SumBySource<'_, S, W> {
+        type Output = ();
         #[inline(always)]
-        fn columns<A: Arithmetic, const W: usize>(&mut self, u: usize, column: usize) {
-            let twins = self.neighbours.twins();
-            let mut sum = [A::Lanes::<S>::splat(S::ZERO); W];
-            for pair in self.neighbours.range(u) {
-                self.d.call_for::<A, W>(ahead(twins, pair), column);
-                let d = self.d.lanes::<W>(twins[pair] as usize, column);
-                for i in 0..W {
-                    sum[i] = sum[i].add(Lanes::load(&d[i]));
+        fn run<A: Arithmetic>(self) {
+            let Self { neighbours, nodes, column, d, dp } = self;
+            let twins = neighbours.twins();
+            let mut row = column;
+            for (_, pairs) in pairs_of_each(neighbours, nodes) {
+                let mut sum = [A::Lanes::<S>::splat(S::ZERO); W];
+                for (pair, &twin) in pairs.clone().zip(&twins[pairs]) {
+                    d.call_for::<A, W>(ahead(twins, pair), column);
+                    let d = d.lanes::<W>(twin as usize, column);
+                    for i in 0..W {
+                        sum[i] = sum[i].add(Lanes::load(&d[i]));
+                    }
                 }
-            }
-            let row = (u - self.first) * self.d.width + column;
-            for (dp, sum) in columns::lanes_mut::<S, W>(self.dp, row).iter_mut().zip(sum) {
-                sum.store(dp);
+                sum.iter().zip(lanes_mut::<S, W>(dp, row)).for_each(|(sum, dp)| sum.store(dp));
+                row += d.width;
             }
         }
     }
-    if width > 0 {
-        let d = Table { rows: d, base: 0, width };
-        for_each_node(&nodes, width, &mut SumBySource { neighbours, first: nodes.start, d, dp });
-    }
+    let d = Table { rows: d, base: 0, width };
+    by_columns!(width, |column, W| SumBySource::<S, W> {
+        neighbours,
+        nodes: nodes.clone(),
+        column,
+        d,
+        dp: &mut *dp,
+    });
 }

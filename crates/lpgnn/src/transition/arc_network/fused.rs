@@ -13,8 +13,9 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::columns::{Columns, for_each_node, lanes_mut};
+use super::columns::{by_columns, lanes_mut};
 use super::edges::{Counts, Table, ahead};
+use super::tiles::pairs_of_each;
 use crate::Scalar;
 use crate::activation::{Activation, Unit, with_unit};
 use crate::graph::Neighbours;
@@ -33,67 +34,72 @@ pub(super) fn sums<S: Scalar>(
     g: &mut [S],
     kept: &mut [S],
 ) {
-    if q.width > 0 {
-        with_unit!(activation, U => {
-            let (far, unit) = (p.is_far(), PhantomData::<U>);
-            let (first, base) = (nodes.start, neighbours.range(nodes.start).start);
-            let mut sums = Sums { neighbours, first, base, counts, p, q, s, g, kept, far, unit };
-            for_each_node(&nodes, q.width, &mut sums);
-        });
+    struct Sums<'a, S, U, const W: usize> {
+        neighbours: &'a Neighbours,
+        nodes: Range<usize>,
+        column: usize,
+        counts: Counts<'a, S>,
+        p: Table<'a, S>,
+        q: Table<'a, S>,
+        s: &'a mut [S],
+        g: &'a mut [S],
+        kept: &'a mut [S],
+        unit: PhantomData<U>,
     }
-}
-
-struct Sums<'a, S, U> {
-    neighbours: &'a Neighbours,
-    /// The first node, and its first pair.
-    first: usize,
-    base: usize,
-    counts: Counts<'a, S>,
-    p: Table<'a, S>,
-    q: Table<'a, S>,
-    s: &'a mut [S],
-    g: &'a mut [S],
-    kept: &'a mut [S],
-    far: bool,
-    unit: PhantomData<U>,
-}
-
-impl<S: Scalar, U: Unit> Columns for Sums<'_, S, U> {
-    #[inline(always)]
-    fn columns<A: Arithmetic, const W: usize>(&mut self, v: usize, column: usize) {
-        let own = self.q.lanes::<W>(v, column);
-        let zero = A::Lanes::<S>::splat(S::ZERO);
-        let (mut sum, mut slopes) = ([zero; W], [zero; W]);
-        let sources = self.neighbours.of(v);
-        for (pair, &u) in self.neighbours.range(v).zip(sources) {
-            let u = u as usize;
-            if self.far {
-                self.p.call_for::<A, W>(ahead(self.neighbours.nodes(), pair), column);
-            }
-            let other = self.p.lanes::<W>(u, column);
-            let t = U::values::<S, _, W>(std::array::from_fn(|i| {
-                A::Lanes::<S>::load(&other[i]).add(Lanes::load(&own[i]))
-            }));
-            let of = A::Lanes::<S>::splat(self.counts.of(u));
-            let slope = t.map(|t| of.mul(U::slope(t)));
-            for i in 0..W {
-                sum[i] = of.mul_add(t[i], sum[i]);
-                slopes[i] = slopes[i].add(slope[i]);
-            }
-            if !self.kept.is_empty() {
-                let kept = lanes_mut::<S, W>(self.kept, (pair - self.base) * self.q.width + column);
-                slope.iter().zip(kept).for_each(|(slope, kept)| slope.store(kept));
+    impl<S: Scalar, U: Unit, const W: usize> Kernel for Sums<'_, S, U, W> {
+        type Output = ();
+        #[inline(always)]
+        fn run<A: Arithmetic>(self) {
+            let Self { neighbours, nodes, column, counts, p, q, s, g, kept, .. } = self;
+            let (sources, width, far) = (neighbours.nodes(), q.width, p.is_far());
+            let zero = A::Lanes::<S>::splat(S::ZERO);
+            let (mut row, mut kept_row) = (column, column);
+            for (v, pairs) in pairs_of_each(neighbours, nodes) {
+                let own = q.lanes::<W>(v, column);
+                let (mut sum, mut slopes) = ([zero; W], [zero; W]);
+                let degree = pairs.len();
+                for (pair, &u) in pairs.clone().zip(&sources[pairs]) {
+                    if far {
+                        p.call_for::<A, W>(ahead(sources, pair), column);
+                    }
+                    let other = p.lanes::<W>(u as usize, column);
+                    let t = U::values::<S, _, W>(std::array::from_fn(|i| {
+                        A::Lanes::<S>::load(&other[i]).add(Lanes::load(&own[i]))
+                    }));
+                    let of = A::Lanes::<S>::splat(counts.of(u as usize));
+                    let slope = t.map(|t| of.mul(U::slope(t)));
+                    for i in 0..W {
+                        sum[i] = of.mul_add(t[i], sum[i]);
+                        slopes[i] = slopes[i].add(slope[i]);
+                    }
+                    if !kept.is_empty() {
+                        let kept = lanes_mut::<S, W>(kept, kept_row);
+                        slope.iter().zip(kept).for_each(|(slope, kept)| slope.store(kept));
+                        kept_row += width;
+                    }
+                }
+                let at = A::Lanes::<S>::splat(counts.at(v, degree));
+                let (s, g) = (lanes_mut::<S, W>(s, row), lanes_mut::<S, W>(g, row));
+                for i in 0..W {
+                    at.mul(sum[i]).store(&mut s[i]);
+                    slopes[i].store(&mut g[i]);
+                }
+                row += width;
             }
         }
-        let at = A::Lanes::<S>::splat(self.counts.at(v, sources.len()));
-        let row = (v - self.first) * self.q.width + column;
-        let s = lanes_mut::<S, W>(self.s, row);
-        let g = lanes_mut::<S, W>(self.g, row);
-        for i in 0..W {
-            at.mul(sum[i]).store(&mut s[i]);
-            slopes[i].store(&mut g[i]);
-        }
     }
+    with_unit!(activation, U => by_columns!(q.width, |column, W| Sums::<S, U, W> {
+        neighbours,
+        nodes: nodes.clone(),
+        column,
+        counts,
+        p,
+        q,
+        s: &mut *s,
+        g: &mut *g,
+        kept: &mut *kept,
+        unit: PhantomData,
+    }));
 }
 
 /// `d_v ← at(v) d_v` and `g_v ← d_v ⊙ g_v` of `nodes`: `∂𝓛/∂s` and the slopes become what goes to
@@ -146,55 +152,61 @@ pub(super) fn to_sources<S: Scalar>(
     d: Table<'_, S>,
     d_p: &mut [S],
 ) {
-    if q.width > 0 {
-        with_unit!(activation, U => {
-            let (far, unit) = (p.is_far(), PhantomData::<U>);
-            let first = nodes.start;
-            let mut sums = ToSources { neighbours, first, counts, p, q, d, d_p, far, unit };
-            for_each_node(&nodes, q.width, &mut sums);
-        });
+    struct ToSources<'a, S, U, const W: usize> {
+        neighbours: &'a Neighbours,
+        nodes: Range<usize>,
+        column: usize,
+        counts: Counts<'a, S>,
+        p: Table<'a, S>,
+        q: Table<'a, S>,
+        d: Table<'a, S>,
+        d_p: &'a mut [S],
+        unit: PhantomData<U>,
     }
-}
-
-struct ToSources<'a, S, U> {
-    neighbours: &'a Neighbours,
-    first: usize,
-    counts: Counts<'a, S>,
-    p: Table<'a, S>,
-    q: Table<'a, S>,
-    d: Table<'a, S>,
-    d_p: &'a mut [S],
-    far: bool,
-    unit: PhantomData<U>,
-}
-
-impl<S: Scalar, U: Unit> Columns for ToSources<'_, S, U> {
-    #[inline(always)]
-    fn columns<A: Arithmetic, const W: usize>(&mut self, u: usize, column: usize) {
-        let own = self.p.lanes::<W>(u, column);
-        let mut sum = [A::Lanes::<S>::splat(S::ZERO); W];
-        for (pair, &v) in self.neighbours.range(u).zip(self.neighbours.of(u)) {
-            let v = v as usize;
-            if self.far {
-                let ahead = ahead(self.neighbours.nodes(), pair);
-                self.q.call_for::<A, W>(ahead, column);
-                self.d.call_for::<A, W>(ahead, column);
-            }
-            let other = self.q.lanes::<W>(v, column);
-            let d = self.d.lanes::<W>(v, column);
-            let t = U::values::<S, _, W>(std::array::from_fn(|i| {
-                A::Lanes::<S>::load(&own[i]).add(Lanes::load(&other[i]))
-            }));
-            for i in 0..W {
-                sum[i] = A::Lanes::<S>::load(&d[i]).mul_add(U::slope(t[i]), sum[i]);
+    impl<S: Scalar, U: Unit, const W: usize> Kernel for ToSources<'_, S, U, W> {
+        type Output = ();
+        #[inline(always)]
+        fn run<A: Arithmetic>(self) {
+            let Self { neighbours, nodes, column, counts, p, q, d, d_p, .. } = self;
+            let (targets, far) = (neighbours.nodes(), p.is_far());
+            let mut row = column;
+            for (u, pairs) in pairs_of_each(neighbours, nodes) {
+                let own = p.lanes::<W>(u, column);
+                let mut sum = [A::Lanes::<S>::splat(S::ZERO); W];
+                for (pair, &v) in pairs.clone().zip(&targets[pairs]) {
+                    if far {
+                        let ahead = ahead(targets, pair);
+                        q.call_for::<A, W>(ahead, column);
+                        d.call_for::<A, W>(ahead, column);
+                    }
+                    let other = q.lanes::<W>(v as usize, column);
+                    let d = d.lanes::<W>(v as usize, column);
+                    let t = U::values::<S, _, W>(std::array::from_fn(|i| {
+                        A::Lanes::<S>::load(&own[i]).add(Lanes::load(&other[i]))
+                    }));
+                    for i in 0..W {
+                        sum[i] = A::Lanes::<S>::load(&d[i]).mul_add(U::slope(t[i]), sum[i]);
+                    }
+                }
+                let of = A::Lanes::<S>::splat(counts.of(u));
+                for (sum, d_p) in sum.iter().zip(lanes_mut::<S, W>(d_p, row)) {
+                    of.mul(*sum).store(d_p);
+                }
+                row += p.width;
             }
         }
-        let of = A::Lanes::<S>::splat(self.counts.of(u));
-        let row = (u - self.first) * self.p.width + column;
-        for (sum, d_p) in sum.iter().zip(lanes_mut::<S, W>(self.d_p, row)) {
-            of.mul(*sum).store(d_p);
-        }
     }
+    with_unit!(activation, U => by_columns!(q.width, |column, W| ToSources::<S, U, W> {
+        neighbours,
+        nodes: nodes.clone(),
+        column,
+        counts,
+        p,
+        q,
+        d,
+        d_p: &mut *d_p,
+        unit: PhantomData,
+    }));
 }
 
 /// `∂𝓛/∂p_u` of `nodes`, whose neighbours are among them, from what was [kept](sums) of their pairs.
@@ -205,37 +217,42 @@ pub(super) fn kept_to_sources<S: Scalar>(
     d: Table<'_, S>,
     d_p: &mut [S],
 ) {
-    if d.width > 0 {
-        let base = neighbours.starts()[nodes.start] as usize;
-        let kept = Table { rows: kept, base, width: d.width };
-        let mut sums = KeptToSources { neighbours, first: nodes.start, kept, d, d_p };
-        for_each_node(&nodes, d.width, &mut sums);
+    struct KeptToSources<'a, S, const W: usize> {
+        neighbours: &'a Neighbours,
+        nodes: Range<usize>,
+        column: usize,
+        kept: Table<'a, S>,
+        d: Table<'a, S>,
+        d_p: &'a mut [S],
     }
-}
-
-struct KeptToSources<'a, S> {
-    neighbours: &'a Neighbours,
-    first: usize,
-    kept: Table<'a, S>,
-    d: Table<'a, S>,
-    d_p: &'a mut [S],
-}
-
-impl<S: Scalar> Columns for KeptToSources<'_, S> {
-    #[inline(always)]
-    fn columns<A: Arithmetic, const W: usize>(&mut self, u: usize, column: usize) {
-        let mut sum = [A::Lanes::<S>::splat(S::ZERO); W];
-        let twins = &self.neighbours.twins()[self.neighbours.range(u)];
-        for (&twin, &v) in twins.iter().zip(self.neighbours.of(u)) {
-            let slope = self.kept.lanes::<W>(twin as usize, column);
-            let d = self.d.lanes::<W>(v as usize, column);
-            for i in 0..W {
-                sum[i] = A::Lanes::<S>::load(&d[i]).mul_add(Lanes::load(&slope[i]), sum[i]);
+    impl<S: Scalar, const W: usize> Kernel for KeptToSources<'_, S, W> {
+        type Output = ();
+        #[inline(always)]
+        fn run<A: Arithmetic>(self) {
+            let Self { neighbours, nodes, column, kept, d, d_p } = self;
+            let (targets, twins) = (neighbours.nodes(), neighbours.twins());
+            let mut row = column;
+            for (_, pairs) in pairs_of_each(neighbours, nodes) {
+                let mut sum = [A::Lanes::<S>::splat(S::ZERO); W];
+                for (&twin, &v) in twins[pairs.clone()].iter().zip(&targets[pairs]) {
+                    let slope = kept.lanes::<W>(twin as usize, column);
+                    let d = d.lanes::<W>(v as usize, column);
+                    for i in 0..W {
+                        sum[i] = A::Lanes::<S>::load(&d[i]).mul_add(Lanes::load(&slope[i]), sum[i]);
+                    }
+                }
+                sum.iter().zip(lanes_mut::<S, W>(d_p, row)).for_each(|(sum, d_p)| sum.store(d_p));
+                row += d.width;
             }
         }
-        let row = (u - self.first) * self.d.width + column;
-        for (sum, d_p) in sum.iter().zip(lanes_mut::<S, W>(self.d_p, row)) {
-            sum.store(d_p);
-        }
     }
+    let kept = Table { rows: kept, base: neighbours.range(nodes.start).start, width: d.width };
+    by_columns!(d.width, |column, W| KeptToSources::<S, W> {
+        neighbours,
+        nodes: nodes.clone(),
+        column,
+        kept,
+        d,
+        d_p: &mut *d_p,
+    });
 }

@@ -19,6 +19,16 @@ pub(super) fn pairs(neighbours: &Neighbours, nodes: &Range<usize>) -> Range<usiz
     neighbours.starts()[nodes.start] as usize..neighbours.starts()[nodes.end] as usize
 }
 
+/// The pairs of every one of `nodes`.
+#[inline(always)]
+pub(super) fn pairs_of_each(
+    neighbours: &Neighbours,
+    nodes: Range<usize>,
+) -> impl Iterator<Item = (usize, Range<usize>)> + '_ {
+    let ends = neighbours.starts()[nodes.start..=nodes.end].windows(2);
+    nodes.zip(ends).map(|(v, ends)| (v, ends[0] as usize..ends[1] as usize))
+}
+
 /// `nodes`, a tile of rows of this width at a time, whatever their graphs.
 pub(super) fn tiles_of(nodes: Range<usize>, width: usize) -> impl Iterator<Item = Range<usize>> {
     let (end, size) = (nodes.end, tile_nodes(width));

@@ -1,5 +1,6 @@
 use std::fmt::Debug;
 
+use crate::numeric::{Arithmetic, Kernel, dispatch};
 use crate::{Error, Scalar};
 
 /// A function `G` with `G(0) = 0` that turns a residual `a = x − f_a` into a constraint.
@@ -94,7 +95,7 @@ impl ConstraintFunction {
 }
 
 impl<S: Scalar> Constraint<S> for ConstraintFunction {
-    #[inline]
+    #[inline(always)]
     fn value(&self, a: S) -> S {
         match *self {
             Self::Linear => a,
@@ -107,7 +108,7 @@ impl<S: Scalar> Constraint<S> for ConstraintFunction {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn derivative(&self, a: S) -> S {
         match *self {
             Self::Linear => S::ONE,
@@ -120,25 +121,7 @@ impl<S: Scalar> Constraint<S> for ConstraintFunction {
     }
 
     fn evaluate(&self, a: &[S], value: &mut [S], derivative: &mut [S]) {
-        /// For a function that is known here, so that nothing is asked per residual.
-        #[inline(always)]
-        fn each<S: Scalar>(g: ConstraintFunction, a: &[S], value: &mut [S], derivative: &mut [S]) {
-            for ((&a, value), derivative) in a.iter().zip(value).zip(derivative) {
-                *value = g.value(a);
-                *derivative = g.derivative(a);
-            }
-        }
-        match *self {
-            Self::Linear => each(Self::Linear, a, value, derivative),
-            Self::LinearInsensitive { epsilon } => {
-                each(Self::LinearInsensitive { epsilon }, a, value, derivative);
-            }
-            Self::Absolute => each(Self::Absolute, a, value, derivative),
-            Self::AbsoluteInsensitive { epsilon } => {
-                each(Self::AbsoluteInsensitive { epsilon }, a, value, derivative);
-            }
-            Self::Squared => each(Self::Squared, a, value, derivative),
-        }
+        dispatch(Evaluate { g: *self, a, value, derivative });
     }
 
     fn takes_both_signs(&self) -> bool {
@@ -146,8 +129,44 @@ impl<S: Scalar> Constraint<S> for ConstraintFunction {
     }
 }
 
+struct Evaluate<'a, S> {
+    g: ConstraintFunction,
+    a: &'a [S],
+    value: &'a mut [S],
+    derivative: &'a mut [S],
+}
+
+impl<S: Scalar> Kernel for Evaluate<'_, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        // The function is known in every arm, so that nothing is asked per residual.
+        use ConstraintFunction::{
+            Absolute, AbsoluteInsensitive, Linear, LinearInsensitive, Squared,
+        };
+        match self.g {
+            Linear => self.each(Linear),
+            LinearInsensitive { epsilon } => self.each(LinearInsensitive { epsilon }),
+            Absolute => self.each(Absolute),
+            AbsoluteInsensitive { epsilon } => self.each(AbsoluteInsensitive { epsilon }),
+            Squared => self.each(Squared),
+        }
+    }
+}
+
+impl<S: Scalar> Evaluate<'_, S> {
+    #[inline(always)]
+    fn each(self, g: ConstraintFunction) {
+        for ((&a, value), derivative) in self.a.iter().zip(self.value).zip(self.derivative) {
+            *value = g.value(a);
+            *derivative = g.derivative(a);
+        }
+    }
+}
+
 /// `−1`, `0` or `1`. (`f64::signum` will not do: it is `1` at `+0`.)
-#[inline]
+#[inline(always)]
 fn sign<S: Scalar>(a: S) -> S {
     if a > S::ZERO {
         S::ONE

@@ -103,7 +103,8 @@ pub(crate) fn product<S: Scalar>(
         Finish::Set => Product::new(rows, factors, c, c_stride, Set).run(|_, _| {}),
         Finish::Add => Product::new(rows, factors, c, c_stride, Add).run(|_, _| {}),
         Finish::Activate(activation, bias) => {
-            Product::new(rows, factors, c, c_stride, Bias(bias)).run(|c, _| activate(activation, c));
+            Product::new(rows, factors, c, c_stride, Bias(bias))
+                .run(|c, _| activate(activation, c));
         }
         Finish::Slope(activation, y) => {
             let slope = |c: &mut [S], part| differentiate(activation, &y[part], c);
@@ -113,13 +114,16 @@ pub(crate) fn product<S: Scalar>(
 }
 
 /// How sums leave the registers.
-trait To<S> {
+trait To<S>: Copy {
     /// What is stored, given a sum of products, what is there, and the first of these columns.
     fn value<L: Lanes<S>>(&self, sum: L, there: impl FnOnce() -> L, column: usize) -> L;
 }
 
+#[derive(Clone, Copy)]
 struct Set;
+#[derive(Clone, Copy)]
 struct Add;
+#[derive(Clone, Copy)]
 struct Bias<'a, S>(&'a [S]);
 
 impl<S: Scalar> To<S> for Set {
@@ -178,16 +182,20 @@ impl<'a, S: Scalar, T: To<S>> Product<'a, S, T> {
         for first in (0..self.rows).step_by(step) {
             let rows = first..(first + step).min(self.rows);
             for (start, width) in panels(self.columns) {
-                let (product, rows) = (&mut self, rows.clone());
                 match width {
-                    24 => dispatch(Panel::<_, _, 3> { product, rows, start }),
-                    16 => dispatch(Panel::<_, _, 2> { product, rows, start }),
-                    _ => dispatch(Panel::<_, _, 1> { product, rows, start }),
+                    24 => dispatch(self.panel::<3>(rows.clone(), start)),
+                    16 => dispatch(self.panel::<2>(rows.clone(), start)),
+                    _ => dispatch(self.panel::<1>(rows.clone(), start)),
                 }
             }
             let part = rows.start * self.c_stride..rows.end * self.c_stride;
             then(&mut self.c[part.clone()], part);
         }
+    }
+
+    fn panel<const W: usize>(&mut self, rows: Range<usize>, start: usize) -> Panel<'_, S, T, W> {
+        let Self { factors, c_stride, to, .. } = *self;
+        Panel { factors, c: &mut *self.c, c_stride, to, rows, start }
     }
 
     /// Finds all that the tiles will touch within its slice, so that they need not look.
@@ -206,18 +214,21 @@ impl<'a, S: Scalar, T: To<S>> Product<'a, S, T> {
 
 /// `W` times eight columns of some rows of the result. A loop of its own for every `W`: together
 /// they would have to share the registers.
-struct Panel<'a, 'p, S, T, const W: usize> {
-    product: &'a mut Product<'p, S, T>,
+struct Panel<'a, S, T, const W: usize> {
+    factors: &'a [Factors<'a, S>],
+    c: &'a mut [S],
+    c_stride: usize,
+    to: T,
     rows: Range<usize>,
     start: usize,
 }
 
-impl<S: Scalar, T: To<S>, const W: usize> Kernel for Panel<'_, '_, S, T, W> {
+impl<S: Scalar, T: To<S>, const W: usize> Kernel for Panel<'_, S, T, W> {
     type Output = ();
 
     #[inline(always)]
     fn run<A: Arithmetic>(mut self) {
-        let Range { start: mut row, end } = self.rows;
+        let Range { start: mut row, end } = self.rows.clone();
         while row < end {
             // As many rows as registers hold the results of, beside a row of `B`.
             row += match end - row {
@@ -231,14 +242,14 @@ impl<S: Scalar, T: To<S>, const W: usize> Kernel for Panel<'_, '_, S, T, W> {
     }
 }
 
-impl<S: Scalar, T: To<S>, const W: usize> Panel<'_, '_, S, T, W> {
+impl<S: Scalar, T: To<S>, const W: usize> Panel<'_, S, T, W> {
     /// `R` rows by `W` times eight columns of the result; returns `R`.
     #[inline(always)]
     #[allow(unsafe_code, reason = "looking at every row costs a fifth of narrow products")]
     fn tile<A: Arithmetic, const R: usize>(&mut self, row: usize) -> usize {
-        let (product, start) = (&mut *self.product, self.start);
+        let start = self.start;
         let mut sum = [[A::Lanes::<S>::splat(S::ZERO); W]; R];
-        for &Factors { a, stride, b } in product.factors {
+        for &Factors { a, stride, b } in self.factors {
             let a = a.as_ptr().wrapping_add(row * stride);
             let panel = b.panels.as_ptr().wrapping_add(start * b.inner).cast::<[[S; LANES]; W]>();
             for k in 0..b.inner {
@@ -255,21 +266,21 @@ impl<S: Scalar, T: To<S>, const W: usize> Panel<'_, '_, S, T, W> {
                 }
             }
         }
-        let c = product.c.as_mut_ptr().wrapping_add(row * product.c_stride + start);
-        let room = product.c_stride - start;
+        let c = self.c.as_mut_ptr().wrapping_add(row * self.c_stride + start);
+        let room = self.c_stride - start;
         for r in 0..R {
-            let c = c.wrapping_add(r * product.c_stride).cast::<[S; LANES]>();
+            let c = c.wrapping_add(r * self.c_stride).cast::<[S; LANES]>();
             for j in 0..W {
                 let (column, c) = (start + j * LANES, c.wrapping_add(j));
                 if j + 1 < W || room >= W * LANES {
                     // SAFETY: `check` has found the row, and these columns are within it.
                     let c = unsafe { &mut *c };
-                    product.to.value(sum[r][j], || Lanes::load(c), column).store(c);
+                    self.to.value(sum[r][j], || Lanes::load(c), column).store(c);
                 } else {
                     // The last columns of rows that are not padded.
                     // SAFETY: likewise.
                     let c = unsafe { std::slice::from_raw_parts_mut(c.cast(), room - j * LANES) };
-                    product.to.value(sum[r][j], || Lanes::load_some(c), column).store_some(c);
+                    self.to.value(sum[r][j], || Lanes::load_some(c), column).store_some(c);
                 }
             }
         }

@@ -60,11 +60,15 @@ impl<S: Scalar> Scratch<S> {
     }
 }
 
-/// Takes out the smallest that is large enough, else the largest, so that few ever grow.
+/// Takes out the one that came back last of those that fit well, for it is in cache; else the
+/// smallest that is large enough, else the largest, so that few ever grow.
 fn fitting<T>(free: &mut Vec<T>, room: usize, size: impl Fn(&T) -> usize) -> Option<T> {
-    let best = (0..free.len()).min_by_key(|&i| {
-        let size = size(&free[i]);
-        (size < room, size.abs_diff(room))
+    let well = room..=room + room / 4;
+    let best = (0..free.len()).rev().find(|&i| well.contains(&size(&free[i]))).or_else(|| {
+        (0..free.len()).min_by_key(|&i| {
+            let size = size(&free[i]);
+            (size < room, size.abs_diff(room))
+        })
     });
     best.map(|place| free.swap_remove(place))
 }

@@ -70,7 +70,8 @@ impl<S: Scalar> TransposedProduct<'_, S> {
 
     /// Finds all rows that the tiles will read within their slices, so that they need not look.
     fn check(&self) {
-        let end = |stride: usize, width| (self.rows - 1).saturating_mul(stride).saturating_add(width);
+        let end =
+            |stride: usize, width| (self.rows - 1).saturating_mul(stride).saturating_add(width);
         assert!(self.a.len() >= end(self.a_stride, self.inner), "rows of A");
         assert!(self.b.len() >= end(self.b_stride, padded(self.columns)), "rows of B");
     }

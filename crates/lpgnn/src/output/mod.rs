@@ -13,7 +13,7 @@ use std::ops::Range;
 use crate::activation::differentiate;
 use crate::graph::GraphBatch;
 use crate::network::{Dropout, Layer, Layout, Network, Stack};
-use crate::numeric::{Finish, Scratch, Spare, narrow_rows, padded};
+use crate::numeric::{Arithmetic, Finish, Kernel, Scratch, Spare, dispatch, narrow_rows, padded};
 use crate::transition::{FirstLayer, for_each_group, split_rows};
 use crate::{Matrix, Scalar};
 
@@ -268,20 +268,35 @@ impl Output {
 
     /// The sum or mean over the nodes of every graph.
     fn pool<S: Scalar>(&self, batch: &GraphBatch<S>, reads: &Matrix<S>, pooled: &mut [S]) {
+        struct Pool<'a, S> {
+            output: &'a Output,
+            batch: &'a GraphBatch<S>,
+            graphs: Range<usize>,
+            reads: &'a Matrix<S>,
+            pooled: &'a mut [S],
+        }
+        impl<S: Scalar> Kernel for Pool<'_, S> {
+            type Output = ();
+            #[inline(always)]
+            fn run<A: Arithmetic>(self) {
+                let width = self.output.inputs.max(1);
+                for (graph, pooled) in self.graphs.zip(self.pooled.chunks_exact_mut(width)) {
+                    pooled.fill(S::ZERO);
+                    for v in self.batch.nodes_of(graph) {
+                        for (pooled, &x) in pooled.iter_mut().zip(self.reads.row(v)) {
+                            *pooled += x;
+                        }
+                    }
+                    let count = self.output.count(self.batch, graph);
+                    pooled.iter_mut().for_each(|pooled| *pooled *= count);
+                }
+            }
+        }
         let graphs = graph_groups(batch);
         let mut groups: Vec<_> =
             graphs.iter().cloned().zip(split_rows(pooled, self.inputs, &graphs)).collect();
         for_each_group(&mut groups, |(graphs, pooled)| {
-            for (graph, pooled) in graphs.clone().zip(pooled.chunks_exact_mut(self.inputs.max(1))) {
-                pooled.fill(S::ZERO);
-                for v in batch.nodes_of(graph) {
-                    for (pooled, &x) in pooled.iter_mut().zip(reads.row(v)) {
-                        *pooled += x;
-                    }
-                }
-                let count = self.count(batch, graph);
-                pooled.iter_mut().for_each(|pooled| *pooled *= count);
-            }
+            dispatch(Pool { output: self, batch, graphs: graphs.clone(), reads, pooled });
         });
     }
 

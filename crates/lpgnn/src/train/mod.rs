@@ -4,6 +4,7 @@ mod config;
 mod parts;
 mod penalty;
 mod report;
+mod standardize;
 
 pub use config::{
     ClassWeights, ModelConfig, Pool, SolverConfig, TrainingConfig, TrainingPlan, TransitionKind,
@@ -12,22 +13,22 @@ pub use parts::{PartName, TrainingData};
 pub use report::{EpochReport, Score, Scores};
 
 use std::ops::{ControlFlow, Range};
-use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use crate::graph::{GraphBatch, Targets};
-use crate::inference::{Inference, SettleOptions, Settled, predict, settle_next, spectral_radius};
-use crate::lagrangian::{Lagrangian, Model, Multipliers, Scale, Variables, side_by_side};
+use crate::inference::{Settled, predict, spectral_radius};
+use crate::lagrangian::{Lagrangian, Model, Multipliers, Scale, Variables};
 use crate::numeric::{NormMemory, Scratch, length};
 use crate::output::Supervision;
-use crate::saddle::{Coordinates, Memory, SaddleSolver, gather, scatter};
+use crate::saddle::{Memory, SaddleSolver, gather, scatter};
 use crate::transition::{Degrees, Transition};
 use crate::{Error, Matrix, Scalar, check};
 use penalty::Penalized;
 use report::EpochSums;
+use standardize::{coordinates, start_standardized};
 
 /// Power iterations behind a reported spectral radius.
 const RADIUS_ITERATIONS: usize = 20;
@@ -488,68 +489,6 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             });
         }
     }
-}
-
-/// Starts the states where they settle, since what is read of zeros does not vary, and what reads
-/// them in coordinates that suit them; layer by layer, for each reads the one below.
-fn start_standardized<S: Scalar>(
-    model: &Model<S>,
-    graphs: &GraphBatch<S>,
-    inference: &Inference,
-    at: &mut Variables<S>,
-    scratch: &Scratch<S>,
-) {
-    let options = match inference {
-        Inference::Settle(options) => *options,
-        Inference::Relax(_) => SettleOptions::default(),
-    };
-    for layer in 0..model.layers() {
-        if let Some(coordinates) = label_coordinates(model, layer, &at.states) {
-            coordinates.initialize(&mut at.weights);
-        }
-        let (known, rest) = at.states.split_at_mut(layer);
-        let start = std::mem::take(&mut rest[0]);
-        (rest[0], _) = settle_next(model, &at.weights, graphs, known, start, &options, scratch);
-    }
-    if let Some(coordinates) = output_coordinates(model, graphs, &at.states) {
-        coordinates.initialize(&mut at.weights);
-    }
-}
-
-/// Coordinates for the layers that read states, by the states as they are.
-fn coordinates<S: Scalar>(
-    model: &Model<S>,
-    graphs: &GraphBatch<S>,
-    states: &[Matrix<S>],
-) -> Arc<[Coordinates]> {
-    let of_h = (1..model.layers()).filter_map(|layer| label_coordinates(model, layer, states));
-    of_h.chain(output_coordinates(model, graphs, states)).collect()
-}
-
-/// Those for `h` of a layer above another.
-fn label_coordinates<S: Scalar>(
-    model: &Model<S>,
-    layer: usize,
-    states: &[Matrix<S>],
-) -> Option<Coordinates> {
-    let below = &states[layer.checked_sub(1)?];
-    let reader = model.transitions().nth(layer)?.label_layer()?;
-    let reader = reader.after(model.transition_weights(layer).start);
-    Coordinates::of(below.as_slice(), below.cols(), reader)
-}
-
-/// Those for `f_r`.
-fn output_coordinates<S: Scalar>(
-    model: &Model<S>,
-    graphs: &GraphBatch<S>,
-    states: &[Matrix<S>],
-) -> Option<Coordinates> {
-    let parts: Vec<&Matrix<S>> = states[model.read_layers()].iter().collect();
-    let joined = (parts.len() > 1).then(|| side_by_side(&parts));
-    let output = model.output();
-    let rows = output.pooled(graphs, joined.as_ref().unwrap_or(parts[0]));
-    let reader = output.first_layer().after(model.output_weights().start);
-    Coordinates::of(&rows, output.input(), reader)
 }
 
 /// The weights of all layers that stay what they are, and where they are.

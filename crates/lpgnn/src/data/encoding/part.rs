@@ -1,28 +1,16 @@
+//! Groups of columns of a label, and how features become them.
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::dataset::{Dataset, TargetColumn};
-use super::features::{Categories, Features};
-use super::split::{Level, Split};
-use crate::graph::{BatchParts, GraphBatch, Labels, OneHot, SparseRows, Targets};
+use crate::data::features::{Categories, Features};
+use crate::graph::{Labels, OneHot, SparseRows};
 use crate::{Error, Matrix, Scalar};
-
-/// How names and numbers of a [`Dataset`] become the labels `l_v` and `l_(u,v)`.
-///
-/// It is made from the data a model is trained on and kept with the model, so that new data are
-/// read with the same eyes.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Encoding {
-    nodes: Vec<Part>,
-    arcs: Vec<Part>,
-    node_classes: Option<Vec<String>>,
-    graph_classes: Option<Vec<String>>,
-}
 
 /// A group of columns of a label.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
-enum Part {
+pub(super) enum Part {
     /// One column per category, `1` in that of the row.
     OneHot { column: String, values: Vec<String> },
     /// Real values: `(x − mean) · scale`.
@@ -39,254 +27,8 @@ enum Part {
     Constant,
 }
 
-/// The rows of the graphs that are trained on.
-struct Seen {
-    nodes: Vec<usize>,
-    arcs: Vec<usize>,
-}
-
-impl Seen {
-    /// Members that do not exist are told of elsewhere.
-    fn of_graphs(dataset: &Dataset, graphs: &[usize]) -> Self {
-        let mut seen = vec![false; dataset.nodes()];
-        for ends in graphs.iter().filter_map(|&graph| dataset.node_starts().get(graph..graph + 2)) {
-            seen[ends[0]..ends[1]].fill(true);
-        }
-        let arcs = dataset.arcs().iter().enumerate();
-        Self {
-            arcs: arcs.filter(|(_, (u, _))| seen[*u as usize]).map(|(arc, _)| arc).collect(),
-            nodes: (0..seen.len()).filter(|&node| seen[node]).collect(),
-        }
-    }
-}
-
-/// Which of the features become labels.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LabelSource {
-    /// Categories where there are any, else real values, else the degree.
-    #[default]
-    Auto,
-    /// Categories.
-    Categories,
-    /// Real values, dense or sparse.
-    Values,
-    /// Categories and real values.
-    All,
-    /// The degree of the node, one-hot.
-    Degree,
-    /// The constant 1.
-    Constant,
-}
-
-/// How an [`Encoding`] is chosen.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct LabelOptions {
-    /// Which features of nodes become labels.
-    pub source: LabelSource,
-    /// The largest degree with a column of its own: 255 unless told.
-    pub largest_degree: usize,
-    /// Whether real values are shifted and scaled to mean 0 and deviation 1.
-    pub standardize: bool,
-    /// Whether every sparse row is divided by the sum of its absolute values: a bag of words
-    /// becomes shares, and long texts count no more than short ones.
-    pub unit_rows: bool,
-    /// Whether features of arcs become labels.
-    pub arcs: bool,
-}
-
-impl Default for LabelOptions {
-    fn default() -> Self {
-        Self {
-            source: LabelSource::Auto,
-            largest_degree: 255,
-            standardize: true,
-            unit_rows: false,
-            arcs: true,
-        }
-    }
-}
-
-impl Encoding {
-    /// The encoding of `dataset`, all of whose graphs are trained on.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Mismatch`] when the features asked for do not exist.
-    pub fn new(dataset: &Dataset, options: &LabelOptions) -> Result<Self, Error> {
-        let all = Seen {
-            nodes: (0..dataset.nodes()).collect(),
-            arcs: (0..dataset.arcs().len()).collect(),
-        };
-        Self::of(dataset, options, &all)
-    }
-
-    /// The encoding of `dataset`, of which only the graphs with training members of `split` are
-    /// trained on: means and deviations are theirs.
-    ///
-    /// Where nodes are divided, all graphs are seen in training, with the features of all their
-    /// nodes. Which categories and degrees there are is taken from all graphs always, since this
-    /// only gives every one of them a column.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`new`](Self::new).
-    pub fn for_split(
-        dataset: &Dataset,
-        options: &LabelOptions,
-        split: &Split,
-    ) -> Result<Self, Error> {
-        match split.level {
-            Level::Node => Self::new(dataset, options),
-            Level::Graph => Self::of(dataset, options, &Seen::of_graphs(dataset, &split.train)),
-        }
-    }
-
-    fn of(dataset: &Dataset, options: &LabelOptions, seen: &Seen) -> Result<Self, Error> {
-        let features = dataset.node_features();
-        let unit_rows = options.unit_rows;
-        let values =
-            |features, seen| values(features, options.standardize.then_some(seen), unit_rows);
-        let rows = &seen.nodes[..];
-        let nodes = match options.source {
-            LabelSource::Auto if !features.categories().is_empty() => categories(features),
-            LabelSource::Auto if !features.is_empty() => values(features, rows),
-            LabelSource::Auto | LabelSource::Degree => vec![degree(dataset, options)],
-            LabelSource::Categories => categories(features),
-            LabelSource::Values => values(features, rows),
-            LabelSource::All => [categories(features), values(features, rows)].concat(),
-            LabelSource::Constant => vec![Part::Constant],
-        };
-        if nodes.is_empty() {
-            return Err(Error::Mismatch(format!(
-                "the nodes of {} have none of the features that were asked for as labels",
-                dataset.name()
-            )));
-        }
-        let arcs = if options.arcs {
-            let features = dataset.arc_features();
-            [categories(features), values(features, &seen.arcs[..])].concat()
-        } else {
-            vec![]
-        };
-        let classes = |targets: Option<&TargetColumn>| match targets {
-            Some(TargetColumn::Classes(classes)) => Some(classes.values().to_vec()),
-            _ => None,
-        };
-        Ok(Self {
-            nodes,
-            arcs,
-            node_classes: classes(dataset.node_targets()),
-            graph_classes: classes(dataset.graph_targets()),
-        })
-    }
-
-    /// Length of a node label.
-    pub fn node_width(&self) -> usize {
-        self.nodes.iter().map(Part::width).sum()
-    }
-
-    /// Length of an arc label.
-    pub fn arc_width(&self) -> usize {
-        self.arcs.iter().map(Part::width).sum()
-    }
-
-    /// The names of the classes of nodes.
-    pub fn node_classes(&self) -> Option<&[String]> {
-        self.node_classes.as_deref()
-    }
-
-    /// The names of the classes of graphs.
-    pub fn graph_classes(&self) -> Option<&[String]> {
-        self.graph_classes.as_deref()
-    }
-
-    /// The labels of a node, in a few words: `37 node labels`, `degree up to 135`.
-    pub fn describe_nodes(&self) -> String {
-        self.nodes.iter().map(Part::describe).collect::<Vec<_>>().join(" + ")
-    }
-
-    /// All graphs of `dataset`, in numbers.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::UnknownCategory`] when a node or arc has a category that this encoding has not,
-    /// [`Error::Mismatch`] when `dataset` has other columns or classes.
-    pub fn batch<S: Scalar>(&self, dataset: &Dataset) -> Result<GraphBatch<S>, Error> {
-        let node_targets =
-            targets(self.node_classes.as_deref(), dataset.node_targets(), dataset.nodes())?;
-        let graph_targets =
-            targets(self.graph_classes.as_deref(), dataset.graph_targets(), dataset.graphs())?;
-        self.batch_with(dataset, node_targets, graph_targets)
-    }
-
-    /// The same without targets, whatever they are.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::UnknownCategory`], [`Error::Mismatch`] when `dataset` has other columns.
-    pub fn batch_without_targets<S: Scalar>(
-        &self,
-        dataset: &Dataset,
-    ) -> Result<GraphBatch<S>, Error> {
-        let (nodes, graphs) = (dataset.nodes(), dataset.graphs());
-        self.batch_with(dataset, Targets::None(nodes), Targets::None(graphs))
-    }
-
-    fn batch_with<S: Scalar>(
-        &self,
-        dataset: &Dataset,
-        node_targets: Targets<S>,
-        graph_targets: Targets<S>,
-    ) -> Result<GraphBatch<S>, Error> {
-        let degrees = if self.nodes.iter().any(|part| matches!(part, Part::Degree { .. })) {
-            degrees(dataset)
-        } else {
-            vec![]
-        };
-        GraphBatch::from_parts(BatchParts {
-            node_starts: dataset.node_starts().to_vec(),
-            arcs: dataset.arcs().to_vec(),
-            node_labels: labels(&self.nodes, "node", dataset.node_features(), &degrees)?,
-            arc_labels: labels(&self.arcs, "arc", dataset.arc_features(), &[])?,
-            node_targets,
-            graph_targets,
-        })
-    }
-
-    /// That an encoding that came from a file can be worked with: no group of columns wider than
-    /// `largest`, and one mean and one scale per value.
-    pub(crate) fn check(&self, largest: usize) -> Result<(), Error> {
-        let mut total = 0_usize;
-        for part in self.nodes.iter().chain(&self.arcs) {
-            let width = match part {
-                Part::Degree { largest } => largest.saturating_add(1),
-                part => part.width(),
-            };
-            total = total.saturating_add(width);
-            if let Part::Values { names, mean, scale } = part
-                && (names.len() != mean.len() || names.len() != scale.len())
-            {
-                return Err(Error::Mismatch("the encoding has values without a scale".into()));
-            }
-        }
-        if self.nodes.is_empty() {
-            return Err(Error::Mismatch("the encoding has no node labels".into()));
-        }
-        if self.arcs.iter().any(|part| matches!(part, Part::Degree { .. })) {
-            return Err(Error::Mismatch("the encoding gives arcs a degree".into()));
-        }
-        if total <= largest {
-            Ok(())
-        } else {
-            Err(Error::Mismatch(format!("the encoding has {total} columns, {largest} at most")))
-        }
-    }
-}
-
-fn categories(features: &Features) -> Vec<Part> {
-    let part = |column: &super::Categories| Part::OneHot {
+pub(super) fn categories(features: &Features) -> Vec<Part> {
+    let part = |column: &Categories| Part::OneHot {
         column: column.name().to_owned(),
         values: column.values().to_vec(),
     };
@@ -294,7 +36,7 @@ fn categories(features: &Features) -> Vec<Part> {
 }
 
 /// With `rows`, values are shifted and scaled to mean 0 and deviation 1 over these.
-fn values(features: &Features, rows: Option<&[usize]>, unit_rows: bool) -> Vec<Part> {
+pub(super) fn values(features: &Features, rows: Option<&[usize]>, unit_rows: bool) -> Vec<Part> {
     let mut parts = vec![];
     let matrix = features.values();
     if matrix.cols() > 0 {
@@ -327,27 +69,8 @@ fn mean_and_scale(matrix: &Matrix<f32>, rows: &[usize], column: usize) -> (f32, 
     if constant { ((mean - 1.0) as f32, 1.0) } else { (mean as f32, (1.0 / deviation) as f32) }
 }
 
-fn degree(dataset: &Dataset, options: &LabelOptions) -> Part {
-    let largest = degrees(dataset).into_iter().max().unwrap_or(0) as usize;
-    Part::Degree { largest: largest.min(options.largest_degree) }
-}
-
-/// `de[v]`: the neighbours of every node, parents and children, each once.
-pub(super) fn degrees(dataset: &Dataset) -> Vec<u32> {
-    let arcs = dataset.arcs();
-    let mut degrees = vec![0_u32; dataset.nodes()];
-    for &(source, target) in arcs {
-        degrees[source as usize] += 1;
-        // The tie counts at its target too, unless the arc back does that.
-        if source != target && arcs.binary_search(&(target, source)).is_err() {
-            degrees[target as usize] += 1;
-        }
-    }
-    degrees
-}
-
 impl Part {
-    fn width(&self) -> usize {
+    pub(super) fn width(&self) -> usize {
         match self {
             Self::OneHot { values, .. } => values.len(),
             Self::Values { names, .. } => names.len(),
@@ -357,7 +80,7 @@ impl Part {
         }
     }
 
-    fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         match self {
             Self::OneHot { column, values } => format!("{column} ({} values)", values.len()),
             Self::Values { names, .. } => format!("{} real values", names.len()),
@@ -369,7 +92,7 @@ impl Part {
 }
 
 /// The labels of all rows; one part stays in its own form, several become sparse rows.
-fn labels<S: Scalar>(
+pub(super) fn labels<S: Scalar>(
     parts: &[Part],
     what: &'static str,
     features: &Features,
@@ -546,67 +269,9 @@ fn list(names: &[String]) -> String {
     }
 }
 
-/// Targets, with classes numbered as in `classes`. A class that is not among them is a mismatch;
-/// without `classes` (a model of another kind of target) only real values are taken.
-fn targets<S: Scalar>(
-    classes: Option<&[String]>,
-    column: Option<&TargetColumn>,
-    rows: usize,
-) -> Result<Targets<S>, Error> {
-    match (column, classes) {
-        (Some(TargetColumn::Classes(found)), Some(classes)) => {
-            let translate: Vec<u32> = found
-                .values()
-                .iter()
-                .map(|value| {
-                    classes
-                        .iter()
-                        .zip(0..)
-                        .find(|(class, _)| *class == value)
-                        .map(|(_, i)| i)
-                        .ok_or_else(|| {
-                            Error::Mismatch(format!(
-                                "class “{value}” is none of the model's: {}",
-                                classes.join(", ")
-                            ))
-                        })
-                })
-                .collect::<Result<_, _>>()?;
-            let class = found
-                .codes()
-                .iter()
-                .map(|&code| translate.get(code as usize).copied().unwrap_or(code))
-                .collect();
-            Targets::classes(classes.len(), class)
-        }
-        (Some(TargetColumn::Values { values, .. }), None) => Ok(Targets::Values(values.convert())),
-        _ => Ok(Targets::None(rows)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::DatasetParts;
-
-    /// Two graphs of two nodes, with one value per node and per arc.
-    fn pairs(nodes: [f32; 4], arcs: [f32; 2]) -> Dataset {
-        let values = |entries: &[f32]| {
-            let matrix = Matrix::from_entries(entries.len(), 1, entries.to_vec()).unwrap();
-            Features::none(entries.len()).with_values(vec!["x".into()], matrix).unwrap()
-        };
-        Dataset::new(DatasetParts {
-            name: "pairs".into(),
-            node_starts: vec![0, 2, 4],
-            arcs: vec![(0, 1), (2, 3)],
-            node_features: values(&nodes),
-            arc_features: values(&arcs),
-            node_targets: None,
-            graph_targets: None,
-            split: None,
-        })
-        .unwrap()
-    }
 
     #[test]
     fn rows_of_words_become_shares() {
@@ -668,32 +333,5 @@ mod tests {
         ];
         let none: Labels<f32> = labels(&parts, "arc", &Features::none(0), &[]).unwrap();
         assert_eq!((none.rows(), none.width()), (0, 3));
-    }
-
-    #[test]
-    fn graphs_that_are_not_trained_on_do_not_shift_or_scale() {
-        let options = LabelOptions::default();
-        let split = |level| Split { level, train: vec![1], valid: vec![], test: vec![0] };
-        let a = pairs([100.0, -300.0, 3.0, 5.0], [70.0, 2.0]);
-        let b = pairs([0.0, 0.0, 3.0, 5.0], [0.0, 2.0]);
-        let of = |set: &Dataset, level| Encoding::for_split(set, &options, &split(level)).unwrap();
-        assert_eq!(of(&a, Level::Graph), of(&b, Level::Graph));
-        let Part::Values { mean, scale, .. } = &of(&a, Level::Graph).nodes[0] else {
-            panic!("nodes have values")
-        };
-        assert_eq!((&mean[..], &scale[..]), (&[4.0][..], &[1.0][..]));
-        // All nodes of a graph that is trained on are seen, whatever is known of them.
-        assert_eq!(of(&a, Level::Node), Encoding::new(&a, &options).unwrap());
-    }
-
-    #[test]
-    fn a_constant_column_becomes_one() {
-        for constant in [0.0, 1.0, -3.5] {
-            let set = pairs([constant; 4], [0.0, 1.0]);
-            let encoding = Encoding::new(&set, &LabelOptions::default()).unwrap();
-            let batch = encoding.batch::<f64>(&set).unwrap();
-            let entries: Vec<_> = (0..4).flat_map(|v| batch.node_labels().entries(v)).collect();
-            assert_eq!(entries, [(0, 1.0); 4]);
-        }
     }
 }

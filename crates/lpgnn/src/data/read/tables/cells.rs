@@ -1,0 +1,228 @@
+//! What the cells of columns add up to: features, targets, a split.
+
+use std::path::PathBuf;
+
+use super::super::column::{WordColumn, numbered};
+use super::super::text::{quote, real};
+use super::super::{TEST, TRAIN, VALID};
+use super::table::{Column, Kind, Role, Row, place_of};
+use crate::data::{Features, Level, Split, TargetColumn};
+use crate::{Error, Matrix, Place};
+
+/// The columns of a table that are features.
+pub(super) struct FeatureColumns {
+    columns: Vec<(usize, String, Cells)>,
+    rows: usize,
+}
+
+/// The cells of a feature: real values or categories, whichever the first row has unless the header
+/// tells.
+pub(super) enum Cells {
+    Undecided,
+    Values(Vec<f32>),
+    Words(WordColumn),
+}
+
+impl FeatureColumns {
+    pub(super) fn new(columns: &[Column]) -> Self {
+        let features = columns
+            .iter()
+            .enumerate()
+            .filter(|(_, column)| column.role == Role::Feature)
+            .map(|(place, column)| {
+                let cells = match column.kind {
+                    None => Cells::Undecided,
+                    Some(Kind::Values) => Cells::Values(vec![]),
+                    Some(Kind::Words) => Cells::Words(WordColumn::default()),
+                };
+                (place, column.name.clone(), cells)
+            })
+            .collect();
+        Self { columns: features, rows: 0 }
+    }
+
+    pub(super) fn push(&mut self, row: &Row<'_>) -> Result<(), Error> {
+        for (place, name, cells) in &mut self.columns {
+            let cell = row.bytes(*place);
+            if cell.is_empty() {
+                let problem = "is empty, but a feature has a value in every row";
+                return Err(row.column_error(*place, problem));
+            }
+            if matches!(cells, Cells::Undecided) {
+                let number =
+                    std::str::from_utf8(cell).is_ok_and(|text| text.parse::<f64>().is_ok());
+                *cells = if number {
+                    Cells::Values(vec![])
+                } else {
+                    Cells::Words(WordColumn::default())
+                };
+            }
+            match cells {
+                Cells::Values(values) => values.push(real(cell).map_err(|problem| {
+                    let advice = if problem.ends_with("not a number") {
+                        format!(" as in the first row: if it holds words, call it {name}:category")
+                    } else {
+                        String::new()
+                    };
+                    row.column_error(*place, format!("has {problem}{advice}"))
+                })?),
+                Cells::Words(words) => words.push(row.text(*place)?)?,
+                Cells::Undecided => {}
+            }
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// The features, and behind them those of `array`, called `{name} 1` and so on.
+    pub(super) fn finish(self, name: &str, array: Matrix<f32>) -> Result<Features, Error> {
+        let mut features = Features::none(self.rows);
+        let (mut names, mut values) = (vec![], vec![]);
+        for (_, name, cells) in self.columns {
+            match cells {
+                Cells::Words(words) => features = features.with_categories(words.finish(name)?)?,
+                Cells::Values(column) => {
+                    names.push(name);
+                    values.push(column);
+                }
+                // There is no row.
+                Cells::Undecided => {}
+            }
+        }
+        if values.is_empty() {
+            return features.with_values(numbered(name, array.cols()), array);
+        }
+        names.extend(numbered(name, array.cols()));
+        let mut entries = Vec::with_capacity(self.rows * names.len());
+        for row in 0..self.rows {
+            entries.extend(values.iter().map(|column| column[row]));
+            entries.extend_from_slice(array.row(row));
+        }
+        let values = Matrix::from_entries(self.rows, names.len(), entries)?;
+        features.with_values(names, values)
+    }
+}
+
+/// The column `target`, where there is one.
+///
+/// Words and integers are classes; numbers, if one of them has a fraction, real values; an empty
+/// cell is not known.
+pub(super) struct Targets {
+    column: Option<(usize, Option<Kind>)>,
+    cells: WordColumn,
+    /// The values of the different cells, those of real numbers.
+    values: Vec<f32>,
+    word: Option<Cell>,
+    fraction: Option<Cell>,
+}
+
+/// The first cell of its kind, for messages.
+pub(super) struct Cell {
+    path: PathBuf,
+    line: u64,
+    text: String,
+}
+
+impl Targets {
+    pub(super) fn new(columns: &[Column]) -> Self {
+        let column = place_of(columns, Role::Target).map(|place| (place, columns[place].kind));
+        let cells = WordColumn::default();
+        Self { column, cells, values: vec![], word: None, fraction: None }
+    }
+
+    pub(super) fn push(&mut self, row: &Row<'_>) -> Result<(), Error> {
+        let Some((place, kind)) = self.column else { return Ok(()) };
+        let text = row.text(place)?;
+        self.cells.push(text)?;
+        if self.cells.values().len() == self.values.len() {
+            return Ok(());
+        }
+        // A new value.
+        let cell =
+            || Cell { path: row.table.to_owned(), line: row.line, text: quote(text.as_bytes()) };
+        match (text.parse::<f64>().is_ok(), real(text.as_bytes())) {
+            (true, Err(problem)) if kind != Some(Kind::Words) => {
+                return Err(row.column_error(place, format!("has {problem}")));
+            }
+            (true, value) => {
+                self.values.push(value.unwrap_or(f32::NAN));
+                if self.fraction.is_none() && text.parse::<i64>().is_err() {
+                    self.fraction = Some(cell());
+                }
+            }
+            (false, _) => {
+                self.values.push(f32::NAN);
+                if self.word.is_none() {
+                    self.word = Some(cell());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(self, name: &str) -> Result<Option<TargetColumn>, Error> {
+        let Some((_, kind)) = self.column else { return Ok(None) };
+        let real = match (kind, &self.word, &self.fraction) {
+            (Some(Kind::Values), Some(word), _) => {
+                let problem = format!("has the target {}, not a number", word.text);
+                return Err(Place::line(&word.path, word.line).error(problem));
+            }
+            (None, Some(word), Some(fraction)) => {
+                return Err(Place::line(&word.path, word.line).error(format!(
+                    "has the target {}, but line {} has {}: call the column target:class or \
+                     target:value",
+                    word.text, fraction.line, fraction.text
+                )));
+            }
+            (Some(kind), ..) => kind == Kind::Values,
+            (None, _, fraction) => fraction.is_some(),
+        };
+        if !real {
+            return Ok(Some(TargetColumn::Classes(self.cells.finish(name)?)));
+        }
+        let value = |&code: &u32| self.values.get(code as usize).copied().unwrap_or(f32::NAN);
+        let values: Vec<f32> = self.cells.codes().iter().map(value).collect();
+        let values = Matrix::from_entries(values.len(), 1, values)?;
+        Ok(Some(TargetColumn::Values { names: vec![name.to_owned()], values }))
+    }
+}
+
+/// The column `split`, where there is one.
+pub(super) struct Splits {
+    column: Option<usize>,
+    members: [Vec<usize>; 3],
+}
+
+impl Splits {
+    pub(super) fn new(columns: &[Column]) -> Self {
+        Self { column: place_of(columns, Role::Split), members: Default::default() }
+    }
+
+    pub(super) fn push(&mut self, row: &Row<'_>, number: usize) -> Result<(), Error> {
+        let Some(place) = self.column else { return Ok(()) };
+        let cell = row.text(place)?;
+        match [TRAIN, VALID, TEST].iter().position(|names| names.contains(&cell)) {
+            Some(part) => self.members[part].push(number),
+            None if cell.is_empty() => {}
+            None => {
+                let problem = format!("has {}, not train, valid or test", quote(cell.as_bytes()));
+                return Err(row.column_error(place, problem));
+            }
+        }
+        Ok(())
+    }
+
+    /// The split of what is at `place_of` each row.
+    pub(super) fn finish(self, level: Level, place_of: Option<&[usize]>) -> Option<Split> {
+        self.column?;
+        let [train, valid, test] = self.members.map(|rows| match place_of {
+            None => rows,
+            Some(place_of) => {
+                let mut places: Vec<usize> = rows.into_iter().map(|row| place_of[row]).collect();
+                places.sort_unstable();
+                places
+            }
+        });
+        Some(Split { level, train, valid, test })
+    }
+}

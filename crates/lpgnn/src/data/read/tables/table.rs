@@ -1,0 +1,256 @@
+//! A CSV file, its columns and its rows.
+
+use std::collections::HashSet;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+
+use super::super::column::COLUMNS;
+use super::super::npy;
+use super::super::text::{self, counted, quote};
+use super::super::unpack::{self, read_error};
+use crate::{Error, Matrix, Place};
+
+/// A CSV file with a header.
+pub(super) struct Table {
+    folder: PathBuf,
+    stem: &'static str,
+    pub(super) path: PathBuf,
+    reader: csv::Reader<Box<dyn Read>>,
+    headers: Vec<String>,
+}
+
+/// The row that was read last.
+pub(super) struct Row<'a> {
+    pub(super) table: &'a Path,
+    headers: &'a [String],
+    record: &'a csv::ByteRecord,
+    pub(super) line: u64,
+}
+
+impl Table {
+    /// `{stem}.csv` or `{stem}.csv.gz`, where there is one.
+    pub(super) fn open(folder: &Path, stem: &'static str) -> Result<Option<Self>, Error> {
+        let plain = folder.join(format!("{stem}.csv"));
+        let packed = folder.join(format!("{stem}.csv.gz"));
+        let (path, source): (_, Box<dyn Read>) = match (plain.exists(), packed.exists()) {
+            (false, false) => return Ok(None),
+            (true, true) => {
+                return Err(Place::file(&packed).error("stands beside the same file unpacked"));
+            }
+            (true, false) => {
+                let file = text::open(&plain)?;
+                (plain, Box::new(file))
+            }
+            (false, true) => {
+                let file = text::open(&packed)?;
+                let size = file.metadata().map_or(0, |found| found.len());
+                let source =
+                    Unpacked { source: MultiGzDecoder::new(file), left: unpack::limit(size) };
+                (packed, Box::new(source))
+            }
+        };
+        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(source);
+        let record = reader.byte_headers().map_err(|error| csv_error(&path, error))?.clone();
+        let mut headers: Vec<String> = vec![];
+        for header in &record {
+            let header = std::str::from_utf8(header)
+                .ok()
+                .filter(|header| !header.is_empty())
+                .ok_or_else(|| {
+                    let problem = format!("has a column called {}", quote(header));
+                    Place::line(&path, 1).error(problem)
+                })?;
+            headers.push(header.to_owned());
+        }
+        if headers.len() > COLUMNS {
+            return Err(Place::line(&path, 1).error(format!(
+                "has more than {COLUMNS} columns: many real values belong in {stem}.npy"
+            )));
+        }
+        let folder = folder.to_owned();
+        Ok(Some(Self { folder, stem, path, reader, headers }))
+    }
+
+    pub(super) fn require(folder: &Path, stem: &'static str) -> Result<Self, Error> {
+        Self::open(folder, stem)?.ok_or_else(|| {
+            Place::file(&folder.join(format!("{stem}.csv")))
+                .error(format!("does not exist, and no {stem}.csv.gz either"))
+        })
+    }
+
+    /// What every column is for; only `known` roles may occur.
+    pub(super) fn roles(&self, known: &[Role]) -> Result<Vec<Column>, Error> {
+        let here = |problem: String| Place::line(&self.path, 1).error(problem);
+        let mut columns: Vec<Column> = vec![];
+        let mut names = HashSet::new();
+        for header in &self.headers {
+            let column = Column::parse(header);
+            // A reserved name is never a feature: a target among the features would give itself away.
+            if !known.contains(&column.role) {
+                let known: Vec<&str> = known.iter().map(|role| role.name()).collect();
+                return Err(here(format!(
+                    "has the column {}, but only {} may occur",
+                    quote(header.as_bytes()),
+                    known.join(", ")
+                )));
+            }
+            if !names.insert(column.name.clone()) {
+                return Err(here(format!("has two columns {}", quote(column.name.as_bytes()))));
+            }
+            columns.push(column);
+        }
+        Ok(columns)
+    }
+
+    /// Calls `each` for every row, with its number from 0; returns how many there are.
+    pub(super) fn for_each(
+        &mut self,
+        mut each: impl FnMut(usize, &Row<'_>) -> Result<(), Error>,
+    ) -> Result<usize, Error> {
+        let mut record = csv::ByteRecord::new();
+        let mut row = 0;
+        while self.reader.read_byte_record(&mut record).map_err(|e| csv_error(&self.path, e))? {
+            let line = record.position().map_or(0, csv::Position::line);
+            let (table, headers) = (self.path.as_path(), &self.headers[..]);
+            each(row, &Row { table, headers, record: &record, line })?;
+            row += 1;
+        }
+        Ok(row)
+    }
+
+    /// The features that a `.npy` file beside the table adds.
+    pub(super) fn array(&self, rows: usize) -> Result<Matrix<f32>, Error> {
+        let path = self.folder.join(format!("{}.npy", self.stem));
+        if !path.exists() {
+            return Ok(Matrix::zeros(rows, 0));
+        }
+        let array = npy::read(&path)?;
+        if rows == 0 && array.rows() == 0 {
+            // Any number of columns costs nothing in the file, but would here.
+            return Ok(Matrix::zeros(0, 0));
+        }
+        if array.rows() != rows {
+            let file = self.path.file_name().unwrap_or_default().display();
+            let problem = format!("has {}, but {file} has {rows}", counted(array.rows(), "row"));
+            return Err(Place::file(&path).error(problem));
+        }
+        Ok(array)
+    }
+}
+
+/// What a gzipped file unpacks to, up to its limit.
+struct Unpacked<R> {
+    source: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Unpacked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        unpack::Bounded::new(&mut self.source, &mut self.left).read(buffer)
+    }
+}
+
+fn csv_error(path: &Path, error: csv::Error) -> Error {
+    let line = error.position().map_or(0, csv::Position::line);
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => read_error(path, error),
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => Place::line(path, line)
+            .error(format!("has {len} fields, but the header has {expected_len}")),
+        other => Place::line(path, line).error(format!("is not CSV: {other:?}")),
+    }
+}
+
+impl<'a> Row<'a> {
+    pub(super) fn error(&self, problem: impl Into<String>) -> Error {
+        Place::line(self.table, self.line).error(problem)
+    }
+
+    /// The error of a column.
+    pub(super) fn column_error(&self, column: usize, problem: impl std::fmt::Display) -> Error {
+        self.error(format!("column {} {problem}", quote(self.headers[column].as_bytes())))
+    }
+
+    pub(super) fn bytes(&self, column: usize) -> &'a [u8] {
+        self.record.get(column).unwrap_or_default()
+    }
+
+    pub(super) fn text(&self, column: usize) -> Result<&'a str, Error> {
+        let bytes = self.bytes(column);
+        std::str::from_utf8(bytes)
+            .map_err(|_| self.column_error(column, format!("has {}, not UTF-8", quote(bytes))))
+    }
+
+    /// A text that may not be empty.
+    pub(super) fn name(&self, column: usize) -> Result<&'a str, Error> {
+        match self.text(column)? {
+            "" => Err(self.column_error(column, "is empty, but a name is expected")),
+            text => Ok(text),
+        }
+    }
+}
+
+/// What a column is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Graph,
+    Id,
+    From,
+    To,
+    Target,
+    Split,
+    Feature,
+}
+
+impl Role {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Graph => "graph",
+            Self::Id => "id",
+            Self::From => "from",
+            Self::To => "to",
+            Self::Target => "target",
+            Self::Split => "split",
+            Self::Feature => "features",
+        }
+    }
+}
+
+/// How the cells of a column are understood.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Words,
+    Values,
+}
+
+pub(super) struct Column {
+    pub(super) role: Role,
+    pub(super) name: String,
+    /// What the header asks for: `age:category`, `age:value`, `target:class`, `target:value`.
+    pub(super) kind: Option<Kind>,
+}
+
+impl Column {
+    pub(super) fn parse(header: &str) -> Self {
+        let (name, kind) = match header.rsplit_once(':') {
+            Some((name, "category" | "class")) => (name.trim_end(), Some(Kind::Words)),
+            Some((name, "value")) => (name.trim_end(), Some(Kind::Values)),
+            _ => (header, None),
+        };
+        let role = match name {
+            "graph" => Role::Graph,
+            "id" => Role::Id,
+            "from" => Role::From,
+            "to" => Role::To,
+            "target" => Role::Target,
+            "split" => Role::Split,
+            _ => Role::Feature,
+        };
+        Self { role, name: name.to_owned(), kind }
+    }
+}
+
+pub(super) fn place_of(columns: &[Column], role: Role) -> Option<usize> {
+    columns.iter().position(|column| column.role == role)
+}

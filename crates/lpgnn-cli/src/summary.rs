@@ -131,8 +131,9 @@ impl Summary {
         let training = &config.training;
         let mut advice = vec![];
         if matches!(self.reason, Ending::Diverged { .. }) {
-            let rate = weight_rate(&training.solver) / 10.0;
-            advice.push(format!("a tenth of the rate: --rate {rate}"));
+            // Whatever it was, there is no use in more than the default.
+            let rate = (weight_rate(&training.solver) / 10.0).min(0.01);
+            advice.push(format!("a smaller rate: --rate {rate}"));
             if training.lipschitz.is_none() {
                 advice.push("a bound on f_a: --set training.lipschitz=0.9".into());
             }

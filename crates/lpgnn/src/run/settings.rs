@@ -68,6 +68,22 @@ impl Setting {
     fn error(&self, problem: impl Into<String>) -> Error {
         Error::Config { origin: self.origin.clone(), problem: problem.into() }
     }
+
+    /// That the value is of another kind than is expected, which the parser says in its own words.
+    fn unfit(&self, error: &serde_json::Error) -> Error {
+        let (Self { path, value, .. }, said) = (self, error.to_string());
+        let Some((_, expected)) = said.rsplit_once(", expected ") else {
+            return self.error(format!("{path} is {value}: {said}"));
+        };
+        let expected = match expected {
+            "f64" | "f32" => "a number",
+            "usize" | "u64" | "u32" => "a whole number that is not negative",
+            "a boolean" => "true or false",
+            "a string" => "a word",
+            other => other,
+        };
+        self.error(format!("{path} is {value}, but {expected} is expected"))
+    }
 }
 
 /// All settings of a TOML file; `origin` is how it is called.
@@ -150,9 +166,8 @@ impl RunConfig {
         let others = settings.iter().filter(|setting| !TAGS.contains(&setting.path.as_str()));
         for setting in tags.chain(others) {
             put(&mut value, setting)?;
-            config = serde_json::from_value(value.clone()).map_err(|error| {
-                setting.error(format!("{} = {}: {error}", setting.path, setting.value))
-            })?;
+            config =
+                serde_json::from_value(value.clone()).map_err(|error| setting.unfit(&error))?;
         }
         Ok(config)
     }
@@ -207,8 +222,7 @@ fn put_tag(config: &mut Value, setting: &Setting) -> Result<(), Error> {
                 .map(|constraint| json!(constraint))
         }
     };
-    *place = defaults
-        .map_err(|error| setting.error(format!("{} = {}: {error}", setting.path, setting.value)))?;
+    *place = defaults.map_err(|error| setting.unfit(&error))?;
     Ok(())
 }
 
@@ -275,10 +289,22 @@ mod tests {
 
     #[test]
     fn a_value_of_another_kind_names_its_setting() {
-        let said = set(&["training.epochs=many"]).unwrap_err();
-        assert!(said.starts_with("--set: training.epochs = \"many\": invalid type"), "{said}");
-        let said = set(&["training.solver.kind=magic"]).unwrap_err();
-        assert!(said.contains("unknown variant `magic`, expected one of `bdmm`"), "{said}");
+        let said = |text| set(&[text]).unwrap_err();
+        let whole = "but a whole number that is not negative is expected";
+        assert_eq!(
+            said("training.epochs=many"),
+            format!("--set: training.epochs is \"many\", {whole}")
+        );
+        assert_eq!(said("training.epochs=-3"), format!("--set: training.epochs is -3, {whole}"));
+        assert_eq!(
+            said("training.lipschitz=high"),
+            "--set: training.lipschitz is \"high\", but a number is expected"
+        );
+        assert_eq!(
+            said("training.solver.kind=magic"),
+            "--set: training.solver.kind is \"magic\", but one of `bdmm`, `one-shot`, `implicit`, \
+             `unrolled` is expected"
+        );
         assert!(set(&["training.epochs=none"]).is_err());
     }
 

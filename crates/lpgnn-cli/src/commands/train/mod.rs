@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     checkpoint_epochs: Option<usize>,
 
-    /// Write a line of JSON per epoch and one for the summary, instead of the folder.
+    /// Write a line of JSON per epoch and one for the summary, instead of the folder's name.
     #[arg(long)]
     json: bool,
 }
@@ -110,6 +110,7 @@ fn resume(arguments: &Arguments, path: &Path, talk: &Talk) -> anyhow::Result<Opt
             print(&folder.read_metrics()?)?;
         }
         print_end(&folder, &summary, arguments.json)?;
+        complain(&folder, &summary)?;
         return Ok(None);
     }
     let folder = folder.lock()?;
@@ -194,11 +195,24 @@ fn train(run: Run, rhythm: Rhythm, json: bool, talk: &Talk) -> anyhow::Result<()
     folder.log()?.line(text.trim_end())?;
     talk.say(text.trim_end());
     print_end(&folder, &summary, json)?;
-    if summary.reason == Ending::Stopped {
-        let path = folder.path().display();
-        return Err(Stopped(format!("`lpgnn train --resume {path}` continues it")).into());
+    complain(&folder, &summary)
+}
+
+/// Fails unless the run came to its end, so that scripts see it too.
+fn complain(folder: &RunFolder, summary: &Summary) -> anyhow::Result<()> {
+    let path = folder.path().display();
+    match &summary.reason {
+        Ending::Epochs | Ending::NoImprovement => Ok(()),
+        Ending::Stopped => {
+            Err(Stopped(format!("`lpgnn train --resume {path}` continues it")).into())
+        }
+        Ending::Diverged { diverged_in, .. } => {
+            let epoch = summary.epoch;
+            bail!(
+                "training diverged in epoch {diverged_in}; {path} has the weights of epoch {epoch}"
+            )
+        }
     }
-    Ok(())
 }
 
 /// The last line of a run.

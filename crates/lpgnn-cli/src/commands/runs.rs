@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -112,6 +113,18 @@ fn keep_differences(runs: &mut [Listed]) {
     }
 }
 
+/// As much of the end of a path as tells it from all others.
+fn short<'a>(path: &'a str, all: &BTreeSet<&str>) -> &'a str {
+    let ends = path.rmatch_indices('.').map(|(dot, _)| &path[dot + 1..]);
+    let is_of_one = |end: &&str| {
+        let same = |other: &&&str| {
+            other.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        };
+        all.iter().filter(same).count() == 1
+    };
+    ends.into_iter().find(is_of_one).unwrap_or(path)
+}
+
 fn text(runs: &[Listed]) -> Result<String, std::fmt::Error> {
     let width = runs.iter().map(|run| run.run.chars().count()).max().unwrap_or(0).max(4);
     let mut text = String::new();
@@ -120,6 +133,8 @@ fn text(runs: &[Listed]) -> Result<String, std::fmt::Error> {
         "{:<width$}  {:>6}  {:>8}  {:>8}  {:>8}  {:>8}  {:<9}  differs in",
         "run", "epochs", "train", "valid", "test", "residual", "ended"
     )?;
+    let paths: BTreeSet<&str> =
+        runs.iter().flat_map(|run| &run.settings).map(|(path, _)| path.as_str()).collect();
     for Listed { run, settings, summary } in runs {
         let score = |part| {
             let scores = summary.as_ref().and_then(|summary| summary.scores.as_ref());
@@ -140,7 +155,7 @@ fn text(runs: &[Listed]) -> Result<String, std::fmt::Error> {
         let differs: Vec<String> = settings
             .iter()
             .filter(|(path, _)| path != "data.source" || settings.len() == 1)
-            .map(|(path, value)| format!("{}={value}", path.rsplit('.').next().unwrap_or(path)))
+            .map(|(path, value)| format!("{}={value}", short(path, &paths)))
             .collect();
         let line = format!(
             "{run:<width$}  {epochs:>6}  {:>8}  {:>8}  {:>8}  {residual:>8}  {ended:<9}  {}",

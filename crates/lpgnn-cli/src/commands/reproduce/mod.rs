@@ -149,18 +149,35 @@ fn choose<'a>(
             || studies.iter().any(|study| study.is_meant_by(name));
         if !known {
             let all = rows.iter().map(|row| row.name.as_str());
-            let all: Vec<&str> =
-                all.chain(studies.iter().map(|study| study.name.as_str())).collect();
+            let all = all.chain(studies.iter().map(|study| study.name.as_str()));
             bail!(lpgnn::Error::Option {
                 option: "TABLE|ROW|STUDY",
                 value: name.clone(),
-                expected: format!("there are {}", all.join(", ")),
+                expected: known_names(name, all),
             });
         }
     }
     let row = |row: &&Row| names.is_empty() || names.iter().any(|name| row.is_meant_by(name));
     let study = |study: &&Study| names.iter().any(|name| study.is_meant_by(name));
     Ok((rows.iter().filter(row).collect(), studies.iter().filter(study).collect()))
+}
+
+/// What somebody may have meant: names that have this one in them, else all folders of names.
+fn known_names<'a>(meant: &str, all: impl Iterator<Item = &'a str> + Clone) -> String {
+    let alike: Vec<&str> =
+        all.clone().filter(|name| name.to_lowercase().contains(&meant.to_lowercase())).collect();
+    if !meant.is_empty() && !alike.is_empty() {
+        return format!("there are {}", alike.join(", "));
+    }
+    let mut folders: Vec<(&str, &str)> = vec![];
+    for name in all {
+        let folder = name.split('/').next().unwrap_or(name);
+        if folders.last().is_none_or(|&(last, _)| last != folder) {
+            folders.push((folder, name));
+        }
+    }
+    let with_example = folders.iter().map(|(folder, name)| format!("{folder} (with {name}, ...)"));
+    format!("there are {}", with_example.collect::<Vec<_>>().join(", "))
 }
 
 /// A row that is to be run.

@@ -173,11 +173,10 @@ impl Ruler {
         let power = 10_f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0].map(|step| step * power).into_iter().find(|&s| s >= rough);
         let step = if log { (range / 6.0).ceil() } else { step.unwrap_or(power) };
-        let ends = if log { (least - 0.05, largest + 0.05) } else { (least, largest) };
-        let (from, to) = if log && range < 1.0 {
-            (least.floor(), largest.ceil().max(least.floor() + 1.0))
-        } else if log {
-            ends
+        // From tick to tick; or no farther than needed, where decades are many and two are within.
+        let near = (least - 0.05, largest + 0.05);
+        let (from, to) = if log && (near.0 / step).ceil() < (near.1 / step).floor() {
+            near
         } else {
             (
                 (least / step).floor() * step,
@@ -245,6 +244,7 @@ mod tests {
         assert_eq!(ticks(&[0.0, 0.013], false), ["0.000", "0.005", "0.010", "0.015"]);
         assert_eq!(ticks(&[9.0, 11_000.0], true), ["10", "100", "1000", "1e4"]);
         assert_eq!(ticks(&[2e-6, 0.5], true), ["1e-5", "1e-4", "1e-3", "0.01", "0.1"]);
+        assert_eq!(ticks(&[0.002, 0.03], true), ["1e-3", "0.01", "0.1"]);
         // Nothing, or always the same, can be drawn as well.
         assert!(!ticks(&[], false).is_empty());
         assert!(!ticks(&[7.0, 7.0], false).is_empty());

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use super::columns::{by_columns, lanes, lanes_mut};
 use crate::Scalar;
-use crate::graph::{LabelsView, NO_ARC};
+use crate::graph::{LabelsView, NO_ARC, SparseRows};
 use crate::network::Layout;
 use crate::numeric::{
     Arithmetic, Factors, Finish, Kernel, Lanes, Packed, dispatch, for_lanes, padded, product,
@@ -46,8 +47,14 @@ impl<S: Scalar> LabelWeights<S> {
     /// Block `block` of `layout`, prepared for the labels of single arcs in any order.
     pub(crate) fn for_arcs(layout: &Layout, block: usize, weights: &[S]) -> Self {
         let (rows, width) = (layout.rows(block), layout.columns(block));
-        let padded_rows = layout.padded_copy(block, weights);
+        let mut padded_rows = layout.padded_copy(block, weights);
+        padded_rows.resize((rows + 1) * padded(width), S::ZERO);
         Self { block, rows, width, padded_rows, forward: None, backward: None }
+    }
+
+    /// The rows of `W`, padded, and behind them, [for arcs](Self::for_arcs), one of zeros.
+    pub(crate) fn padded_rows(&self) -> &[S] {
+        &self.padded_rows
     }
 
     /// The factors of `L W` for the labels of nodes from `first` on, where they are dense.
@@ -72,12 +79,9 @@ impl<S: Scalar> LabelWeights<S> {
         if let Some(factors) = self.factors(labels, nodes.start) {
             product(nodes.len(), &[factors], y, padded(self.width), Finish::Add);
         } else if let LabelsView::OneHot(one_hot) = labels {
-            let columns = one_hot.columns()[nodes].iter().map(|&column| Some(column));
-            gather_rows(columns, padded(self.width), &self.padded_rows, y);
-        } else {
-            for (node, y) in nodes.zip(y.chunks_exact_mut(padded(self.width))) {
-                self.add_row(labels, node, y);
-            }
+            gather_rows(&one_hot.columns()[nodes], padded(self.width), &self.padded_rows, y);
+        } else if let LabelsView::Sparse(sparse) = labels {
+            add_sparse(sparse, nodes, padded(self.width), &self.padded_rows, y);
         }
     }
 
@@ -85,10 +89,6 @@ impl<S: Scalar> LabelWeights<S> {
     pub(crate) fn add_arcs(&self, labels: LabelsView<'_, S>, arcs: &[u32], y: &mut [S]) {
         if self.width == 0 {
             return;
-        }
-        if let LabelsView::OneHot(one_hot) = labels {
-            let columns = arcs.iter().map(|&arc| of_arc(one_hot.columns(), arc));
-            return gather_rows(columns, padded(self.width), &self.padded_rows, y);
         }
         for (&arc, y) in arcs.iter().zip(y.chunks_exact_mut(padded(self.width))) {
             if arc != NO_ARC {
@@ -125,10 +125,8 @@ impl<S: Scalar> LabelWeights<S> {
         } else if let LabelsView::OneHot(one_hot) = labels {
             let columns = one_hot.columns()[nodes].iter().map(|&column| Some(column));
             scatter_rows(columns, padded(self.width), d, d_w);
-        } else {
-            for (node, d) in nodes.zip(d.chunks_exact(padded(self.width))) {
-                scatter_row(labels, node, d, d_w);
-            }
+        } else if let LabelsView::Sparse(sparse) = labels {
+            scatter_sparse(sparse, nodes, padded(self.width), d, d_w);
         }
     }
 
@@ -183,27 +181,115 @@ fn of_arc(columns: &[u32], arc: u32) -> Option<u32> {
     (arc != NO_ARC).then(|| columns[arc as usize])
 }
 
-/// `y_i ← y_i + w[columns_i]`: the product with one-hot rows, or with zero where there is none.
-fn gather_rows<S: Scalar>(
-    columns: impl Iterator<Item = Option<u32>>,
-    width: usize,
-    w: &[S],
-    y: &mut [S],
-) {
-    struct GatherRows<'a, S, I>(I, usize, &'a [S], &'a mut [S]);
-    impl<S: Scalar, I: Iterator<Item = Option<u32>>> Kernel for GatherRows<'_, S, I> {
+/// `y_i ← y_i + w[columns_i]`: the product with one-hot rows.
+fn gather_rows<S: Scalar>(columns: &[u32], width: usize, w: &[S], y: &mut [S]) {
+    struct GatherRows<'a, S>(&'a [u32], usize, &'a [S], &'a mut [S]);
+    impl<S: Scalar> Kernel for GatherRows<'_, S> {
         type Output = ();
         #[inline(always)]
         fn run<A: Arithmetic>(self) {
             let Self(columns, width, w, y) = self;
-            for (column, y) in columns.zip(y.chunks_exact_mut(width)) {
-                let Some(column) = column else { continue };
+            for (&column, y) in columns.iter().zip(y.chunks_exact_mut(width)) {
                 let w = &w[column as usize * width..][..width];
                 for_lanes!((y), (w) => A::Lanes::<S>::load(y).add(Lanes::load(w)).store(y));
             }
         }
     }
     dispatch(GatherRows(columns, width, w, y));
+}
+
+/// `Y ← Y + L W` for the sparse labels of `nodes`.
+fn add_sparse<S: Scalar>(
+    labels: &SparseRows<S>,
+    nodes: Range<usize>,
+    width: usize,
+    w: &[S],
+    y: &mut [S],
+) {
+    struct AddSparse<'a, S, const W: usize> {
+        labels: &'a SparseRows<S>,
+        nodes: Range<usize>,
+        column: usize,
+        width: usize,
+        w: &'a [S],
+        y: &'a mut [S],
+    }
+    impl<S: Scalar, const W: usize> Kernel for AddSparse<'_, S, W> {
+        type Output = ();
+        #[inline(always)]
+        fn run<A: Arithmetic>(self) {
+            let Self { labels, nodes, column, width, w, y } = self;
+            let mut row = column;
+            for node in nodes {
+                let y = lanes_mut::<S, W>(y, row);
+                let mut sum = y.each_ref().map(A::Lanes::<S>::load);
+                let (places, values) = labels.row(node);
+                for (&place, &value) in places.iter().zip(values) {
+                    let w = lanes::<S, W>(w, place as usize * width + column);
+                    let value = A::Lanes::<S>::splat(value);
+                    for i in 0..W {
+                        sum[i] = value.mul_add(Lanes::load(&w[i]), sum[i]);
+                    }
+                }
+                sum.iter().zip(y).for_each(|(sum, y)| sum.store(y));
+                row += width;
+            }
+        }
+    }
+    by_columns!(width, |column, W| AddSparse::<S, W> {
+        labels,
+        nodes: nodes.clone(),
+        column,
+        width,
+        w,
+        y: &mut *y,
+    });
+}
+
+/// `∂𝓛/∂W ← … + Lᵀ D` for the sparse labels of `nodes`.
+fn scatter_sparse<S: Scalar>(
+    labels: &SparseRows<S>,
+    nodes: Range<usize>,
+    width: usize,
+    d: &[S],
+    d_w: &mut [S],
+) {
+    struct ScatterSparse<'a, S, const W: usize> {
+        labels: &'a SparseRows<S>,
+        nodes: Range<usize>,
+        column: usize,
+        width: usize,
+        d: &'a [S],
+        d_w: &'a mut [S],
+    }
+    impl<S: Scalar, const W: usize> Kernel for ScatterSparse<'_, S, W> {
+        type Output = ();
+        #[inline(always)]
+        fn run<A: Arithmetic>(self) {
+            let Self { labels, nodes, column, width, d, d_w } = self;
+            let mut row = column;
+            for node in nodes {
+                let d = lanes::<S, W>(d, row).each_ref().map(A::Lanes::<S>::load);
+                let (places, values) = labels.row(node);
+                for (&place, &value) in places.iter().zip(values) {
+                    let d_w = lanes_mut::<S, W>(d_w, place as usize * width + column);
+                    let value = A::Lanes::<S>::splat(value);
+                    for i in 0..W {
+                        value.mul_add(d[i], Lanes::load(&d_w[i])).store(&mut d_w[i]);
+                    }
+                }
+                row += width;
+            }
+        }
+    }
+    by_columns!(width, |column, W| ScatterSparse::<S, W> {
+        labels,
+        nodes: nodes.clone(),
+        column,
+        width,
+        d,
+        d_w: &mut *d_w,
+    });
 }
 
 /// `d_w[columns_i] ← d_w[columns_i] + d_i`: the way back.

@@ -5,6 +5,7 @@
 //! optimisers, checkpoints and gradient checks need no knowledge of layers.
 
 mod arc_network;
+mod columns;
 mod labels;
 mod node_network;
 mod rows;

@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 
-use super::edges::{self, Table};
+use super::edges::{self, ArcRows, Table};
 use super::pass::Group;
 use super::prepared::Prepared;
 use super::tiles::{blocks, pairs};
 use super::{Aggregation, fused};
 use crate::Scalar;
 use crate::activation::{Activation, activate};
+use crate::graph::LabelsView;
 use crate::network::Activations;
 use crate::numeric::{Finish, Spare};
 use crate::transition::{NodeRows, Upstream};
@@ -81,15 +82,23 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let pairs = pairs(neighbours, &nodes);
         let (p, q) = (self.table(p, base), self.table(q, base));
         let mut t = self.scratch.take(pairs.len() * width);
-        if let Some(arc) = &self.arc {
-            edges::gather(neighbours, nodes.clone(), p, q, Activation::Identity, &mut t);
-            let labels = self.input.batch.arc_labels().view();
-            for (weights, arcs) in arc.iter().zip([neighbours.outgoing(), neighbours.incoming()]) {
-                weights.add_arcs(labels, &arcs[pairs.clone()], &mut t);
+        let (activation, labels) = (self.activation(0), self.input.batch.arc_labels().view());
+        let directions = [neighbours.outgoing(), neighbours.incoming()];
+        match (&self.arc, labels) {
+            (None, _) => edges::gather(neighbours, nodes.clone(), p, q, (), activation, &mut t),
+            (Some([e, f]), LabelsView::OneHot(one_hot)) => {
+                let [outgoing, incoming] = directions;
+                let sides = [(outgoing, e.padded_rows()), (incoming, f.padded_rows())];
+                let arcs = ArcRows { columns: one_hot.columns(), sides };
+                edges::gather(neighbours, nodes.clone(), p, q, arcs, activation, &mut t);
             }
-            activate(self.activation(0), &mut t);
-        } else {
-            edges::gather(neighbours, nodes.clone(), p, q, self.activation(0), &mut t);
+            (Some(arc), _) => {
+                edges::gather(neighbours, nodes.clone(), p, q, (), Activation::Identity, &mut t);
+                for (weights, arcs) in arc.iter().zip(directions) {
+                    weights.add_arcs(labels, &arcs[pairs.clone()], &mut t);
+                }
+                activate(activation, &mut t);
+            }
         }
         let above = self.stack.forward(pairs.len(), &t, width, None, self.scratch);
 

@@ -6,12 +6,12 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::columns::{by_columns, lanes, lanes_mut};
 use super::tiles::{pairs, pairs_of_each};
 use crate::Scalar;
 use crate::activation::{Activation, Unit, with_unit};
-use crate::graph::Neighbours;
+use crate::graph::{NO_ARC, Neighbours};
 use crate::numeric::{Arithmetic, Kernel, LANES, Lanes};
+use crate::transition::columns::{by_columns, lanes, lanes_mut};
 
 /// Rows of nodes from `base` on.
 #[derive(Clone, Copy)]
@@ -50,29 +50,88 @@ pub(super) fn ahead(rows: &[u32], pair: usize) -> usize {
     rows.get(pair + 16).map_or(0, |&row| row as usize)
 }
 
-/// `t_(v,u) ← σ(p_u + q_v)`, or the sum itself while arc labels are still to be added.
+/// What one-hot labels of the arcs of a pair add to its sum: a row of `E` and a row of `F`.
+#[derive(Clone, Copy)]
+pub(super) struct ArcRows<'a, S> {
+    /// The label of every arc.
+    pub(super) columns: &'a [u32],
+    /// The arc of every pair in one direction, and the rows for its label, zeros behind them; then
+    /// those of the other direction.
+    pub(super) sides: [(&'a [u32], &'a [S]); 2],
+}
+
+/// What is added to the sum of a pair, beside `p_u + q_v`.
+pub(super) trait PairTerm<S: Scalar>: Copy {
+    /// Adds `W` times eight columns of it, of rows of this width.
+    fn add<A: Arithmetic, const W: usize>(
+        self,
+        pair: usize,
+        width: usize,
+        column: usize,
+        sums: &mut [A::Lanes<S>; W],
+    );
+}
+
+/// Nothing.
+impl<S: Scalar> PairTerm<S> for () {
+    #[inline(always)]
+    fn add<A: Arithmetic, const W: usize>(
+        self,
+        _: usize,
+        _: usize,
+        _: usize,
+        _: &mut [A::Lanes<S>; W],
+    ) {
+    }
+}
+
+impl<S: Scalar> PairTerm<S> for ArcRows<'_, S> {
+    #[inline(always)]
+    fn add<A: Arithmetic, const W: usize>(
+        self,
+        pair: usize,
+        width: usize,
+        column: usize,
+        sums: &mut [A::Lanes<S>; W],
+    ) {
+        for (arcs, rows) in self.sides {
+            let start = match arcs[pair] {
+                NO_ARC => rows.len() - width,
+                arc => self.columns[arc as usize] as usize * width,
+            };
+            let row = lanes::<S, W>(rows, start + column);
+            for i in 0..W {
+                sums[i] = sums[i].add(Lanes::load(&row[i]));
+            }
+        }
+    }
+}
+
+/// `t_(v,u) ← σ(p_u + q_v + term)`, or the sum itself while arc labels are still to be added.
 pub(super) fn gather<S: Scalar>(
     neighbours: &Neighbours,
     nodes: Range<usize>,
     p: Table<'_, S>,
     q: Table<'_, S>,
+    term: impl PairTerm<S>,
     activation: Activation,
     t: &mut [S],
 ) {
-    struct Gather<'a, S, U, const W: usize> {
+    struct Gather<'a, S, U, T, const W: usize> {
         neighbours: &'a Neighbours,
         nodes: Range<usize>,
         column: usize,
         p: Table<'a, S>,
         q: Table<'a, S>,
+        term: T,
         t: &'a mut [S],
         unit: PhantomData<U>,
     }
-    impl<S: Scalar, U: Unit, const W: usize> Kernel for Gather<'_, S, U, W> {
+    impl<S: Scalar, U: Unit, T: PairTerm<S>, const W: usize> Kernel for Gather<'_, S, U, T, W> {
         type Output = ();
         #[inline(always)]
         fn run<A: Arithmetic>(self) {
-            let Self { neighbours, nodes, column, p, q, t, .. } = self;
+            let Self { neighbours, nodes, column, p, q, term, t, .. } = self;
             let (sources, far) = (neighbours.nodes(), p.is_far());
             let mut row = column;
             for (v, pairs) in pairs_of_each(neighbours, nodes) {
@@ -82,9 +141,11 @@ pub(super) fn gather<S: Scalar>(
                         p.call_for::<A, W>(ahead(sources, pair), column);
                     }
                     let other = p.lanes::<W>(u as usize, column);
-                    let values = U::values::<S, _, W>(std::array::from_fn(|i| {
+                    let mut sums: [A::Lanes<S>; W] = std::array::from_fn(|i| {
                         A::Lanes::<S>::load(&other[i]).add(Lanes::load(&own[i]))
-                    }));
+                    });
+                    term.add::<A, W>(pair, q.width, column, &mut sums);
+                    let values = U::values::<S, _, W>(sums);
                     let t = lanes_mut::<S, W>(t, row);
                     values.iter().zip(t).for_each(|(value, t)| value.store(t));
                     row += q.width;
@@ -92,12 +153,13 @@ pub(super) fn gather<S: Scalar>(
             }
         }
     }
-    with_unit!(activation, U => by_columns!(q.width, |column, W| Gather::<S, U, W> {
+    with_unit!(activation, U => by_columns!(q.width, |column, W| Gather::<S, U, _, W> {
         neighbours,
         nodes: nodes.clone(),
         column,
         p,
         q,
+        term,
         t: &mut *t,
         unit: PhantomData,
     }));

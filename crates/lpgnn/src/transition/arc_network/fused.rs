@@ -13,13 +13,13 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::columns::{by_columns, lanes_mut};
 use super::edges::{Counts, Table, ahead};
 use super::tiles::pairs_of_each;
 use crate::Scalar;
 use crate::activation::{Activation, Unit, with_unit};
 use crate::graph::Neighbours;
 use crate::numeric::{Arithmetic, Kernel, Lanes, dispatch, for_lanes};
+use crate::transition::columns::{by_columns, lanes_mut};
 
 /// `s_v` and `g_v` of `nodes`; and `kept`, unless it is empty, receives `of(u) σ'(t_(v,u))` of their
 /// pairs.

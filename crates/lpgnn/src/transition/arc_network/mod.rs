@@ -1,6 +1,5 @@
 mod block;
 mod bound;
-mod columns;
 mod edges;
 mod fused;
 mod pass;

@@ -1,5 +1,5 @@
 use crate::Scalar;
-use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, dispatch, for_lanes};
+use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, dispatch, for_lanes, load_all, store_all};
 
 /// The function that a unit of a network applies to its sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -47,8 +47,11 @@ impl Unit for Tanh {
 
 impl Unit for Relu {
     #[inline(always)]
-    fn values<S: Scalar, L: Lanes<S>, const W: usize>(a: [L; W]) -> [L; W] {
-        a.map(|a| L::splat(S::ZERO).max(a))
+    fn values<S: Scalar, L: Lanes<S>, const W: usize>(mut a: [L; W]) -> [L; W] {
+        for i in 0..W {
+            a[i] = L::splat(S::ZERO).max(a[i]);
+        }
+        a
     }
     #[inline(always)]
     fn slope<S: Scalar, L: Lanes<S>>(y: L) -> L {
@@ -58,8 +61,11 @@ impl Unit for Relu {
 
 impl Unit for LeakyRelu {
     #[inline(always)]
-    fn values<S: Scalar, L: Lanes<S>, const W: usize>(a: [L; W]) -> [L; W] {
-        a.map(|a| a.mul(L::splat(S::of(LEAK))).max(a))
+    fn values<S: Scalar, L: Lanes<S>, const W: usize>(mut a: [L; W]) -> [L; W] {
+        for i in 0..W {
+            a[i] = a[i].mul(L::splat(S::of(LEAK))).max(a[i]);
+        }
+        a
     }
     #[inline(always)]
     fn slope<S: Scalar, L: Lanes<S>>(y: L) -> L {
@@ -105,11 +111,6 @@ pub(crate) use with_unit;
 
 /// `Y ← σ(Y)`; rows are padded.
 pub(crate) fn activate<S: Scalar>(activation: Activation, y: &mut [S]) {
-    #[inline(always)]
-    fn some<S: Scalar, U: Unit, A: Arithmetic, const W: usize>(y: &mut [[S; LANES]; W]) {
-        let values = U::values(y.each_ref().map(A::Lanes::<S>::load));
-        values.into_iter().zip(y).for_each(|(value, y)| value.store(y));
-    }
     struct Activate<'a, S, U>(&'a mut [S], std::marker::PhantomData<U>);
     impl<S: Scalar, U: Unit> Kernel for Activate<'_, S, U> {
         type Output = ();
@@ -117,8 +118,12 @@ pub(crate) fn activate<S: Scalar>(activation: Activation, y: &mut [S]) {
         fn run<A: Arithmetic>(self) {
             let (fours, rest) = self.0.as_chunks_mut::<LANES>().0.as_chunks_mut::<4>();
             let ones = rest.as_chunks_mut::<1>().0;
-            fours.iter_mut().for_each(some::<S, U, A, 4>);
-            ones.iter_mut().for_each(some::<S, U, A, 1>);
+            for y in fours {
+                store_all(U::values(load_all::<S, A::Lanes<S>, 4>(y)), y);
+            }
+            for y in ones {
+                store_all(U::values(load_all::<S, A::Lanes<S>, 1>(y)), y);
+            }
         }
     }
     if activation != Activation::Identity {

@@ -27,7 +27,11 @@ impl Fast for f64 {
 
     #[inline(always)]
     fn tanh_lanes<L: Lanes<f64>, const W: usize>(x: [L; W]) -> [L; W] {
-        x.map(|x| L::load(&each(x).map(f64::tanh)))
+        let mut y = x;
+        for i in 0..W {
+            y[i] = L::load(&each(x[i]).map(f64::tanh));
+        }
+        y
     }
 
     #[inline(always)]
@@ -49,11 +53,12 @@ impl Fast for f32 {
         const BOUND: f32 = 8.017_733_6;
         const ODD: [f32; 4] = [2.102_733_56e-5, 3.520_756_727e-3, 1.340_216_1e-1, 1.0];
         const EVEN: [f32; 4] = [3.326_951_409e-4, 2.597_254_514e-2, 4.673_548_34e-1, 1.0];
-        for x in &mut x {
+        let mut square = x;
+        for i in 0..W {
             // In this order, because of two arguments it is the second that passes a NaN on.
-            *x = L::splat(-BOUND).max(L::splat(BOUND).min(*x));
+            x[i] = L::splat(-BOUND).max(L::splat(BOUND).min(x[i]));
+            square[i] = x[i].mul(x[i]);
         }
-        let square = x.map(|x| x.mul(x));
         let mut p = [L::splat(1.394_553_628e-8); W];
         for c in ODD {
             for i in 0..W {
@@ -69,7 +74,10 @@ impl Fast for f32 {
                 q[i] = q[i].mul_add(square[i], L::splat(c));
             }
         }
-        std::array::from_fn(|i| x[i].div(q[i]))
+        for i in 0..W {
+            x[i] = x[i].div(q[i]);
+        }
+        x
     }
 
     /// `2^n e^r` with the nearest whole `n = x / ln 2`, and a polynomial for `e^r`. What is

@@ -334,6 +334,42 @@ pub(crate) mod avx2 {
     }
 }
 
+/// `W` times eight numbers.
+///
+/// Loops over `W` are written as loops: what `map` and `from_fn` of arrays call is not always
+/// inlined, and then is compiled for another processor than the kernel around it.
+#[inline(always)]
+pub(crate) fn load_all<S: Scalar, L: Lanes<S>, const W: usize>(x: &[[S; LANES]; W]) -> [L; W] {
+    let mut all = [L::splat(S::ZERO); W];
+    for i in 0..W {
+        all[i] = L::load(&x[i]);
+    }
+    all
+}
+
+/// Their sum with others.
+#[inline(always)]
+pub(crate) fn add_all<S: Scalar, L: Lanes<S>, const W: usize>(
+    mut x: [L; W],
+    y: &[[S; LANES]; W],
+) -> [L; W] {
+    for i in 0..W {
+        x[i] = x[i].add(L::load(&y[i]));
+    }
+    x
+}
+
+/// The way back.
+#[inline(always)]
+pub(crate) fn store_all<S: Scalar, L: Lanes<S>, const W: usize>(
+    x: [L; W],
+    to: &mut [[S; LANES]; W],
+) {
+    for i in 0..W {
+        x[i].store(&mut to[i]);
+    }
+}
+
 /// One by one.
 #[inline(always)]
 pub(crate) fn each<S: Scalar, L: Lanes<S>>(x: L) -> [S; LANES] {

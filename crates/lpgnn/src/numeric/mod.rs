@@ -11,7 +11,7 @@ mod sums;
 mod transposed;
 
 pub(crate) use dispatch::{Arithmetic, Kernel, dispatch};
-pub(crate) use lanes::{LANES, Lanes, each, for_lanes, total};
+pub(crate) use lanes::{LANES, Lanes, add_all, each, for_lanes, load_all, store_all, total};
 pub use matrix::Matrix;
 pub use norms::NormMemory;
 pub(crate) use norms::largest_column_sum;

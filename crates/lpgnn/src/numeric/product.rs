@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::dispatch::{Arithmetic, Kernel, dispatch};
-use super::lanes::{LANES, Lanes};
+use super::lanes::{LANES, Lanes, load_all};
 use super::rows::padded;
 use crate::Scalar;
 use crate::activation::{Activation, activate, differentiate};
@@ -256,7 +256,7 @@ impl<S: Scalar, T: To<S>, const W: usize> Panel<'_, S, T, W> {
                 // SAFETY: a panel has `inner` rows of `W` times eight columns, and `check` has found
                 // that all panels are there.
                 let row_of_b = unsafe { &*panel.wrapping_add(k) };
-                let b: [A::Lanes<S>; W] = std::array::from_fn(|j| Lanes::load(&row_of_b[j]));
+                let b: [A::Lanes<S>; W] = load_all(row_of_b);
                 for r in 0..R {
                     // SAFETY: `check` has found `inner` numbers in every row.
                     let a = A::Lanes::<S>::splat(unsafe { *a.wrapping_add(r * stride + k) });

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::dispatch::{Arithmetic, Kernel, dispatch};
-use super::lanes::{LANES, Lanes, each};
+use super::lanes::{LANES, Lanes, each, load_all};
 use super::product::{CACHED, panels};
 use super::rows::padded;
 use crate::Scalar;
@@ -118,7 +118,7 @@ impl<S: Scalar, const W: usize> Panel<'_, '_, S, W> {
             // SAFETY: `check` has found these rows, `inner` and `padded(columns)` long.
             let (row_of_a, row_of_b) =
                 unsafe { (&*a.cast::<[S; R]>(), &*b.cast::<[[S; LANES]; W]>()) };
-            let lanes: [A::Lanes<S>; W] = std::array::from_fn(|j| Lanes::load(&row_of_b[j]));
+            let lanes: [A::Lanes<S>; W] = load_all(row_of_b);
             for r in 0..R {
                 let a = A::Lanes::<S>::splat(row_of_a[r]);
                 for j in 0..W {
@@ -129,9 +129,11 @@ impl<S: Scalar, const W: usize> Panel<'_, '_, S, W> {
         }
         for r in 0..R {
             if product.flipped {
-                let sums = sum[r].iter().flat_map(|&sum| each(sum));
-                for (column, sum) in (start..product.columns).zip(sums) {
-                    product.c[column * product.c_stride + k + r] += sum;
+                for j in 0..W {
+                    let columns = start + j * LANES..product.columns;
+                    for (column, sum) in columns.zip(each(sum[r][j])) {
+                        product.c[column * product.c_stride + k + r] += sum;
+                    }
                 }
             } else {
                 let c = &mut product.c[(k + r) * product.c_stride + start..][..W * LANES];

@@ -206,18 +206,23 @@ impl<S: Scalar> Kernel for CrossEntropy<'_, S> {
         for (first, (y, d)) in (0..).step_by(LANES).zip(eights) {
             // Eight rows together, class by class; what is missing of the last is its last again.
             let rows = y.len() / stride;
-            let row: [usize; LANES] = std::array::from_fn(|i| i.min(rows - 1) * stride);
-            let of_class = |y: &[S], j: usize| A::Lanes::<S>::load(&row.map(|row| y[row + j]));
-            let mut largest = of_class(y, 0);
+            let mut row = [0; LANES];
+            for i in 0..LANES {
+                row[i] = i.min(rows - 1) * stride;
+            }
+            let mut largest: A::Lanes<S> = of_class(y, &row, 0);
             for j in 1..width {
-                largest = largest.max(of_class(y, j));
+                largest = largest.max(of_class(y, &row, j));
             }
             // Shifted by the largest, so that exp cannot overflow.
             let mut sum = A::Lanes::<S>::splat(S::ZERO);
             for j in 0..width {
-                let e = S::exp_lanes(of_class(y, j).sub(largest));
+                let of_class: A::Lanes<S> = of_class(y, &row, j);
+                let e = S::exp_lanes(of_class.sub(largest));
                 sum = sum.add(e);
-                each(e).into_iter().zip(row).for_each(|(e, row)| d[row + j] = e);
+                for (e, row) in each(e).into_iter().zip(row) {
+                    d[row + j] = e;
+                }
             }
             let (sums, shifts) = (each(sum), each(largest));
             for i in 0..rows {
@@ -236,6 +241,16 @@ impl<S: Scalar> Kernel for CrossEntropy<'_, S> {
         }
         loss
     }
+}
+
+/// Component `j` of eight rows.
+#[inline(always)]
+fn of_class<S: Scalar, L: Lanes<S>>(y: &[S], rows: &[usize; LANES], j: usize) -> L {
+    let mut all = [S::ZERO; LANES];
+    for i in 0..LANES {
+        all[i] = y[rows[i] + j];
+    }
+    L::load(&all)
 }
 
 /// `½ ‖y − target‖²`, and its derivative in `y`.

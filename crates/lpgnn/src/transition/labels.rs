@@ -7,8 +7,8 @@ use crate::Scalar;
 use crate::graph::{LabelsView, NO_ARC, SparseRows};
 use crate::network::Layout;
 use crate::numeric::{
-    Arithmetic, Factors, Finish, Kernel, Lanes, Packed, dispatch, for_lanes, padded, product,
-    transposed_product,
+    Arithmetic, Factors, Finish, Kernel, Lanes, Packed, dispatch, for_lanes, load_all, padded,
+    product, store_all, transposed_product,
 };
 
 /// The rows `W: [label, width]` of a first layer that multiply a label.
@@ -222,7 +222,7 @@ fn add_sparse<S: Scalar>(
             let mut row = column;
             for node in nodes {
                 let y = lanes_mut::<S, W>(y, row);
-                let mut sum = y.each_ref().map(A::Lanes::<S>::load);
+                let mut sum: [A::Lanes<S>; W] = load_all(y);
                 let (places, values) = labels.row(node);
                 for (&place, &value) in places.iter().zip(values) {
                     let w = lanes::<S, W>(w, place as usize * width + column);
@@ -231,7 +231,7 @@ fn add_sparse<S: Scalar>(
                         sum[i] = value.mul_add(Lanes::load(&w[i]), sum[i]);
                     }
                 }
-                sum.iter().zip(y).for_each(|(sum, y)| sum.store(y));
+                store_all(sum, y);
                 row += width;
             }
         }
@@ -269,7 +269,7 @@ fn scatter_sparse<S: Scalar>(
             let Self { labels, nodes, column, width, d, d_w } = self;
             let mut row = column;
             for node in nodes {
-                let d = lanes::<S, W>(d, row).each_ref().map(A::Lanes::<S>::load);
+                let d: [A::Lanes<S>; W] = load_all(lanes(d, row));
                 let (places, values) = labels.row(node);
                 for (&place, &value) in places.iter().zip(values) {
                     let d_w = lanes_mut::<S, W>(d_w, place as usize * width + column);

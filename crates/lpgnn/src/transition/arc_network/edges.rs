@@ -10,7 +10,7 @@ use super::tiles::{pairs, pairs_of_each};
 use crate::Scalar;
 use crate::activation::{Activation, Unit, with_unit};
 use crate::graph::{NO_ARC, Neighbours};
-use crate::numeric::{Arithmetic, Kernel, LANES, Lanes};
+use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, add_all, load_all, store_all};
 use crate::transition::columns::{by_columns, lanes, lanes_mut};
 
 /// Rows of nodes from `base` on.
@@ -99,10 +99,7 @@ impl<S: Scalar> PairTerm<S> for ArcRows<'_, S> {
                 NO_ARC => rows.len() - width,
                 arc => self.columns[arc as usize] as usize * width,
             };
-            let row = lanes::<S, W>(rows, start + column);
-            for i in 0..W {
-                sums[i] = sums[i].add(Lanes::load(&row[i]));
-            }
+            *sums = add_all(*sums, lanes::<S, W>(rows, start + column));
         }
     }
 }
@@ -141,13 +138,9 @@ pub(super) fn gather<S: Scalar>(
                         p.call_for::<A, W>(ahead(sources, pair), column);
                     }
                     let other = p.lanes::<W>(u as usize, column);
-                    let mut sums: [A::Lanes<S>; W] = std::array::from_fn(|i| {
-                        A::Lanes::<S>::load(&other[i]).add(Lanes::load(&own[i]))
-                    });
+                    let mut sums: [A::Lanes<S>; W] = add_all(load_all(other), own);
                     term.add::<A, W>(pair, q.width, column, &mut sums);
-                    let values = U::values::<S, _, W>(sums);
-                    let t = lanes_mut::<S, W>(t, row);
-                    values.iter().zip(t).for_each(|(value, t)| value.store(t));
+                    store_all(U::values(sums), lanes_mut::<S, W>(t, row));
                     row += q.width;
                 }
             }
@@ -281,7 +274,7 @@ pub(super) fn spread<S: Scalar>(
             let sources = neighbours.nodes();
             let (mut row, mut t_row) = (column, column);
             for (v, pairs) in pairs_of_each(neighbours, nodes) {
-                let d_sum = lanes::<S, W>(d_sum, row).each_ref().map(A::Lanes::<S>::load);
+                let d_sum: [A::Lanes<S>; W] = load_all(lanes(d_sum, row));
                 let at = counts.at(v, pairs.len());
                 for &u in &sources[pairs] {
                     let count = A::Lanes::<S>::splat(at * counts.of(u as usize));
@@ -446,11 +439,9 @@ pub(super) fn sum_by_source<S: Scalar>(
                 for (pair, &twin) in pairs.clone().zip(&twins[pairs]) {
                     d.call_for::<A, W>(ahead(twins, pair), column);
                     let d = d.lanes::<W>(twin as usize, column);
-                    for i in 0..W {
-                        sum[i] = sum[i].add(Lanes::load(&d[i]));
-                    }
+                    sum = add_all(sum, d);
                 }
-                sum.iter().zip(lanes_mut::<S, W>(dp, row)).for_each(|(sum, dp)| sum.store(dp));
+                store_all(sum, lanes_mut::<S, W>(dp, row));
                 row += d.width;
             }
         }

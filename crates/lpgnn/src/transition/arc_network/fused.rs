@@ -18,7 +18,9 @@ use super::tiles::pairs_of_each;
 use crate::Scalar;
 use crate::activation::{Activation, Unit, with_unit};
 use crate::graph::Neighbours;
-use crate::numeric::{Arithmetic, Kernel, Lanes, dispatch, for_lanes};
+use crate::numeric::{
+    Arithmetic, Kernel, Lanes, add_all, dispatch, for_lanes, load_all, store_all,
+};
 use crate::transition::columns::{by_columns, lanes_mut};
 
 /// `s_v` and `g_v` of `nodes`; and `kept`, unless it is empty, receives `of(u) σ'(t_(v,u))` of their
@@ -63,18 +65,16 @@ pub(super) fn sums<S: Scalar>(
                         p.call_for::<A, W>(ahead(sources, pair), column);
                     }
                     let other = p.lanes::<W>(u as usize, column);
-                    let t = U::values::<S, _, W>(std::array::from_fn(|i| {
-                        A::Lanes::<S>::load(&other[i]).add(Lanes::load(&own[i]))
-                    }));
+                    let t: [A::Lanes<S>; W] = U::values(add_all(load_all(other), own));
                     let of = A::Lanes::<S>::splat(counts.of(u as usize));
-                    let slope = t.map(|t| of.mul(U::slope(t)));
+                    let mut slope = t;
                     for i in 0..W {
+                        slope[i] = of.mul(U::slope(t[i]));
                         sum[i] = of.mul_add(t[i], sum[i]);
                         slopes[i] = slopes[i].add(slope[i]);
                     }
                     if !kept.is_empty() {
-                        let kept = lanes_mut::<S, W>(kept, kept_row);
-                        slope.iter().zip(kept).for_each(|(slope, kept)| slope.store(kept));
+                        store_all(slope, lanes_mut::<S, W>(kept, kept_row));
                         kept_row += width;
                     }
                 }
@@ -181,16 +181,15 @@ pub(super) fn to_sources<S: Scalar>(
                     }
                     let other = q.lanes::<W>(v as usize, column);
                     let d = d.lanes::<W>(v as usize, column);
-                    let t = U::values::<S, _, W>(std::array::from_fn(|i| {
-                        A::Lanes::<S>::load(&own[i]).add(Lanes::load(&other[i]))
-                    }));
+                    let t: [A::Lanes<S>; W] = U::values(add_all(load_all(own), other));
                     for i in 0..W {
                         sum[i] = A::Lanes::<S>::load(&d[i]).mul_add(U::slope(t[i]), sum[i]);
                     }
                 }
                 let of = A::Lanes::<S>::splat(counts.of(u));
-                for (sum, d_p) in sum.iter().zip(lanes_mut::<S, W>(d_p, row)) {
-                    of.mul(*sum).store(d_p);
+                let d_p = lanes_mut::<S, W>(d_p, row);
+                for i in 0..W {
+                    of.mul(sum[i]).store(&mut d_p[i]);
                 }
                 row += p.width;
             }
@@ -241,7 +240,7 @@ pub(super) fn kept_to_sources<S: Scalar>(
                         sum[i] = A::Lanes::<S>::load(&d[i]).mul_add(Lanes::load(&slope[i]), sum[i]);
                     }
                 }
-                sum.iter().zip(lanes_mut::<S, W>(d_p, row)).for_each(|(sum, d_p)| sum.store(d_p));
+                store_all(sum, lanes_mut::<S, W>(d_p, row));
                 row += d.width;
             }
         }

@@ -203,10 +203,17 @@ impl<S: Scalar> Kernel for Derive<'_, S> {
             constraint += (self.factor * total(value)).f64();
         }
         let some = |x: &[S]| A::Lanes::<S>::load_some(x.get(whole..).unwrap_or_default());
-        let parts = [self.lambda, self.g, self.d_image, self.d_states];
-        let [lambda, g, a, slope] = parts.map(some);
-        let (loss_state, loss_image) = (some(self.loss_states), some(self.loss_image));
-        let (d_state, d_image, value) = derive([lambda, g, a, slope, loss_state, loss_image], zero);
+        let (d_state, d_image, value) = derive(
+            [
+                some(self.lambda),
+                some(self.g),
+                some(self.d_image),
+                some(self.d_states),
+                some(self.loss_states),
+                some(self.loss_image),
+            ],
+            zero,
+        );
         d_state.store_some(&mut self.d_states[whole..]);
         d_image.store_some(&mut self.d_image[whole..]);
         constraint + (self.factor * total(value)).f64()

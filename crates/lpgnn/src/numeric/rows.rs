@@ -9,6 +9,14 @@ pub(crate) const fn padded(columns: usize) -> usize {
     columns.next_multiple_of(LANES)
 }
 
+/// Where the last of `rows` rows of `width` numbers ends, which are `stride` apart.
+pub(crate) const fn end_of_rows(rows: usize, stride: usize, width: usize) -> usize {
+    match rows.checked_sub(1) {
+        Some(last) => last.saturating_mul(stride).saturating_add(width),
+        None => 0,
+    }
+}
+
 /// Rows of `from` without their padding.
 pub(crate) fn narrow_rows<S: Scalar>(
     from: &[S],

@@ -85,15 +85,16 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let (activation, labels) = (self.activation(0), self.input.batch.arc_labels().view());
         let directions = [neighbours.outgoing(), neighbours.incoming()];
         match (&self.arc, labels) {
-            (None, _) => edges::gather(neighbours, nodes.clone(), p, q, (), activation, &mut t),
-            (Some([e, f]), LabelsView::OneHot(one_hot)) => {
-                let [outgoing, incoming] = directions;
-                let sides = [(outgoing, e.padded_rows()), (incoming, f.padded_rows())];
-                let arcs = ArcRows { columns: one_hot.columns(), sides };
-                edges::gather(neighbours, nodes.clone(), p, q, arcs, activation, &mut t);
+            (None, _) => edges::gather(neighbours, nodes.clone(), p, q, [], activation, &mut t),
+            (Some(arc), LabelsView::OneHot(one_hot)) => {
+                let columns = one_hot.columns();
+                let rows =
+                    |i: usize| ArcRows { arcs: directions[i], columns, rows: arc[i].padded_rows() };
+                let rows = [rows(0), rows(1)];
+                edges::gather(neighbours, nodes.clone(), p, q, rows, activation, &mut t);
             }
             (Some(arc), _) => {
-                edges::gather(neighbours, nodes.clone(), p, q, (), Activation::Identity, &mut t);
+                edges::gather(neighbours, nodes.clone(), p, q, [], Activation::Identity, &mut t);
                 for (weights, arcs) in arc.iter().zip(directions) {
                     weights.add_arcs(labels, &arcs[pairs.clone()], &mut t);
                 }

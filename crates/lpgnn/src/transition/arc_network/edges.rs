@@ -50,85 +50,61 @@ pub(super) fn ahead(rows: &[u32], pair: usize) -> usize {
     rows.get(pair + 16).map_or(0, |&row| row as usize)
 }
 
-/// What one-hot labels of the arcs of a pair add to its sum: a row of `E` and a row of `F`.
+/// What the one-hot labels of the arcs of pairs in one direction add to their sums: rows of `E`, or
+/// of `F`.
 #[derive(Clone, Copy)]
 pub(super) struct ArcRows<'a, S> {
+    /// The arc of every pair, or [`NO_ARC`].
+    pub(super) arcs: &'a [u32],
     /// The label of every arc.
     pub(super) columns: &'a [u32],
-    /// The arc of every pair in one direction, and the rows for its label, zeros behind them; then
-    /// those of the other direction.
-    pub(super) sides: [(&'a [u32], &'a [S]); 2],
+    /// The row for every label, and behind them one of zeros.
+    pub(super) rows: &'a [S],
 }
 
-/// What is added to the sum of a pair, beside `p_u + q_v`.
-pub(super) trait PairTerm<S: Scalar>: Copy {
-    /// Adds `W` times eight columns of it, of rows of this width.
-    fn add<A: Arithmetic, const W: usize>(
-        self,
+impl<'a, S: Scalar> ArcRows<'a, S> {
+    /// `W` times eight columns of the row of a pair, from `column` on.
+    #[inline(always)]
+    fn lanes<const W: usize>(
+        &self,
         pair: usize,
         width: usize,
         column: usize,
-        sums: &mut [A::Lanes<S>; W],
-    );
-}
-
-/// Nothing.
-impl<S: Scalar> PairTerm<S> for () {
-    #[inline(always)]
-    fn add<A: Arithmetic, const W: usize>(
-        self,
-        _: usize,
-        _: usize,
-        _: usize,
-        _: &mut [A::Lanes<S>; W],
-    ) {
+    ) -> &'a [[S; LANES]; W] {
+        let start = match self.arcs[pair] {
+            NO_ARC => self.rows.len() - width,
+            arc => self.columns[arc as usize] as usize * width,
+        };
+        lanes(self.rows, start + column)
     }
 }
 
-impl<S: Scalar> PairTerm<S> for ArcRows<'_, S> {
-    #[inline(always)]
-    fn add<A: Arithmetic, const W: usize>(
-        self,
-        pair: usize,
-        width: usize,
-        column: usize,
-        sums: &mut [A::Lanes<S>; W],
-    ) {
-        for (arcs, rows) in self.sides {
-            let start = match arcs[pair] {
-                NO_ARC => rows.len() - width,
-                arc => self.columns[arc as usize] as usize * width,
-            };
-            *sums = add_all(*sums, lanes::<S, W>(rows, start + column));
-        }
-    }
-}
-
-/// `t_(v,u) ← σ(p_u + q_v + term)`, or the sum itself while arc labels are still to be added.
-pub(super) fn gather<S: Scalar>(
+/// `t_(v,u) ← σ(p_u + q_v + …)` with the rows of its arcs in some directions, or the sum itself while
+/// arc labels are still to be added.
+pub(super) fn gather<S: Scalar, const N: usize>(
     neighbours: &Neighbours,
     nodes: Range<usize>,
     p: Table<'_, S>,
     q: Table<'_, S>,
-    term: impl PairTerm<S>,
+    directions: [ArcRows<'_, S>; N],
     activation: Activation,
     t: &mut [S],
 ) {
-    struct Gather<'a, S, U, T, const W: usize> {
+    struct Gather<'a, S, U, const N: usize, const W: usize> {
         neighbours: &'a Neighbours,
         nodes: Range<usize>,
         column: usize,
         p: Table<'a, S>,
         q: Table<'a, S>,
-        term: T,
+        directions: [ArcRows<'a, S>; N],
         t: &'a mut [S],
         unit: PhantomData<U>,
     }
-    impl<S: Scalar, U: Unit, T: PairTerm<S>, const W: usize> Kernel for Gather<'_, S, U, T, W> {
+    impl<S: Scalar, U: Unit, const N: usize, const W: usize> Kernel for Gather<'_, S, U, N, W> {
         type Output = ();
         #[inline(always)]
         fn run<A: Arithmetic>(self) {
-            let Self { neighbours, nodes, column, p, q, term, t, .. } = self;
+            let Self { neighbours, nodes, column, p, q, directions, t, .. } = self;
             let (sources, far) = (neighbours.nodes(), p.is_far());
             let mut row = column;
             for (v, pairs) in pairs_of_each(neighbours, nodes) {
@@ -139,20 +115,22 @@ pub(super) fn gather<S: Scalar>(
                     }
                     let other = p.lanes::<W>(u as usize, column);
                     let mut sums: [A::Lanes<S>; W] = add_all(load_all(other), own);
-                    term.add::<A, W>(pair, q.width, column, &mut sums);
+                    for i in 0..N {
+                        sums = add_all(sums, directions[i].lanes(pair, q.width, column));
+                    }
                     store_all(U::values(sums), lanes_mut::<S, W>(t, row));
                     row += q.width;
                 }
             }
         }
     }
-    with_unit!(activation, U => by_columns!(q.width, |column, W| Gather::<S, U, _, W> {
+    with_unit!(activation, U => by_columns!(q.width, |column, W| Gather::<S, U, N, W> {
         neighbours,
         nodes: nodes.clone(),
         column,
         p,
         q,
-        term,
+        directions,
         t: &mut *t,
         unit: PhantomData,
     }));

@@ -131,7 +131,7 @@ impl Summary {
         let training = &config.training;
         let mut advice = vec![];
         if matches!(self.reason, Ending::Diverged { .. }) {
-            // Whatever it was, there is no use in more than the default.
+            // However large it was: more than this is hardly ever of use.
             let rate = (weight_rate(&training.solver) / 10.0).min(0.01);
             advice.push(format!("a smaller rate: --rate {rate}"));
             if training.lipschitz.is_none() {

@@ -64,6 +64,19 @@ pub trait Lanes<S>: Copy {
     /// The first `count` of `self`, and `others` behind them.
     #[doc(hidden)]
     fn first(self, count: usize, others: Self) -> Self;
+    /// The [`total`] of each of eight.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn totals(all: [Self; LANES]) -> Self
+    where
+        S: Scalar,
+    {
+        let mut totals = [S::ZERO; LANES];
+        for i in 0..LANES {
+            totals[i] = total(all[i]);
+        }
+        Self::load(&totals)
+    }
 }
 
 /// On any processor.
@@ -141,11 +154,12 @@ pub(crate) mod avx2 {
         _mm_storel_epi64, _mm_storeu_ps, _mm256_add_epi32, _mm256_add_pd, _mm256_add_ps,
         _mm256_blendv_pd, _mm256_blendv_ps, _mm256_castps256_ps128, _mm256_castsi256_ps,
         _mm256_cmp_pd, _mm256_cmp_ps, _mm256_cvtps_epi32, _mm256_div_pd, _mm256_div_ps,
-        _mm256_extractf128_ps, _mm256_fmadd_pd, _mm256_fmadd_ps, _mm256_loadu_pd, _mm256_loadu_ps,
-        _mm256_loadu_si256, _mm256_maskload_ps, _mm256_max_pd, _mm256_max_ps, _mm256_min_pd,
-        _mm256_min_ps, _mm256_mul_pd, _mm256_mul_ps, _mm256_set1_epi32, _mm256_set1_pd,
-        _mm256_set1_ps, _mm256_setzero_pd, _mm256_setzero_ps, _mm256_slli_epi32, _mm256_sqrt_pd,
-        _mm256_sqrt_ps, _mm256_storeu_pd, _mm256_storeu_ps, _mm256_sub_pd, _mm256_sub_ps,
+        _mm256_extractf128_ps, _mm256_fmadd_pd, _mm256_fmadd_ps, _mm256_hadd_ps, _mm256_loadu_pd,
+        _mm256_loadu_ps, _mm256_loadu_si256, _mm256_maskload_ps, _mm256_max_pd, _mm256_max_ps,
+        _mm256_min_pd, _mm256_min_ps, _mm256_mul_pd, _mm256_mul_ps, _mm256_permute2f128_ps,
+        _mm256_set1_epi32, _mm256_set1_pd, _mm256_set1_ps, _mm256_setzero_pd, _mm256_setzero_ps,
+        _mm256_slli_epi32, _mm256_sqrt_pd, _mm256_sqrt_ps, _mm256_storeu_pd, _mm256_storeu_ps,
+        _mm256_sub_pd, _mm256_sub_ps,
     };
 
     use super::{LANES, Lanes, each};
@@ -253,6 +267,21 @@ pub(crate) mod avx2 {
         fn first(self, count: usize, others: Self) -> Self {
             let mask = mask(count);
             Self(unsafe { _mm256_blendv_ps(others.0, self.0, _mm256_castsi256_ps(mask)) })
+        }
+        #[inline(always)]
+        fn totals([a, b, c, d, e, f, g, h]: [Self; LANES]) -> Self {
+            /// The sums of both halves of `x`, and of those of `y`.
+            #[inline(always)]
+            fn halves(x: __m256, y: __m256) -> __m256 {
+                unsafe {
+                    let low = _mm256_permute2f128_ps::<0x20>(x, y);
+                    _mm256_add_ps(low, _mm256_permute2f128_ps::<0x31>(x, y))
+                }
+            }
+            Self(unsafe {
+                let low = _mm256_hadd_ps(halves(a.0, e.0), halves(b.0, f.0));
+                _mm256_hadd_ps(low, _mm256_hadd_ps(halves(c.0, g.0), halves(d.0, h.0)))
+            })
         }
     }
 
@@ -432,6 +461,15 @@ mod tests {
                 a.first(0, b),
                 a.first(3, b),
                 a.first(8, b),
+                {
+                    let mut rows = [a; LANES];
+                    for (i, row) in rows.iter_mut().enumerate() {
+                        let x: [f32; LANES] =
+                            std::array::from_fn(|k| 1.1_f32.powi((3 * i + k) as i32));
+                        *row = Lanes::load(&x);
+                    }
+                    Lanes::totals(rows)
+                },
             ] {
                 let mut out = [0.0; 8];
                 lanes.store(&mut out);

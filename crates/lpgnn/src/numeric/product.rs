@@ -7,14 +7,15 @@
 use std::ops::Range;
 
 use super::dispatch::{Arithmetic, Kernel, dispatch};
-use super::lanes::{LANES, Lanes, load_all};
-use super::rows::{end_of_rows, padded};
+use super::lanes::{LANES, Lanes, each, load_all, total};
+use super::rows::{end_of_rows, left_over, padded};
 use crate::Scalar;
 use crate::activation::{Activation, activate, differentiate};
 
 /// A small matrix `B: [inner, columns]`, ready to be multiplied from the left.
 ///
-/// Columns lie in panels of 24 or 16, or 8 if there are no more; within a panel, row after row.
+/// Columns lie in panels of 24 or 16, or 8 if there are no more; within a panel, row after row. Behind
+/// them come the columns that are [left over](left_over), one after the other, padded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packed<S> {
     inner: usize,
@@ -34,7 +35,7 @@ impl<S: Scalar> Packed<S> {
     }
 
     fn pack(inner: usize, columns: usize, entry: impl Fn(usize, usize) -> S) -> Self {
-        let mut entries = Vec::with_capacity(inner * padded(columns));
+        let mut entries = Vec::with_capacity(padded(inner) * padded(columns));
         for (start, width) in panels(columns) {
             for k in 0..inner {
                 entries.extend(
@@ -42,14 +43,25 @@ impl<S: Scalar> Packed<S> {
                 );
             }
         }
+        for j in columns - left_over(columns)..columns {
+            entries
+                .extend((0..padded(inner)).map(|k| if k < inner { entry(k, j) } else { S::ZERO }));
+        }
         Self { inner, columns, panels: entries }
+    }
+
+    /// How many entries there are.
+    fn len(&self) -> usize {
+        let over = left_over(self.columns);
+        self.inner * padded(self.columns - over) + over * padded(self.inner)
     }
 }
 
-/// The panels of a row of `columns` columns: where each starts and how wide it is.
+/// The panels of a row of `columns` columns, but for those left over: where each starts and how wide it
+/// is.
 #[inline(always)]
 pub(super) fn panels(columns: usize) -> impl Iterator<Item = (usize, usize)> {
-    let end = padded(columns);
+    let end = padded(columns - left_over(columns));
     let mut start = 0;
     std::iter::from_fn(move || {
         let width = match end - start {
@@ -117,6 +129,8 @@ pub(crate) fn product<S: Scalar>(
 trait To<S>: Copy {
     /// What is stored, given a sum of products, what is there, and the first of these columns.
     fn value<L: Lanes<S>>(&self, sum: L, there: impl FnOnce() -> L, column: usize) -> L;
+    /// The same for one column.
+    fn one(&self, sum: S, there: S, column: usize) -> S;
 }
 
 #[derive(Clone, Copy)]
@@ -131,12 +145,20 @@ impl<S: Scalar> To<S> for Set {
     fn value<L: Lanes<S>>(&self, sum: L, _: impl FnOnce() -> L, _: usize) -> L {
         sum
     }
+    #[inline(always)]
+    fn one(&self, sum: S, _: S, _: usize) -> S {
+        sum
+    }
 }
 
 impl<S: Scalar> To<S> for Add {
     #[inline(always)]
     fn value<L: Lanes<S>>(&self, sum: L, there: impl FnOnce() -> L, _: usize) -> L {
         sum.add(there())
+    }
+    #[inline(always)]
+    fn one(&self, sum: S, there: S, _: usize) -> S {
+        sum + there
     }
 }
 
@@ -145,6 +167,10 @@ impl<S: Scalar> To<S> for Bias<'_, S> {
     fn value<L: Lanes<S>>(&self, sum: L, _: impl FnOnce() -> L, column: usize) -> L {
         let bias = self.0[column..].first_chunk().expect("the bias is padded");
         sum.add(L::load(bias))
+    }
+    #[inline(always)]
+    fn one(&self, sum: S, _: S, column: usize) -> S {
+        sum + self.0[column]
     }
 }
 
@@ -188,6 +214,11 @@ impl<'a, S: Scalar, T: To<S>> Product<'a, S, T> {
                     _ => dispatch(self.panel::<1>(rows.clone(), start)),
                 }
             }
+            match left_over(self.columns) {
+                0 => {}
+                1 => dispatch(LeftOver::<_, _, 1>(self.panel(rows.clone(), self.columns - 1))),
+                _ => dispatch(LeftOver::<_, _, 2>(self.panel(rows.clone(), self.columns - 2))),
+            }
             let part = rows.start * self.c_stride..rows.end * self.c_stride;
             then(&mut self.c[part.clone()], part);
         }
@@ -206,7 +237,7 @@ impl<'a, S: Scalar, T: To<S>> Product<'a, S, T> {
                 "rows of A"
             );
             assert!(b.columns == self.columns, "columns of B");
-            assert!(b.panels.len() == b.inner * padded(b.columns), "panels of B");
+            assert!(b.panels.len() == b.len(), "panels of B");
         }
         assert!(self.c_stride >= self.columns, "columns of C");
         let end = end_of_rows(self.rows, self.c_stride, self.c_stride);
@@ -283,6 +314,94 @@ impl<S: Scalar, T: To<S>, const W: usize> Panel<'_, S, T, W> {
                     // SAFETY: likewise.
                     let c = unsafe { std::slice::from_raw_parts_mut(c.cast(), room - j * LANES) };
                     self.to.value(sum[r][j], || Lanes::load_some(c), column).store_some(c);
+                }
+            }
+        }
+        R
+    }
+}
+
+/// The `N` columns of some rows of the result that are left over: dot products, with lanes along rows
+/// of `A`.
+struct LeftOver<'a, S, T, const N: usize>(Panel<'a, S, T, N>);
+
+impl<S: Scalar, T: To<S>, const N: usize> Kernel for LeftOver<'_, S, T, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arithmetic>(mut self) {
+        let Range { start: mut row, end } = self.0.rows.clone();
+        while row < end {
+            row += match end - row {
+                8.. if N == 1 => self.tile::<A, 8>(row),
+                4.. if N == 2 => self.tile::<A, 4>(row),
+                _ => self.tile::<A, 1>(row),
+            };
+        }
+    }
+}
+
+impl<S: Scalar, T: To<S>, const N: usize> LeftOver<'_, S, T, N> {
+    /// `R` rows of the result, with `R · N ≤ 8`; returns `R`.
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "looking at every row costs some hundredths of an update")]
+    fn tile<A: Arithmetic, const R: usize>(&mut self, row: usize) -> usize {
+        let Panel { factors, start, c_stride, to, .. } = self.0;
+        let mut sums = [A::Lanes::<S>::splat(S::ZERO); LANES];
+        for &Factors { a, stride, b } in factors {
+            let (whole, rest) = (b.inner / LANES, b.inner % LANES);
+            let a = a.as_ptr().wrapping_add(row * stride);
+            let columns = b.panels.as_ptr().wrapping_add(start * b.inner).cast::<[S; LANES]>();
+            let lanes_of_b = |k: usize| {
+                let mut lanes = [A::Lanes::<S>::splat(S::ZERO); N];
+                for n in 0..N {
+                    let place = n * b.inner.div_ceil(LANES) + k;
+                    // SAFETY: `check` has found all columns that are left over, padded.
+                    lanes[n] = Lanes::load(unsafe { &*columns.wrapping_add(place) });
+                }
+                lanes
+            };
+            for k in 0..whole {
+                let b = lanes_of_b(k);
+                for r in 0..R {
+                    let a = a.wrapping_add(r * stride + k * LANES).cast::<[S; LANES]>();
+                    // SAFETY: `check` has found `inner` numbers in every row.
+                    let a = A::Lanes::<S>::load(unsafe { &*a });
+                    for n in 0..N {
+                        sums[r * N + n] = a.mul_add(b[n], sums[r * N + n]);
+                    }
+                }
+            }
+            if rest > 0 {
+                let b = lanes_of_b(whole);
+                for r in 0..R {
+                    let a = a.wrapping_add(r * stride + whole * LANES);
+                    // SAFETY: likewise.
+                    let a =
+                        A::Lanes::<S>::load_some(unsafe { std::slice::from_raw_parts(a, rest) });
+                    for n in 0..N {
+                        sums[r * N + n] = a.mul_add(b[n], sums[r * N + n]);
+                    }
+                }
+            }
+        }
+        let mut totals = [S::ZERO; LANES];
+        if R == 1 {
+            for n in 0..N {
+                totals[n] = total(sums[n]);
+            }
+        } else {
+            totals = each(A::Lanes::<S>::totals(sums));
+        }
+        for r in 0..R {
+            let c = &mut self.0.c[(row + r) * c_stride..][..c_stride];
+            let (c, padding) = c[start..].split_at_mut(N);
+            for n in 0..N {
+                c[n] = to.one(totals[r * N + n], c[n], start + n);
+            }
+            if let Some(padding) = padding.get_mut(..LANES - N) {
+                for zero in padding {
+                    *zero = S::ZERO;
                 }
             }
         }

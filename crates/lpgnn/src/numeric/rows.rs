@@ -9,6 +9,16 @@ pub(crate) const fn padded(columns: usize) -> usize {
     columns.next_multiple_of(LANES)
 }
 
+/// How many of `columns` columns a product computes otherwise than eight at a time: one or two beyond a
+/// multiple of eight, which would be eight with the padding. Not if there are nine or ten: eight alone
+/// are no faster than sixteen.
+pub(crate) const fn left_over(columns: usize) -> usize {
+    match (columns / LANES, columns % LANES) {
+        (0 | 2.., few @ 1..=2) => few,
+        _ => 0,
+    }
+}
+
 /// Where the last of `rows` rows of `width` numbers ends, which are `stride` apart.
 pub(crate) const fn end_of_rows(rows: usize, stride: usize, width: usize) -> usize {
     match rows.checked_sub(1) {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::dispatch::{Arithmetic, Kernel, dispatch};
 use super::lanes::{LANES, Lanes, each, load_all};
 use super::product::{CACHED, panels};
-use super::rows::{end_of_rows, padded};
+use super::rows::{end_of_rows, left_over, padded};
 use crate::Scalar;
 
 /// `C ← C + Aᵀ B` for `A: [rows, inner]`, with rows `a_stride` apart, and `B: [rows, columns]`.
@@ -65,7 +65,18 @@ impl<S: Scalar> TransposedProduct<'_, S> {
                     _ => dispatch(Panel::<_, 1> { product, rows, start }),
                 }
             }
+            for column in self.columns - left_over(self.columns)..self.columns {
+                let (rows, product) = (first..(first + step).min(self.rows), &mut self);
+                dispatch(LeftOver { product, rows, column });
+            }
         }
+    }
+
+    /// Adds to what `k` of `A` and `column` of `B` have in the result.
+    #[inline(always)]
+    fn add(&mut self, k: usize, column: usize, sum: S) {
+        let (row, column) = if self.flipped { (column, k) } else { (k, column) };
+        self.c[row * self.c_stride + column] += sum;
     }
 
     /// Finds all rows that the tiles will read within their slices, so that they need not look.
@@ -132,7 +143,7 @@ impl<S: Scalar, const W: usize> Panel<'_, '_, S, W> {
                 for j in 0..W {
                     let columns = start + j * LANES..product.columns;
                     for (column, sum) in columns.zip(each(sum[r][j])) {
-                        product.c[column * product.c_stride + k + r] += sum;
+                        product.add(k + r, column, sum);
                     }
                 }
             } else {
@@ -146,6 +157,65 @@ impl<S: Scalar, const W: usize> Panel<'_, '_, S, W> {
     }
 }
 
+/// What `rows` add to one column of the result that is left over: with lanes along rows of `A`.
+struct LeftOver<'a, 'p, S> {
+    product: &'a mut TransposedProduct<'p, S>,
+    rows: Range<usize>,
+    column: usize,
+}
+
+impl<S: Scalar> Kernel for LeftOver<'_, '_, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arithmetic>(mut self) {
+        let (mut k, inner) = (0, self.product.inner);
+        while k < inner {
+            k += match inner - k {
+                56.. => self.lanes::<A, 7>(k, LANES),
+                48..56 => self.lanes::<A, 6>(k, LANES),
+                32..48 => self.lanes::<A, 4>(k, LANES),
+                16..32 => self.lanes::<A, 2>(k, LANES),
+                8..16 => self.lanes::<A, 1>(k, LANES),
+                rest => self.lanes::<A, 1>(k, rest),
+            }
+        }
+    }
+}
+
+impl<S: Scalar> LeftOver<'_, '_, S> {
+    /// `W` times eight rows of the result, or fewer than eight; returns how many.
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "looking at every row costs some hundredths of an update")]
+    fn lanes<A: Arithmetic, const W: usize>(&mut self, k: usize, last: usize) -> usize {
+        let Self { product, rows, column } = self;
+        let mut sums = [A::Lanes::<S>::splat(S::ZERO); W];
+        let mut a = product.a.as_ptr().wrapping_add(rows.start * product.a_stride + k);
+        let mut b = product.b.as_ptr().wrapping_add(rows.start * product.b_stride + *column);
+        for _ in rows.clone() {
+            // SAFETY: `check` has found these rows, `inner` and `padded(columns)` long.
+            let lanes: [A::Lanes<S>; W] = if last == LANES {
+                load_all(unsafe { &*a.cast::<[[S; LANES]; W]>() })
+            } else {
+                // SAFETY: likewise.
+                [Lanes::load_some(unsafe { std::slice::from_raw_parts(a, last) }); W]
+            };
+            // SAFETY: likewise.
+            let b_column = A::Lanes::<S>::splat(unsafe { *b });
+            for i in 0..W {
+                sums[i] = b_column.mul_add(lanes[i], sums[i]);
+            }
+            (a, b) = (a.wrapping_add(product.a_stride), b.wrapping_add(product.b_stride));
+        }
+        for i in 0..W {
+            for (lane, sum) in each(sums[i]).into_iter().take(last).enumerate() {
+                product.add(k + i * LANES + lane, *column, sum);
+            }
+        }
+        (W - 1) * LANES + last
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::dispatch::plainly;
@@ -155,7 +225,7 @@ mod tests {
     proptest! {
         #[test]
         fn rows_add_up_to_what_the_definition_says(
-            rows in 0_usize..90, inner in 1_usize..40, columns in 1_usize..40, wide: bool, fused: bool,
+            rows in 0_usize..90, inner in 1_usize..70, columns in 1_usize..40, wide: bool, fused: bool,
         ) {
             let a_stride = if wide { padded(inner) } else { inner };
             let numbers = |len: usize, seed: f64| -> Vec<f64> {

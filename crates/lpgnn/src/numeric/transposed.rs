@@ -193,8 +193,8 @@ impl<S: Scalar> LeftOver<'_, '_, S> {
         let mut a = product.a.as_ptr().wrapping_add(rows.start * product.a_stride + k);
         let mut b = product.b.as_ptr().wrapping_add(rows.start * product.b_stride + *column);
         for _ in rows.clone() {
-            // SAFETY: `check` has found these rows, `inner` and `padded(columns)` long.
             let lanes: [A::Lanes<S>; W] = if last == LANES {
+                // SAFETY: `check` has found these rows, `inner` and `padded(columns)` long.
                 load_all(unsafe { &*a.cast::<[[S; LANES]; W]>() })
             } else {
                 // SAFETY: likewise.

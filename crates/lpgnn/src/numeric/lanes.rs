@@ -446,6 +446,9 @@ mod tests {
             let x = [-2.0, -0.0, 0.0, 1.0, 3.5, f32::NAN, f32::INFINITY, -1e-30];
             let y = [1.0, 0.0, -0.0, f32::NAN, 2.0, 1.0, 1.0, 4.0_f32];
             let (a, b) = (A::Lanes::<f32>::load(&x), A::Lanes::<f32>::load(&y));
+            // A sum in another order rounds otherwise.
+            let c = A::Lanes::<f32>::load(&[0.1, 0.7, -3.3, 1e6, 2.5, 1e-3, 0.3, -9e5]);
+            let one = A::Lanes::<f32>::splat(1.0);
             let mut bits = vec![];
             for lanes in [
                 a.add(b),
@@ -461,15 +464,16 @@ mod tests {
                 a.first(0, b),
                 a.first(3, b),
                 a.first(8, b),
-                {
-                    let mut rows = [a; LANES];
-                    for (i, row) in rows.iter_mut().enumerate() {
-                        let x: [f32; LANES] =
-                            std::array::from_fn(|k| 1.1_f32.powi((3 * i + k) as i32));
-                        *row = Lanes::load(&x);
-                    }
-                    Lanes::totals(rows)
-                },
+                Lanes::totals([
+                    c,
+                    c.mul(c),
+                    a,
+                    c.add(c),
+                    c.min(one),
+                    c.max(one),
+                    c.sub(one),
+                    c.div(one.add(one)),
+                ]),
             ] {
                 let mut out = [0.0; 8];
                 lanes.store(&mut out);

@@ -126,34 +126,49 @@ pub struct Trained<S = f32> {
 }
 
 impl<'a, S: Scalar> Trainer<'a, S> {
-    /// A trainer at the start.
+    /// Whether model, data and plan fit each other, before anything is computed.
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when model, data and plan do not fit each other.
-    pub fn new(
-        plan: TrainingPlan,
-        model: &'a Model<S>,
-        data: &'a TrainingData<S>,
-    ) -> Result<Self, Error> {
+    /// [`Error::Mismatch`] when they do not.
+    pub fn check(
+        plan: &TrainingPlan,
+        model: &Model<S>,
+        data: &TrainingData<S>,
+    ) -> Result<(), Error> {
         let config = plan.config();
         for batch in &data.batches {
             model.check(batch)?;
         }
-        let solver = config.solver.build::<S>();
-        if solver.needs_linear_constraint() {
+        if config.solver.build::<S>().needs_linear_constraint() {
             check_linear(model, config)?;
         }
-        let supervision = match config.class_weights {
-            ClassWeights::Equal => data.train.supervision.clone(),
-            ClassWeights::Balanced => balanced(data.train.supervision.clone())?,
-        };
-        let degrees = Degrees::of(data.training_graphs());
         if config.patience.is_some() && !data.has(PartName::Valid) {
             return Err(Error::Mismatch(
                 "patience needs a validation part to see whether it improves".into(),
             ));
         }
+        let supervision = weighted(config, data)?;
+        let (graphs, weighing) = (data.training_graphs(), config.weighing);
+        Lagrangian::new(model, graphs, &supervision, weighing, &Scratch::new()).map(|_| ())
+    }
+
+    /// A trainer at the start.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when model, data and plan do not [fit](Self::check) each other, or a Lipschitz
+    /// bound is asked of a function that cannot keep one.
+    pub fn new(
+        plan: TrainingPlan,
+        model: &'a Model<S>,
+        data: &'a TrainingData<S>,
+    ) -> Result<Self, Error> {
+        Self::check(&plan, model, data)?;
+        let config = plan.config();
+        let solver = config.solver.build::<S>();
+        let supervision = weighted(config, data)?;
+        let degrees = Degrees::of(data.training_graphs());
         let mut draw = check::uniform(config.seed);
         let (graphs, scratch) = (data.training_graphs(), Scratch::new());
         let mut variables = model.start(graphs.nodes(), &mut draw);
@@ -167,9 +182,6 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         let held = held(model, &variables.weights);
         let memory = Memory::new(&variables);
         let state = TrainerState { epoch: 0, variables, memory, norms, best: None, since_best: 0 };
-        // Fails on a mismatch of targets before the first epoch.
-        let weighing = config.weighing;
-        Lagrangian::new(model, graphs, &supervision, weighing, &scratch)?;
         Ok(Self {
             plan,
             model,
@@ -555,6 +567,18 @@ fn check_linear<S: Scalar>(model: &Model<S>, config: &TrainingConfig) -> Result<
              sum as the scale of the constraint, and no damping",
             config.solver.name()
         )))
+    }
+}
+
+/// What is learnt, each class counting as the configuration says.
+fn weighted<S: Scalar>(
+    config: &TrainingConfig,
+    data: &TrainingData<S>,
+) -> Result<Supervision<S>, Error> {
+    let supervision = data.train.supervision.clone();
+    match config.class_weights {
+        ClassWeights::Equal => Ok(supervision),
+        ClassWeights::Balanced => balanced(supervision),
     }
 }
 

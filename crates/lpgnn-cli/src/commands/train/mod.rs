@@ -77,7 +77,7 @@ fn begin(arguments: &Arguments, talk: &Talk) -> anyhow::Result<Run> {
     let Chosen { config, dataset } = arguments.settings.choose()?;
     // Whatever does not fit is found out before a folder is made.
     let setup = Setup::new(&config, &dataset)?;
-    Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
+    Trainer::check(&setup.plan, &setup.model, &setup.data)?;
     let folder = RunFolder::create(arguments.out.as_deref(), dataset.name(), arguments.force)?;
     folder.write_config(&config)?;
     talk.say(describe(&dataset, &config, &setup));

@@ -2,18 +2,18 @@ use std::io::{IsTerminal, stderr};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use crate::talk::Talk;
+use crate::console::Console;
 
 /// A bar for each of several things that are under way; lines where there is no terminal.
 pub(crate) struct Bars<'a> {
     all: Option<MultiProgress>,
-    talk: &'a Talk,
+    console: &'a Console,
 }
 
 impl<'a> Bars<'a> {
-    pub(crate) fn new(talk: &'a Talk) -> Self {
-        let all = (stderr().is_terminal() && !talk.is_quiet()).then(MultiProgress::new);
-        Self { all, talk }
+    pub(crate) fn new(console: &'a Console) -> Self {
+        let all = (stderr().is_terminal() && !console.is_quiet()).then(MultiProgress::new);
+        Self { all, console }
     }
 
     /// A bar for something that takes so many epochs.
@@ -31,7 +31,7 @@ impl<'a> Bars<'a> {
         match &self.all {
             // A line that cannot be written is no reason to stop.
             Some(all) => drop(all.println(line)),
-            None => self.talk.say(line),
+            None => self.console.say(line),
         }
     }
 }

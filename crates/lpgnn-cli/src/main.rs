@@ -1,7 +1,8 @@
-//! The program `lpgnn`: data is written to stdout, talk to stderr.
+//! The program `lpgnn`: data is written to stdout, console to stderr.
 
 mod bars;
 mod commands;
+mod console;
 mod folds;
 mod interrupt;
 mod machine;
@@ -10,7 +11,6 @@ mod parallel;
 mod result_folder;
 mod run_folder;
 mod summary;
-mod talk;
 mod trial;
 mod work_folder;
 
@@ -22,8 +22,8 @@ use anyhow::Context;
 use clap::Parser;
 
 use commands::Command;
+use console::Console;
 use interrupt::{STOPPED, Stopped};
-use talk::Talk;
 
 /// Graph neural networks whose states are found by constrained optimisation.
 #[derive(Debug, Parser)]
@@ -51,23 +51,23 @@ const VERSION: &str =
 /// The exit codes, which clap uses too; and [`STOPPED`].
 const DONE: u8 = 0;
 const FAILED: u8 = 1;
-const MISUSED: u8 = 2;
+const USAGE_ERROR: u8 = 2;
 
 fn main() -> ExitCode {
     let Arguments { command, quiet, threads } = Arguments::parse();
-    let talk = Talk::new(quiet);
-    let code = match use_threads(threads).and_then(|()| command.run(&talk)) {
+    let console = Console::new(quiet);
+    let code = match use_threads(threads).and_then(|()| command.run(&console)) {
         Ok(()) => DONE,
         // Whoever read our output has seen enough, as `head` has.
         Err(error) if is_broken_pipe(&error) => DONE,
         Err(error) if error.is::<Stopped>() => {
-            talk.say(error);
+            console.say(error);
             STOPPED
         }
         Err(error) => {
-            talk::tell_error(&error);
+            console::tell_error(&error);
             match error.downcast_ref() {
-                Some(lpgnn::Error::Option { .. } | lpgnn::Error::Config { .. }) => MISUSED,
+                Some(lpgnn::Error::Option { .. } | lpgnn::Error::Config { .. }) => USAGE_ERROR,
                 _ => FAILED,
             }
         }

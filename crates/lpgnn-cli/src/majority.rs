@@ -1,5 +1,5 @@
 use lpgnn::data::{Dataset, Level, TargetColumn};
-use lpgnn::graph::UNLABELLED;
+use lpgnn::graph::NO_TARGET;
 use lpgnn::run::Setup;
 
 /// The accuracy on the test part of the most frequent class of the training part.
@@ -13,7 +13,7 @@ pub(crate) fn majority(dataset: &Dataset, setup: &Setup) -> Option<f64> {
             if whole { starts[member]..starts[member + 1] } else { member..member + 1 }
         });
         let codes = rows.map(|row| classes.codes()[row]);
-        codes.filter(|&code| code != UNLABELLED).collect()
+        codes.filter(|&code| code != NO_TARGET).collect()
     };
     let mut counts = vec![0_usize; classes.values().len()];
     for class in targets(&setup.split.train) {

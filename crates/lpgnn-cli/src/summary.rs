@@ -2,7 +2,7 @@ use std::fmt::Write;
 
 use lpgnn::inference::Inference;
 use lpgnn::run::{DataOrigin, RunConfig, Task};
-use lpgnn::train::{PartName, Score, Scores, SolverConfig, StopReason};
+use lpgnn::train::{ModelEvaluation, SolverConfig, SplitMetrics, SplitName, StopReason};
 
 /// How a run ended: `summary.json`.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -27,7 +27,7 @@ pub(crate) struct Summary {
     pub(crate) state_mean: Option<f64>,
     pub(crate) constraints_met: Option<bool>,
     /// Of the epoch that the weights are of.
-    pub(crate) scores: Option<Scores>,
+    pub(crate) evaluation: Option<ModelEvaluation>,
     /// Share of the most frequent class of the training part in the test part.
     pub(crate) majority: Option<f64>,
 }
@@ -82,13 +82,13 @@ impl Summary {
             ),
         };
         writeln!(text, "{ended}; weights of epoch {epoch}")?;
-        if let Some(scores) = &self.scores {
-            let parts: Vec<String> = scores
+        if let Some(evaluation) = &self.evaluation {
+            let parts: Vec<String> = evaluation
                 .parts
                 .iter()
-                .map(|(part, score)| format!("{} {}", part_name(*part), tell_score(score)))
+                .map(|(part, score)| format!("{} {}", split_name(*part), tell_metrics(score)))
                 .collect();
-            let of_classes = scores.parts.iter().any(|(_, score)| score.accuracy.is_some());
+            let of_classes = evaluation.parts.iter().any(|(_, score)| score.accuracy.is_some());
             let name = if of_classes { "accuracy" } else { "loss" };
             let majority = self.majority.map_or(String::new(), |share| {
                 format!(" (most frequent class {})", percent(share))
@@ -109,16 +109,16 @@ impl Summary {
                 "  constraints  {met}: |x - f_a| is {mean:.1e} on average, {max:.1e} at most{size}"
             )?;
         }
-        if let Some(scores) = &self.scores {
-            if let Some(gap) = scores.cheating_gap {
+        if let Some(evaluation) = &self.evaluation {
+            if let Some(gap) = evaluation.cheating_gap {
                 writeln!(text, "  cheating gap {:.1} points of training accuracy", 100.0 * gap)?;
             }
-            let settled = match scores.unsettled {
+            let converged = match evaluation.not_converged {
                 0 => "every graph".to_owned(),
                 count => format!("all graphs but {count}"),
             };
-            let radius = scores.spectral_radius;
-            writeln!(text, "  settled      {settled}; spectral radius about {radius:.2}")?;
+            let radius = evaluation.spectral_radius;
+            writeln!(text, "  converged      {converged}; spectral radius about {radius:.2}")?;
         }
         for advice in self.advice(config) {
             writeln!(text, "  try          {advice}")?;
@@ -132,8 +132,8 @@ impl Summary {
         let mut advice = vec![];
         if matches!(self.reason, Ending::Diverged { .. }) {
             // However large it was: more than this is hardly ever of use.
-            let rate = (weight_rate(&training.solver) / 10.0).min(0.01);
-            advice.push(format!("a smaller rate: --rate {rate}"));
+            let rate = (weight_lr(&training.solver) / 10.0).min(0.01);
+            advice.push(format!("a smaller rate: --lr {rate}"));
             if training.lipschitz.is_none() {
                 advice.push("a bound on f_a: --set training.lipschitz=0.9".into());
             }
@@ -146,34 +146,37 @@ impl Summary {
                     2 * solver.inner_steps
                 ),
                 SolverConfig::Bdmm(solver) => format!(
-                    "states that come to rest: --set training.solver.state-half-life={}",
-                    (solver.state_half_life.unwrap_or(training.epochs as f64) / 4.0).max(1.0)
+                    "states that come to rest: --set training.solver.state-lr-half-life={}",
+                    (solver.state_lr_half_life.unwrap_or(training.epochs as f64) / 4.0).max(1.0)
                 ),
                 SolverConfig::Implicit(_) | SolverConfig::Unrolled(_) => {
-                    "more iterations: --set training.solver.steps=500".into()
+                    "more iterations: --set training.solver.max-iter=500".into()
                 }
             });
             if training.lipschitz.is_none() {
                 advice.push("a bound on f_a: --set training.lipschitz=0.9".into());
             }
         }
-        let Some(scores) = &self.scores else { return advice };
-        if scores.cheating_gap.is_some_and(|gap| gap > WIDE) {
+        let Some(evaluation) = &self.evaluation else { return advice };
+        if evaluation.cheating_gap.is_some_and(|gap| gap > WIDE) {
             advice.push(
                 "the states know more than f_a gives, which new graphs will not: \
-                 --solver one-shot, --set model.reads.from=image or a smaller \
+                 --solver one-shot, --set model.reads.from=f_x or a smaller \
                  training.weighing.loss-weight"
                     .into(),
             );
         }
-        if scores.unsettled > 0 {
+        if evaluation.not_converged > 0 {
             advice.push(match (training.lipschitz, training.inference) {
                 (None, _) => "f_a that contracts: --set training.lipschitz=0.9".into(),
-                (_, Inference::Settle(settle)) => {
-                    format!("more steps: --set training.inference.limit={}", 4 * settle.limit)
+                (_, Inference::FixedPoint(converge)) => {
+                    format!(
+                        "more steps: --set training.inference.max-iter={}",
+                        4 * converge.max_iter
+                    )
                 }
                 (_, Inference::Relax(relax)) => {
-                    format!("more steps: --set training.inference.steps={}", 4 * relax.steps)
+                    format!("more steps: --set training.inference.max-iter={}", 4 * relax.max_iter)
                 }
             });
         }
@@ -181,20 +184,20 @@ impl Summary {
     }
 }
 
-fn weight_rate(solver: &SolverConfig) -> f64 {
+fn weight_lr(solver: &SolverConfig) -> f64 {
     match solver {
-        SolverConfig::Bdmm(solver) => solver.weights.rate,
-        SolverConfig::OneShot(solver) => solver.weights.rate,
-        SolverConfig::Implicit(solver) => solver.weights.rate,
-        SolverConfig::Unrolled(solver) => solver.weights.rate,
+        SolverConfig::Bdmm(solver) => solver.weights.lr,
+        SolverConfig::OneShot(solver) => solver.weights.lr,
+        SolverConfig::Implicit(solver) => solver.weights.lr,
+        SolverConfig::Unrolled(solver) => solver.weights.lr,
     }
 }
 
-pub(crate) fn part_name(part: PartName) -> &'static str {
+pub(crate) fn split_name(part: SplitName) -> &'static str {
     match part {
-        PartName::Train => "train",
-        PartName::Valid => "valid",
-        PartName::Test => "test",
+        SplitName::Train => "train",
+        SplitName::Val => "val",
+        SplitName::Test => "test",
     }
 }
 
@@ -209,6 +212,6 @@ pub(crate) fn tell_value(value: f64) -> String {
 }
 
 /// The accuracy, or the loss where there is none.
-pub(crate) fn tell_score(score: &Score) -> String {
+pub(crate) fn tell_metrics(score: &SplitMetrics) -> String {
     score.accuracy.map_or_else(|| format!("{:.4}", score.loss), percent)
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use indicatif::ProgressBar;
 use lpgnn::run::{Checkpoint, RunConfig, Setup, write_file};
 use lpgnn::train::{
-    EpochReport, Observer, PartName, Score, StopReason, Trained, Trainer, TrainerState,
+    EpochReport, Observer, SplitMetrics, SplitName, StopReason, Trained, Trainer, TrainerState,
 };
 
 use crate::interrupt;
@@ -17,13 +17,13 @@ pub(crate) struct Trial {
     /// The epochs at which it was scored.
     pub(crate) epochs: Vec<usize>,
     /// The accuracy, or minus the loss, on the validation part; empty without one.
-    pub(crate) valid: Vec<f64>,
+    pub(crate) val: Vec<f64>,
     /// The same on the test part; empty without one.
     pub(crate) test: Vec<f64>,
     /// The best epoch by the validation part, or the last one.
     pub(crate) epoch: usize,
     /// The values at that epoch.
-    pub(crate) valid_value: Option<f64>,
+    pub(crate) val_value: Option<f64>,
     pub(crate) test_value: Option<f64>,
     /// Training accuracy that the states know by heart, at that epoch.
     pub(crate) cheating_gap: Option<f64>,
@@ -31,8 +31,8 @@ pub(crate) struct Trial {
     pub(crate) diverged: bool,
     /// Whether there is nothing more to do.
     pub(crate) ended: bool,
-    /// Graphs that did not settle, and the residual at the end.
-    pub(crate) unsettled: usize,
+    /// Graphs that did not converge, and the residual at the end.
+    pub(crate) not_converged: usize,
     pub(crate) residual: Option<f64>,
     /// How long it took.
     pub(crate) seconds: f64,
@@ -59,7 +59,7 @@ pub(crate) fn train(
     bar: &ProgressBar,
 ) -> anyhow::Result<Option<Done>> {
     let mut trainer =
-        Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?.scoring_held_out();
+        Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?.evaluating_held_out();
     let mut trial = Trial::default();
     if let Some((before, state)) = place.read(config, setup)?.filter(|(_, at)| at.epoch < until) {
         bar.set_position(state.epoch as u64);
@@ -99,14 +99,14 @@ impl Trial {
         self.epoch = trained.epoch;
         self.diverged = matches!(trained.reason, StopReason::Diverged { .. });
         self.ended = ended;
-        let Some(scores) = &trained.scores else { return };
-        self.valid_value = scores.of(PartName::Valid).map(value);
-        self.test_value = scores.of(PartName::Test).map(value);
-        self.cheating_gap = scores.cheating_gap.or(self.cheating_gap);
+        let Some(evaluation) = &trained.evaluation else { return };
+        self.val_value = evaluation.of(SplitName::Val).map(value);
+        self.test_value = evaluation.of(SplitName::Test).map(value);
+        self.cheating_gap = evaluation.cheating_gap.or(self.cheating_gap);
         if self.epochs.is_empty() && ended {
             // It diverged before it was scored: what it started from counts.
             self.epochs.push(trained.epoch);
-            self.valid.extend(self.valid_value);
+            self.val.extend(self.val_value);
             self.test.extend(self.test_value);
         }
     }
@@ -115,13 +115,13 @@ impl Trial {
     fn cut(&mut self, epoch: usize) {
         let scored = self.epochs.partition_point(|&scored| scored <= epoch);
         self.epochs.truncate(scored);
-        self.valid.truncate(scored);
+        self.val.truncate(scored);
         self.test.truncate(scored);
     }
 }
 
 /// Seconds between checkpoints.
-const RHYTHM: Duration = Duration::from_secs(20);
+const INTERVAL: Duration = Duration::from_secs(20);
 
 /// Notes how a trial goes, and keeps it from time to time.
 struct Watch<'a> {
@@ -149,7 +149,7 @@ impl Observer for Watch<'_> {
             return ControlFlow::Break(());
         }
         self.stopped = more && interrupt::asked();
-        if more && (self.stopped || self.kept.elapsed() >= RHYTHM) {
+        if more && (self.stopped || self.kept.elapsed() >= INTERVAL) {
             self.trial.seconds = self.before + self.begun.elapsed().as_secs_f64();
             self.error = self.place.write(self.config, self.setup, &self.trial, state).err();
             self.kept = Instant::now();
@@ -165,12 +165,12 @@ impl Watch<'_> {
     fn note(&mut self, report: &EpochReport) {
         self.bar.set_position(report.epoch as u64);
         self.trial.residual = Some(report.residual_mean);
-        let Some(scores) = &report.scores else { return };
+        let Some(evaluation) = &report.evaluation else { return };
         self.trial.epochs.push(report.epoch);
-        self.trial.valid.extend(scores.of(PartName::Valid).map(value));
-        self.trial.test.extend(scores.of(PartName::Test).map(value));
-        self.trial.unsettled = scores.unsettled;
-        self.trial.cheating_gap = scores.cheating_gap.or(self.trial.cheating_gap);
+        self.trial.val.extend(evaluation.of(SplitName::Val).map(value));
+        self.trial.test.extend(evaluation.of(SplitName::Test).map(value));
+        self.trial.not_converged = evaluation.not_converged;
+        self.trial.cheating_gap = evaluation.cheating_gap.or(self.trial.cheating_gap);
         let share = |share: f64| format!(", train {:.1} %", 100.0 * share);
         let train = report.trained_accuracy.map(share).unwrap_or_default();
         self.bar.set_message(format!("epoch {}{train}", report.epoch));
@@ -250,14 +250,15 @@ impl Place {
 
 /// How weights do on the test part, which is not there in a search.
 pub(crate) fn test(setup: &Setup, weights: Vec<f32>) -> anyhow::Result<Option<f64>> {
-    let trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?.scoring_held_out();
+    let trainer =
+        Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?.evaluating_held_out();
     let mut state = trainer.state().clone();
     state.variables.weights = weights;
-    let scores = trainer.resume(state)?.score();
-    Ok(scores.of(PartName::Test).map(value))
+    let evaluation = trainer.resume(state)?.evaluate();
+    Ok(evaluation.of(SplitName::Test).map(value))
 }
 
 /// Larger is better.
-pub(crate) fn value(score: &Score) -> f64 {
+pub(crate) fn value(score: &SplitMetrics) -> f64 {
     score.accuracy.unwrap_or(-score.loss)
 }

@@ -23,7 +23,7 @@ const SETTINGS: [&str; 8] = [
     "clique",
     "--epochs=150",
     "--batch-size=30",
-    "--score-every=7",
+    "--eval-every=7",
     "--checkpoint-epochs=3",
     "--set=model.dropout=0.2",
     "--threads=1",
@@ -101,7 +101,7 @@ fn kill_after(child: &mut Child, milliseconds: u64) -> bool {
 #[test]
 fn ctrl_c_stops_after_the_epoch_and_keeps_everything() {
     let place = tempfile::tempdir().unwrap();
-    let arguments = ["train", "clique", "--epochs=100000", "--out=run", "--score-every=50"];
+    let arguments = ["train", "clique", "--epochs=100000", "--out=run", "--eval-every=50"];
     let child = lpgnn(place.path(), &arguments).spawn().unwrap();
     let metrics = place.path().join("run/metrics.jsonl");
     while std::fs::metadata(&metrics).map_or(0, |file| file.len()) < 2000 {

@@ -75,14 +75,14 @@ fn what_is_out_of_date_is_noticed() {
 
 const STUDY: &str = r#"
 [study]
-title = "How fast states settle"
+title = "How fast states converge"
 question = "Does it depend on the length?"
-protocol = "settle"
+protocol = "converge"
 seeds = [0, 1]
 vary = "generate.length"
 values = [5, 10]
 x = { of = "hops" }
-panels = [{ of = "iterations" }, { of = "settled-residual", log = true }]
+panels = [{ of = "iterations" }, { of = "converged-residual", log = true }]
 [data]
 source = "chains"
 [generate]
@@ -101,7 +101,7 @@ fn a_study_is_run_point_by_point_and_noticed_when_it_is_out_of_date() {
     fs::create_dir_all(file("studies")).unwrap();
     fs::create_dir_all(file("nodes")).unwrap();
     fs::write(file("nodes/karate.toml"), ROW).unwrap();
-    let study = |text: &str| fs::write(file("studies/settling.toml"), text).unwrap();
+    let study = |text: &str| fs::write(file("studies/converging.toml"), text).unwrap();
     study(STUDY);
     let check = || lpgnn(place.path(), &["--report=check"]);
     let run = |arguments: &[&str]| {
@@ -115,15 +115,15 @@ fn a_study_is_run_point_by_point_and_noticed_when_it_is_out_of_date() {
     assert!(!file("results").exists());
 
     let said = run(&["studies"]);
-    assert!(said.contains("How fast states settle; 8 of 8 points to run"), "{said}");
+    assert!(said.contains("How fast states converge; 8 of 8 points to run"), "{said}");
     assert_eq!(check(), (Some(0), String::new()));
     let report = fs::read_to_string(file("STUDIES.md")).unwrap();
-    assert!(report.contains("![How fast states settle](plots/settling.svg)"), "{report}");
+    assert!(report.contains("![How fast states converge](plots/converging.svg)"), "{report}");
     assert!(report.contains("8 of 8 points"), "{report}");
-    let svg = fs::read_to_string(file("plots/settling.svg")).unwrap();
+    let svg = fs::read_to_string(file("plots/converging.svg")).unwrap();
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
     assert_eq!(svg.matches("<polyline").count(), 4);
-    let said = run(&["studies/settling"]);
+    let said = run(&["studies/converging"]);
     assert!(said.contains("0 of 8 points to run"), "{said}");
 
     // What is told decides on the report alone.
@@ -135,17 +135,18 @@ fn a_study_is_run_point_by_point_and_noticed_when_it_is_out_of_date() {
     assert_eq!(check(), (Some(0), String::new()));
 
     study(&STUDY.replace("[5, 10]", "[5, 10, 15]"));
-    let said = "error: studies/settling has points that were not run; `lpgnn reproduce \
-                studies/settling` runs them\n";
+    let said = "error: studies/converging has points that were not run; `lpgnn reproduce \
+                studies/converging` runs them\n";
     assert_eq!(check(), (Some(1), said.into()));
-    let said = run(&["settling"]);
+    let said = run(&["converging"]);
     assert!(said.contains("4 of 12 points to run"), "{said}");
-    let said = run(&["settling", "--again"]);
+    let said = run(&["converging", "--again"]);
     assert!(said.contains("12 of 12 points to run"), "{said}");
     assert_eq!(check(), (Some(0), String::new()));
 
-    fs::rename(file("studies/settling.toml"), file("studies/other.toml")).unwrap();
-    let said = "error: experiments has a result of studies/settling, but there is no such study\n";
+    fs::rename(file("studies/converging.toml"), file("studies/other.toml")).unwrap();
+    let said =
+        "error: experiments has a result of studies/converging, but there is no such study\n";
     assert_eq!(check(), (Some(1), said.into()));
 }
 

@@ -50,7 +50,7 @@ fn archive(name: &str) -> Vec<u8> {
     for (suffix, text) in [
         ("A", "1, 2\n2, 1\n3, 4\n4, 3\n"),
         ("graph_indicator", "1\n1\n2\n2\n"),
-        ("graph_labels", "1\n-1\n"),
+        ("graph_features", "1\n-1\n"),
     ] {
         let options = zip::write::SimpleFileOptions::default();
         zip.start_file(format!("{name}/{name}_{suffix}.txt"), options).unwrap();

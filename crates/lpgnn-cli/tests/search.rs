@@ -20,8 +20,8 @@ fn run(folder: &Path, arguments: &[&str]) {
 
 const SPACE: &str = r#"
 [values]
-"model.state" = [2, 4, 8]
-"training.solver.weights.rate" = [0.01, 0.001]
+"model.state_dim-dim" = [2, 4, 8]
+"training.solver.weights.lr" = [0.01, 0.001]
 "model.dropout" = [0.0, 0.3]
 "#;
 
@@ -31,7 +31,7 @@ const SEARCH: [&str; 8] = [
     "--space=space.toml",
     "--epochs=90",
     "--min-epochs=7",
-    "--score-every=4",
+    "--eval-every=4",
     "--threads=2",
     "--out=found",
 ];
@@ -50,8 +50,8 @@ fn the_winner_is_the_same_bits_as_a_run_from_scratch() {
     let result = result(place.path());
     let summary = std::fs::read_to_string(place.path().join("run/summary.json")).unwrap();
     let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
-    let accuracy = |part: usize| &summary["scores"]["parts"][part][1]["accuracy"];
-    assert_eq!((&result["valid"], &result["test_of_the_winner"]), (accuracy(1), accuracy(2)));
+    let accuracy = |part: usize| &summary["evaluation"]["parts"][part][1]["accuracy"];
+    assert_eq!((&result["val"], &result["test_of_the_winner"]), (accuracy(1), accuracy(2)));
     for trial in result["ranked"].as_array().unwrap() {
         assert!(trial["result"]["test"].as_array().unwrap().is_empty(), "{trial}");
     }

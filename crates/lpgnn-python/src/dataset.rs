@@ -2,8 +2,8 @@ use std::path::Path;
 
 use lpgnn::Matrix;
 use lpgnn::data::{
-    Cache, Categories, DatasetParts, Features, Level, Overwrite, ReadOptions, Split, Statistics,
-    TargetColumn, WriteOptions, resolve, write,
+    Cache, Categories, DatasetParts, FeatureColumns, Level, Overwrite, ReadOptions, Split,
+    Statistics, TargetColumn, WriteOptions, resolve, write,
 };
 use lpgnn::graph::SparseRows;
 use numpy::{
@@ -14,7 +14,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::error::{Error, exception, json_exception};
 
-/// Graphs with what is said of their nodes and arcs, and what is to be predicted.
+/// Graphs with what is said of their nodes and edges, and what is to be predicted.
 #[pyclass(frozen, module = "lpgnn")]
 pub(crate) struct Dataset(pub(crate) lpgnn::data::Dataset);
 
@@ -28,9 +28,9 @@ type Sparse<'py> =
 /// `node` or `graph`, and who is trained, validated and tested on.
 pub(crate) type Parts = (String, Vec<usize>, Vec<usize>, Vec<usize>);
 
-/// What is said of nodes or arcs.
+/// What is said of nodes or edges.
 #[derive(FromPyObject)]
-struct Said<'py> {
+struct Columns<'py> {
     #[pyo3(item)]
     words: Vec<Words<'py>>,
     #[pyo3(item)]
@@ -62,24 +62,23 @@ impl Dataset {
     fn of_parts(
         name: String,
         node_starts: Vec<usize>,
-        arcs: PyReadonlyArray2<'_, u32>,
-        nodes: Said<'_>,
-        edges: Said<'_>,
+        edge_index: PyReadonlyArray2<'_, u32>,
+        node_columns: Columns<'_>,
+        edge_columns: Columns<'_>,
         node_target: Option<Target<'_>>,
         graph_target: Option<Target<'_>>,
         split: Option<Parts>,
         names: (Option<Vec<String>>, Option<Vec<String>>),
         chosen: bool,
     ) -> PyResult<Self> {
-        let arcs = arcs.as_array();
-        let arcs: Vec<(u32, u32)> =
-            arcs.columns().into_iter().map(|arc| (arc[0], arc[1])).collect();
+        let edges: Vec<(u32, u32)> =
+            edge_index.as_array().columns().into_iter().map(|edge| (edge[0], edge[1])).collect();
         let parts = DatasetParts {
             name,
-            node_features: features(node_starts.last().copied().unwrap_or(0), nodes)?,
-            arc_features: features(arcs.len(), edges)?,
+            node_features: features(node_starts.last().copied().unwrap_or(0), node_columns)?,
+            edge_features: features(edges.len(), edge_columns)?,
             node_starts,
-            arcs,
+            edges,
             node_targets: node_target.map(target).transpose()?,
             graph_targets: graph_target.map(target).transpose()?,
             split: split.map(split_of).transpose()?,
@@ -92,15 +91,15 @@ impl Dataset {
     /// What [`of_parts`](Self::of_parts) makes the same of.
     fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let data = &self.0;
-        let arcs: Vec<u32> = data.arcs().iter().map(|arc| arc.0).collect();
-        let arcs = [arcs, data.arcs().iter().map(|arc| arc.1).collect()].concat();
-        let arcs = arcs.to_pyarray(py).reshape([2, data.arcs().len()])?;
+        let edges: Vec<u32> = data.edges().iter().map(|edge| edge.0).collect();
+        let edges = [edges, data.edges().iter().map(|edge| edge.1).collect()].concat();
+        let edges = edges.to_pyarray(py).reshape([2, data.edges().len()])?;
         (
             data.name(),
             data.node_starts().to_vec(),
-            arcs,
+            edges,
             said(py, data.node_features())?,
-            said(py, data.arc_features())?,
+            said(py, data.edge_features())?,
             data.node_targets().map(|column| said_target(py, column)).transpose()?,
             data.graph_targets().map(|column| said_target(py, column)).transpose()?,
             data.split().cloned().map(parts_of),
@@ -116,7 +115,7 @@ impl Dataset {
         serde_json::to_string(&statistics).map_err(|error| json_exception(&error))
     }
 
-    /// How many arcs were given more than once, and how many of these with other features.
+    /// How many edges were given more than once, and how many of these with other features.
     #[getter]
     fn duplicates(&self) -> (usize, usize) {
         (self.0.duplicates(), self.0.conflicts())
@@ -148,8 +147,8 @@ impl Dataset {
     }
 
     #[getter]
-    fn arcs(&self) -> usize {
-        self.0.arcs().len()
+    fn edges(&self) -> usize {
+        self.0.edges().len()
     }
 
     #[getter]
@@ -160,7 +159,7 @@ impl Dataset {
     #[getter]
     fn edge_index<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<i64>>> {
         let (from, to): (Vec<i64>, Vec<i64>) =
-            self.0.arcs().iter().map(|&(u, v)| (i64::from(u), i64::from(v))).unzip();
+            self.0.edges().iter().map(|&(u, v)| (i64::from(u), i64::from(v))).unzip();
         let count = from.len();
         [from, to].concat().into_pyarray(py).reshape([2, count])
     }
@@ -195,12 +194,12 @@ impl Dataset {
         level: &str,
         count: usize,
         seed: u64,
-        valid: Option<usize>,
+        val: Option<usize>,
     ) -> PyResult<Vec<Parts>> {
         let folds = Split::k_fold(&self.0, level_of(level)?, count, seed).map_err(exception)?;
         folds
             .into_iter()
-            .map(|fold| match valid {
+            .map(|fold| match val {
                 Some(every) => fold.with_validation(&self.0, every, seed).map_err(exception),
                 None => Ok(fold),
             })
@@ -223,15 +222,15 @@ impl Dataset {
     }
 }
 
-fn features(rows: usize, said: Said<'_>) -> PyResult<Features> {
-    let mut features = Features::none(rows);
-    for words in said.words {
+fn features(rows: usize, columns: Columns<'_>) -> PyResult<FeatureColumns> {
+    let mut features = FeatureColumns::none(rows);
+    for words in columns.words {
         features = features.with_categories(categories(words)?).map_err(exception)?;
     }
-    if let Some((names, values)) = said.numbers {
+    if let Some((names, values)) = columns.numbers {
         features = features.with_values(names, matrix(&values)?).map_err(exception)?;
     }
-    if let Some((starts, columns, values, width)) = said.sparse {
+    if let Some((starts, columns, values, width)) = columns.sparse {
         let starts = starts.as_array();
         let starts = starts.iter().map(|&at| usize::try_from(at).unwrap_or(usize::MAX));
         let (columns, values) = (columns.as_array().to_vec(), values.as_array().to_vec());
@@ -260,7 +259,7 @@ fn target(target: Target<'_>) -> PyResult<TargetColumn> {
 }
 
 /// What [`features`] reads.
-fn said<'py>(py: Python<'py>, features: &Features) -> PyResult<Bound<'py, PyDict>> {
+fn said<'py>(py: Python<'py>, features: &FeatureColumns) -> PyResult<Bound<'py, PyDict>> {
     let said = PyDict::new(py);
     let words: Vec<_> = features.categories().iter().map(|column| said_words(py, column)).collect();
     said.set_item("words", words)?;
@@ -323,10 +322,10 @@ fn level_of(level: &str) -> PyResult<Level> {
     }
 }
 
-pub(crate) fn split_of((level, train, valid, test): Parts) -> PyResult<Split> {
-    Ok(Split { level: level_of(&level)?, train, valid, test })
+pub(crate) fn split_of((level, train, val, test): Parts) -> PyResult<Split> {
+    Ok(Split { level: level_of(&level)?, train, val, test })
 }
 
 fn parts_of(split: Split) -> Parts {
-    (split.level.as_str().into(), split.train, split.valid, split.test)
+    (split.level.as_str().into(), split.train, split.val, split.test)
 }

@@ -14,7 +14,7 @@ use crate::threads::pool;
 #[pyclass(frozen, module = "lpgnn")]
 pub(crate) struct Model(pub(crate) SavedModel);
 
-/// Outputs, probabilities, whether graphs settled, their residuals, and the states of every layer.
+/// Outputs, probabilities, whether graphs converged, their residuals, and the states of every layer.
 type Predicted<'py> = (
     Bound<'py, PyArray2<f32>>,
     Option<Bound<'py, PyArray2<f64>>>,
@@ -95,11 +95,11 @@ impl Model {
             }
             None => None,
         };
-        let settled = &predicted.settled;
+        let found = &predicted.fixed_point;
         let states =
-            settled.states.iter().map(|states| array(py, states)).collect::<PyResult<_>>()?;
-        let converged = settled.converged.to_pyarray(py);
-        Ok((array(py, outputs)?, shares, converged, settled.residuals.to_pyarray(py), states))
+            found.states.iter().map(|states| array(py, states)).collect::<PyResult<_>>()?;
+        let converged = found.converged.to_pyarray(py);
+        Ok((array(py, outputs)?, shares, converged, found.residuals.to_pyarray(py), states))
     }
 
     /// Metrics of these nodes or graphs, as JSON.

@@ -16,7 +16,7 @@ use crate::model::Model;
 use crate::threads::pool;
 
 /// How often Python may say that somebody pressed Ctrl-C.
-const RHYTHM: Duration = Duration::from_millis(50);
+const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Trains, and returns the model, a line of JSON per epoch, and how it ended, as JSON.
 ///
@@ -68,8 +68,9 @@ pub(crate) fn train(
     });
     let lines = heard?;
     let trained = trained.map_err(|_| Error::new_err("training panicked"))?.map_err(exception)?;
-    let Trained { weights, epoch, scores, reason } = trained;
-    let ending = serde_json::json!({ "ended": reason, "epoch": epoch, "scores": scores });
+    let Trained { weights, epoch, evaluation, reason } = trained;
+    let ending =
+        serde_json::json!({ "stop_reason": reason, "epoch": epoch, "evaluation": evaluation });
     let ending = serde_json::to_string(&ending).map_err(|error| json_exception(&error))?;
     let model = SavedModel::new(&setup, &config, data.0.name(), epoch, weights);
     Ok((Model(model), lines, ending))
@@ -133,12 +134,12 @@ impl Listen {
     fn until_it_ends(mut self) -> PyResult<Vec<String>> {
         let mut asked = Instant::now();
         loop {
-            match self.reports.recv_timeout(RHYTHM) {
+            match self.reports.recv_timeout(INTERVAL) {
                 Ok(report) => self.hear(&report)?,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(self.lines),
             }
-            if asked.elapsed() >= RHYTHM {
+            if asked.elapsed() >= INTERVAL {
                 #[allow(clippy::redundant_closure_for_method_calls, reason = "of any lifetime")]
                 Python::attach(|py| py.check_signals())?;
                 asked = Instant::now();

@@ -21,12 +21,12 @@ def test_arrays_become_graphs():
         y=[1, 0, None, 1, 0],
         graph_y=np.array([0.5, np.nan]),
     )
-    assert (len(data), data.nodes, data.arcs) == (2, 5, 8)
+    assert (len(data), data.nodes, data.edges) == (2, 5, 8)
     assert data.node_starts.tolist() == [0, 3, 5]
     assert sorted(zip(*data.edge_index.tolist())) == sorted(zip(*TRIANGLE_AND_EDGE.tolist()))
     assert data.node_classes.tolist() == [0, 1]
     assert data.graph_classes is None
-    assert "2 graphs, 5 nodes, 8 arcs" in repr(data)
+    assert "2 graphs, 5 nodes, 8 edges" in repr(data)
     assert data.info()["nodes"] == 5
 
 
@@ -47,10 +47,10 @@ def test_a_graph_of_networkx_is_the_same_as_its_arrays(tmp_path):
     for number, node in enumerate(graph.nodes):
         graph.nodes[node]["number"] = float(number)
     data = lpgnn.from_networkx(graph, x=["number"], y="club", edge_attr="weight")
-    assert (len(data), data.nodes, data.arcs) == (1, 34, 156)
+    assert (len(data), data.nodes, data.edges) == (1, 34, 156)
     assert set(data.node_classes) == {"Mr. Hi", "Officer"}
     directed = networkx.DiGraph([("a", "b"), ("b", "c"), ("c", "c")])
-    assert lpgnn.from_networkx([directed, directed]).arcs == 6
+    assert lpgnn.from_networkx([directed, directed]).edges == 6
 
 
 def test_masks_of_a_single_pyg_graph_become_its_split():
@@ -63,7 +63,7 @@ def test_masks_of_a_single_pyg_graph_become_its_split():
     single = lpgnn.from_pyg(data)
     assert single.split["level"] == "node"
     assert single.split["train"].tolist() == [0]
-    assert single.split["valid"].tolist() == [3]
+    assert single.split["val"].tolist() == [3]
     assert single.node_classes.tolist() == [0, 1]
     graphs = [SimpleNamespace(num_nodes=4, edge_index=edges, x=ones, y=np.array([k % 2])) for k in range(6)]
     assert lpgnn.from_pyg(graphs).graph_classes.tolist() == [0, 1]
@@ -127,18 +127,18 @@ def test_any_integers_number_nodes(kind):
     assert lpgnn.from_arrays(np.array([[0, 1], [1, 2]], dtype=kind, order="F")).nodes == 3
 
 
-def test_graphs_without_nodes_or_arcs_are_graphs():
+def test_graphs_without_nodes_or_edges_are_graphs():
     empty, path = networkx.Graph(), networkx.path_graph(3)
     data = lpgnn.from_networkx([empty, path, empty], graph_y=[0, 1, 0])
     assert data.node_starts.tolist() == [0, 0, 3, 3]
-    assert lpgnn.from_arrays(np.zeros((2, 0)), nodes=4).arcs == 0
+    assert lpgnn.from_arrays(np.zeros((2, 0)), nodes=4).edges == 0
     bare = SimpleNamespace(num_nodes=2, edge_index=None, x=np.ones((2, 1)), y=np.array([1]))
     assert len(lpgnn.from_pyg([bare, bare])) == 2
 
 
-def test_arcs_given_twice_are_told():
+def test_edges_given_twice_are_told():
     data = lpgnn.from_arrays([[0, 0, 1], [1, 1, 0]], edge_attr=[1.0, 2.0, 3.0])
-    assert data.arcs == 2 and data.duplicates == (1, 1)
+    assert data.edges == 2 and data.duplicates == (1, 1)
 
 
 def test_a_data_set_can_be_pickled():
@@ -160,31 +160,31 @@ def test_a_data_set_can_be_pickled():
 
 def test_folds_divide_everything_once():
     data = lpgnn.read("clique")
-    folds = data.folds(5, seed=3, valid=10)
+    folds = data.folds(5, seed=3, val=10)
     tested = np.concatenate([fold["test"] for fold in folds])
     assert sorted(tested) == list(range(len(data)))
     for fold in folds:
-        together = np.concatenate([fold["train"], fold["valid"], fold["test"]])
+        together = np.concatenate([fold["train"], fold["val"], fold["test"]])
         assert sorted(together) == list(range(len(data)))
-        assert 0 < len(fold["valid"]) < len(fold["train"])
+        assert 0 < len(fold["val"]) < len(fold["train"])
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"edge_index": [[0, 1]]}, r"shape \[1, 2\], but integers of shape \[2, arcs\]"),
+        ({"edge_index": [[0, 1]]}, r"shape \[1, 2\], but integers of shape \[2, edges\]"),
         ({"edge_index": [[0.0], [1.0]]}, "float64"),
-        ({"edge_index": [[0], [5]], "nodes": 3}, r"arc 0 names nodes \[0, 5\], but there are 3 nodes"),
-        ({"edge_index": [[0], [-1]], "nodes": 3}, "arc 0 names nodes"),
+        ({"edge_index": [[0], [5]], "nodes": 3}, r"edge 0 names nodes \[0, 5\], but there are 3 nodes"),
+        ({"edge_index": [[0], [-1]], "nodes": 3}, "edge 0 names nodes"),
         ({"edge_index": [[0], [1]], "graph": [1, 0]}, "ascending"),
-        ({"edge_index": [[0], [2]], "graph": [0, 0, 1]}, "arc 0 joins a node of graph 0 to a node of graph 1"),
+        ({"edge_index": [[0], [2]], "graph": [0, 0, 1]}, "edge 0 joins a node of graph 0 to a node of graph 1"),
         ({"edge_index": [[0], [1]], "nodes": 2, "x": [[1.0]]}, "nodes has 2, x has 1"),
         ({"edge_index": [[0], [1]], "x": [[1.0], [np.inf]]}, "row 1, column 0"),
         ({"edge_index": [[0], [1]], "y": [0, 1], "split": {"trian": [0]}}, "trian"),
         ({"edge_index": [[0], [1]], "y": [0, 1], "split": {"train": [7]}}, "numbers of nodes, from 0 and below 2"),
         ({"edge_index": [[0], [1]], "y": [0, 1], "split": {"train": [True]}}, "one entry per node is expected: 2"),
         ({"edge_index": [[0], [1]], "y": [0, 1], "split": {"train": [0], "test": [0]}}, "0"),
-        ({"edge_index": [[0], [1]], "y": [0, 1], "split": {"level": "arc"}}, "arc"),
+        ({"edge_index": [[0], [1]], "y": [0, 1], "split": {"level": "edge"}}, "edge"),
         ({"edge_index": [[0], [1]], "y": [0, 1], "split": [("train", [0])]}, "a table with train"),
         ({"edge_index": [[0], [1]], "x": {"a": [[0, 1], [0, 1]], "a0": [1.0, 2.0]}}, "two columns that are called a0"),
         ({"edge_index": [[0], [1]], "x": {1: [0, 1]}}, "names are words"),

@@ -26,18 +26,18 @@ def model(clique):
 
 
 def test_a_model_learns_and_says_how_well(model, clique):
-    assert model.ended == {"reason": "epochs"}
+    assert model.stop_reason == {"reason": "epochs"}
     assert len(model.history) == 60
     assert model.history[-1]["loss"] < model.history[0]["loss"]
-    assert model.scores["test"]["accuracy"] > 0.8
-    assert abs(model.scores["cheating_gap"]) < 0.1
+    assert model.evaluation["test"]["accuracy"] > 0.8
+    assert abs(model.evaluation["cheating_gap"]) < 0.1
     split = clique.split
     nodes = np.concatenate([np.arange(*clique.node_starts[graph : graph + 2]) for graph in split["test"]])
     metrics = model.evaluate(clique, nodes)
     assert metrics == model.evaluate(clique, split) == model.evaluate(clique, np.isin(np.arange(2100), nodes))
-    assert metrics["accuracy"] == pytest.approx(model.scores["test"]["accuracy"])
+    assert metrics["accuracy"] == pytest.approx(model.evaluation["test"]["accuracy"])
     assert sum(map(sum, metrics["confusion"])) == len(nodes) == metrics["count"]
-    assert model.evaluate(clique, split, part="train")["count"] == 700
+    assert model.evaluate(clique, split, split="train")["count"] == 700
     for rows, message in (([True] * 3, "one entry per node"), ([-1], "from 0"), ([2100], "below 2100"), (3, "rows")):
         with pytest.raises(lpgnn.Error, match=message):
             model.evaluate(clique, rows)
@@ -68,7 +68,7 @@ def test_a_model_survives_a_file_and_a_pickle(model, clique, tmp_path):
     for other in (lpgnn.load(tmp_path / "model.safetensors"), lpgnn.load(tmp_path), pickle.loads(pickle.dumps(model))):
         assert (other.predict(clique).outputs == said).all()
         assert repr(other) == repr(model)
-    assert pickle.loads(pickle.dumps(model)).scores == model.scores
+    assert pickle.loads(pickle.dumps(model)).evaluation == model.evaluation
     (tmp_path / "broken").write_bytes(b"no model")
     with pytest.raises(lpgnn.Error, match="broken"):
         lpgnn.load(tmp_path / "broken")
@@ -90,13 +90,13 @@ def test_values_of_graphs_are_predicted_as_values():
     assert found.y.shape == (20,) and found.probabilities is None
     assert "mean_squared_error" in model.evaluate(data, sizes % 2 == 1)
     # All nodes are alike, and yet nothing is divided by how little they differ.
-    assert model.ended == {"reason": "epochs"} and model.history[0]["residual_mean"] < 1
+    assert model.stop_reason == {"reason": "epochs"} and model.history[0]["residual_mean"] < 1
 
 
 @pytest.mark.parametrize("solver", ["one-shot", "bdmm", "implicit", "unrolled"])
 @pytest.mark.parametrize("transition", ["gnn-sum", "gin", "sage-max"])
 def test_every_solver_and_transition_can_be_asked_for(clique, solver, transition):
-    model = lpgnn.train(clique, epochs=2, solver=solver, transition=transition, state=4, hidden=[5], layers=2)
+    model = lpgnn.train(clique, epochs=2, solver=solver, transition=transition, state_dim=4, hidden_dims=[5], layers=2)
     assert model.settings["training"]["solver"]["kind"] == solver
     assert model.settings["model"]["transition"] == transition
     assert [states.shape[1] for states in model.predict(clique).states] == [4, 4]
@@ -176,7 +176,7 @@ def test_somebody_may_watch_and_end_it(clique):
     seen = []
     model = lpgnn.train(clique, epochs=50, on_epoch=lambda report: seen.append(report["epoch"]) or seen[-1] < 7)
     assert seen == list(range(1, 8))
-    assert model.ended == {"reason": "stopped"}
+    assert model.stop_reason == {"reason": "stopped"}
     assert len(lpgnn.train(clique, epochs=9, on_epoch=lambda report: np.False_).history) == 1
     with pytest.raises(ZeroDivisionError):
         lpgnn.train(clique, epochs=50, on_epoch=lambda report: 1 / 0)
@@ -201,8 +201,8 @@ import os, signal, threading, time
 import lpgnn, numpy as np
 data = lpgnn.read('clique')
 model = lpgnn.train(data, epochs=1)
-arcs = np.random.default_rng(0).integers(0, 200_000, (2, 800_000))
-many = lpgnn.from_arrays(arcs, x={'node attribute': np.ones(200_000)})
+edges = np.random.default_rng(0).integers(0, 200_000, (2, 800_000))
+many = lpgnn.from_arrays(edges, x={'node attribute': np.ones(200_000)})
 threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()
 model.predict(many)
 time.sleep(30)
@@ -214,17 +214,17 @@ time.sleep(30)
 
 def test_neither_the_unit_of_a_target_nor_its_zero_matters():
     rng = np.random.default_rng(3)
-    arcs, graph, edges = [], [], []
+    edges, graph, edges = [], [], []
     for number in range(60):
         size = int(rng.integers(4, 12))
         start = len(graph)
         graph += [number] * size
         own = {tuple(sorted(pair)) for pair in rng.integers(start, start + size, (2 * size, 2)).tolist() if len(set(pair)) > 1}
-        arcs += [arc for u, v in own for arc in ((u, v), (v, u))]
+        edges += [edge for u, v in own for edge in ((u, v), (v, u))]
         edges.append(float(len(own)))
     edges = np.array(edges)
     for unit, zero in ((1.0, 0.0), (1.0, 1000.0), (0.001, 0.0)):
-        data = lpgnn.from_arrays(np.array(arcs).T, graph=graph, graph_y=zero + unit * edges)
+        data = lpgnn.from_arrays(np.array(edges).T, graph=graph, graph_y=zero + unit * edges)
         model = lpgnn.train(data, epochs=100)
         assert model.evaluate(data)["r_squared"] > 0.9
         assert np.abs(model.predict(data).y.ravel() - (zero + unit * edges)).mean() < 3 * unit
@@ -232,14 +232,14 @@ def test_neither_the_unit_of_a_target_nor_its_zero_matters():
 
 def test_features_are_read_dense_or_sparse_whatever_they_were_at_training():
     rng = np.random.default_rng(0)
-    arcs = rng.integers(0, 40, (2, 160))
+    edges = rng.integers(0, 40, (2, 160))
     few, many = ((rng.random((40, 300)) < share).astype(float) for share in (0.02, 0.3))
     y = rng.integers(0, 2, 40)
     for trained, new in ((few, many), (many, few), (many, np.zeros((40, 300)))):
-        model = lpgnn.train(lpgnn.from_arrays(arcs, x=trained, y=y), epochs=2)
-        assert model.predict(lpgnn.from_arrays(arcs, x=new)).y.shape == (40,)
+        model = lpgnn.train(lpgnn.from_arrays(edges, x=trained, y=y), epochs=2)
+        assert model.predict(lpgnn.from_arrays(edges, x=new)).y.shape == (40,)
         with pytest.raises(lpgnn.Error, match="300"):
-            model.predict(lpgnn.from_arrays(arcs, x=new[:, :299]))
+            model.predict(lpgnn.from_arrays(edges, x=new[:, :299]))
 
 
 def test_graphs_without_edges_fit_a_model_that_reads_their_features():
@@ -253,7 +253,7 @@ def test_graphs_without_edges_fit_a_model_that_reads_their_features():
 
     read = {"x": ["element", "charge"], "edge_attr": ["bond"]}
     known = [molecule("single"), molecule("double", "single"), molecule("single", "single"), molecule("double")]
-    model = lpgnn.train(lpgnn.from_networkx(known, graph_y=[0, 1, 0, 1], **read), epochs=2, hidden=7)
+    model = lpgnn.train(lpgnn.from_networkx(known, graph_y=[0, 1, 0, 1], **read), epochs=2, hidden_dims=7)
     assert model.settings["model"]["hidden"] == [7]
     alone = model.predict(lpgnn.from_networkx([molecule()], **read))
     together = model.predict(lpgnn.from_networkx([molecule(), molecule("single")], **read))
@@ -277,4 +277,4 @@ def test_what_is_named_is_read_beside_a_file_of_settings_too(tmp_path):
 
 def test_a_training_that_diverges_warns(clique):
     with pytest.warns(RuntimeWarning, match="diverged in epoch"):
-        lpgnn.train(clique, epochs=5, rate=1e30)
+        lpgnn.train(clique, epochs=5, lr=1e30)

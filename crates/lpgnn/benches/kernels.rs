@@ -15,12 +15,12 @@ use std::hint::black_box;
 
 use lpgnn::activation::Activation;
 use lpgnn::check::uniform;
-use lpgnn::inference::{SettleOptions, settle};
+use lpgnn::inference::{FixedPointOptions, converge};
 use lpgnn::kernels::{self, Small};
 use lpgnn::network::Network;
 use lpgnn::train::{ModelConfig, TransitionKind};
 use lpgnn::transition::{
-    Aggregation, ArcInputs, ArcNetwork, Gradients, Input, NeighbourSum, NodeNetwork, Transition,
+    Aggregation, EdgeInputs, EdgeNetwork, Gradients, Input, NeighbourSum, NodeNetwork, Transition,
 };
 use lpgnn::{Matrix, Scratch};
 use support::clock::{blocks, median};
@@ -42,7 +42,7 @@ fn main() {
     for name in ["b", "c"] {
         let workload = Workload::generate(name);
         transitions(seconds, &workload);
-        settling(seconds, &workload);
+        converging(seconds, &workload);
     }
 }
 
@@ -98,21 +98,21 @@ fn elementwise(seconds: f64) {
 /// `f_a` and its derivatives on one large graph and on many small ones.
 fn transitions(seconds: f64, workload: &Workload) {
     let (s, h) = (workload.state, workload.hidden);
-    let m = workload.batch.node_labels().width();
+    let m = workload.batch.node_features().width();
     let network = |output_activation| Network {
-        hidden: vec![h],
+        hidden_dims: vec![h],
         activation: Activation::Tanh,
         output_activation,
     };
-    let arcs = |output, aggregation| -> Box<dyn Transition> {
-        let inputs = ArcInputs::default();
-        Box::new(ArcNetwork::new(s, m, 0, inputs, &network(output), aggregation))
+    let edges = |output, aggregation| -> Box<dyn Transition> {
+        let inputs = EdgeInputs::default();
+        Box::new(EdgeNetwork::new(s, m, 0, inputs, &network(output), aggregation))
     };
     let gin = NodeNetwork::new(s, m, &network(Activation::Identity), NeighbourSum::Plain);
     let cases: [(&str, Box<dyn Transition>); 4] = [
-        ("GNN, linear output", arcs(Activation::Identity, Aggregation::Sum)),
-        ("GNN, tanh output", arcs(Activation::Tanh, Aggregation::Sum)),
-        ("GraphSAGE", arcs(Activation::Identity, Aggregation::Max)),
+        ("GNN, linear output", edges(Activation::Identity, Aggregation::Sum)),
+        ("GNN, tanh output", edges(Activation::Tanh, Aggregation::Sum)),
+        ("GraphSAGE", edges(Activation::Identity, Aggregation::Max)),
         ("GIN", Box::new(gin)),
     ];
     for (kind, transition) in cases {
@@ -125,23 +125,23 @@ fn transitions(seconds: f64, workload: &Workload) {
 
 /// States from zero to their fixed point, with Anderson acceleration: what a prediction costs. Bytes
 /// and operations are those of `f_a`, as often as it is applied.
-fn settling(seconds: f64, workload: &Workload) {
+fn converging(seconds: f64, workload: &Workload) {
     let config = ModelConfig {
         transition: TransitionKind::GnnMean,
-        state: workload.state,
-        hidden: vec![workload.hidden],
+        state_dim: workload.state,
+        hidden_dims: vec![workload.hidden],
         ..ModelConfig::default()
     };
     let (batch, scratch) = (&workload.batch, Scratch::new());
-    let width = batch.node_labels().width();
+    let width = batch.node_features().width();
     let model = config.build(width, 0, workload.classes, workload.per_graph).unwrap();
     let weights = model.start(batch.nodes(), &mut uniform(1)).weights;
-    let options = SettleOptions { tolerance: 1e-6, fall_back: None, ..SettleOptions::default() };
-    let count = settle(&model, &weights, batch, &options, &scratch).iterations;
+    let options = FixedPointOptions { tol: 1e-6, fall_back: None, ..FixedPointOptions::default() };
+    let count = converge(&model, &weights, batch, &options, &scratch).iterations;
     let (bytes, operations) = cost(workload, true, false);
-    let name = format!("settling, {}, f_a {count} times", workload.name);
+    let name = format!("converging, {}, f_a {count} times", workload.name);
     say(&name, seconds, count * bytes, count * operations, || {
-        black_box(settle(&model, &weights, batch, &options, &scratch));
+        black_box(converge(&model, &weights, batch, &options, &scratch));
     });
 }
 
@@ -150,7 +150,7 @@ fn settling(seconds: f64, workload: &Workload) {
 fn cost(workload: &Workload, per_pair: bool, last_per_pair: bool) -> (usize, usize) {
     let (batch, s, h) = (&workload.batch, workload.state, workload.hidden);
     let (nodes, pairs) = (batch.nodes(), batch.neighbours().len());
-    let dense = if workload.name == "c" { batch.node_labels().width() } else { 0 };
+    let dense = if workload.name == "c" { batch.node_features().width() } else { 0 };
     let bytes = 4 * (pairs * (if per_pair { h } else { s }) + pairs + 2 * nodes * s);
     let sides = if per_pair { 2 } else { 1 };
     let first = 2 * nodes * sides * (s + dense) * h;
@@ -173,19 +173,19 @@ fn transition_speed(
     transition.initialize(&mut draw, &mut weights);
     let states = (0..nodes * s).map(|_| draw() as f32 - 0.5).collect();
     let states = Matrix::from_entries(nodes, s, states).unwrap();
-    let input = Input { batch, labels: batch.node_labels().view(), states: &states };
+    let input = Input { batch, features: batch.node_features().view(), states: &states };
     let scratch = Scratch::new();
 
     let (bytes, operations) = cost(workload, per_pair, last_per_pair);
-    let mut image = Matrix::zeros(nodes, s);
+    let mut f_x = Matrix::zeros(nodes, s);
     say(&format!("{name}, forward"), seconds, bytes, operations, || {
-        transition.forward(&weights, input, &mut image, &scratch);
+        transition.forward(&weights, input, &mut f_x, &scratch);
     });
     let (mut d_weights, mut d_states) = (weights.clone(), Matrix::zeros(nodes, s));
     // Forward once more, then into states and weights.
     say(&format!("{name}, backward"), seconds, 3 * bytes, 3 * operations, || {
         let gradients =
-            Gradients { weights: Some(&mut d_weights), states: &mut d_states, labels: None };
-        transition.backward(&weights, input, &image, gradients, &scratch);
+            Gradients { weights: Some(&mut d_weights), states: &mut d_states, features: None };
+        transition.backward(&weights, input, &f_x, gradients, &scratch);
     });
 }

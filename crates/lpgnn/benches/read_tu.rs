@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use lpgnn::data::{Dataset, Features, ReadOptions, TargetColumn, read};
+use lpgnn::data::{Dataset, FeatureColumns, ReadOptions, TargetColumn, read};
 use rand::{RngExt, SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
 
@@ -30,14 +30,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let arrays = arrays(&dataset);
     println!(
-        "{} graphs, {} nodes, {} arcs",
+        "{} graphs, {} nodes, {} edges",
         dataset.graphs(),
         dataset.nodes(),
-        dataset.arcs().len()
+        dataset.edges().len()
     );
     let size = bytes as f64 / 1e6;
     println!("{size:.0} MB in {seconds:.2} s: {:.0} MB/s", size / seconds);
-    // Less than that, when other programs want the processor too.
+    // Less than that, when other programs request the processor too.
     println!("{processor:.2} s of it on the processor: {:.0} MB/s", size / processor);
     let times = growth as f64 / arrays as f64;
     println!(
@@ -49,26 +49,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Writes a set of about `size` bytes that looks like the molecules of the TU collection: sparse
-/// graphs of 10 to 50 nodes, arcs both ways and in no order, a label per node and arc, two real
+/// graphs of 10 to 50 nodes, edges both ways and in no order, a label per node and edge, two real
 /// values per node, a class per graph.
 fn generate(folder: &Path, size: u64) -> io::Result<u64> {
     let create = |file: &str| Ok::<_, io::Error>(BufWriter::new(File::create(folder.join(file))?));
     let mut adjacency = create("BIG_A.txt")?;
-    let mut arc_labels = create("BIG_edge_labels.txt")?;
+    let mut edge_features = create("BIG_edge_labels.txt")?;
     let mut indicator = create("BIG_graph_indicator.txt")?;
     let mut node_labels = create("BIG_node_labels.txt")?;
     let mut attributes = create("BIG_node_attributes.txt")?;
     let mut classes = create("BIG_graph_labels.txt")?;
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let (mut first, mut graph, mut written) = (1_usize, 0_usize, 0_u64);
-    let mut arcs = vec![];
+    let mut edges = vec![];
     while written < size {
         graph += 1;
         let nodes = random.random_range(10..=50);
-        arcs.clear();
+        edges.clear();
         for node in 0..nodes {
             // A tree, and half as many ties again.
-            let mut tie = |u: usize, v: usize| arcs.extend([(u, v), (v, u)]);
+            let mut tie = |u: usize, v: usize| edges.extend([(u, v), (v, u)]);
             if node > 0 {
                 tie(node, random.random_range(0..node));
             }
@@ -84,19 +84,19 @@ fn generate(folder: &Path, size: u64) -> io::Result<u64> {
             attributes.write_all(values.as_bytes())?;
             written += (line.len() + label.len() + values.len()) as u64;
         }
-        arcs.shuffle(&mut random);
-        for (u, v) in &arcs {
+        edges.shuffle(&mut random);
+        for (u, v) in &edges {
             let line = format!("{}, {}\n", first + u, first + v);
             adjacency.write_all(line.as_bytes())?;
             let label = format!("{}\n", (u + v) % 4);
-            arc_labels.write_all(label.as_bytes())?;
+            edge_features.write_all(label.as_bytes())?;
             written += (line.len() + label.len()) as u64;
         }
         writeln!(classes, "{}", graph % 2)?;
         written += 2;
         first += nodes;
     }
-    for mut file in [adjacency, arc_labels, indicator, node_labels, attributes, classes] {
+    for mut file in [adjacency, edge_features, indicator, node_labels, attributes, classes] {
         file.flush()?;
     }
     Ok(written)
@@ -104,15 +104,15 @@ fn generate(folder: &Path, size: u64) -> io::Result<u64> {
 
 /// The bytes of all arrays of a data set.
 fn arrays(dataset: &Dataset) -> usize {
-    let features = |features: &Features| {
+    let features = |features: &FeatureColumns| {
         let codes: usize = features.categories().iter().map(|c| 4 * c.codes().len()).sum();
         codes + 4 * features.values().as_slice().len()
     };
     let targets = |targets: Option<&TargetColumn>| 4 * targets.map_or(0, TargetColumn::rows);
     8 * dataset.node_starts().len()
-        + 8 * dataset.arcs().len()
+        + 8 * dataset.edges().len()
         + features(dataset.node_features())
-        + features(dataset.arc_features())
+        + features(dataset.edge_features())
         + targets(dataset.graph_targets())
 }
 

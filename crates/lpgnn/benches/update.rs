@@ -132,7 +132,7 @@ fn report(workload: &Workload, arguments: &Arguments, options: &Options, machine
         let line = json!({
             "workload": workload.name, "threads": rayon::current_num_threads(), "output": output,
             "solver": options.solver, "transition": transition,
-            "nodes": workload.batch.nodes(), "arcs": workload.batch.neighbours().len(),
+            "nodes": workload.batch.nodes(), "edges": workload.batch.neighbours().len(),
             "ms": ms, "least": least, "most": most, "first_ms": first, "bound_ms": bound,
             "peak_mb": peak_megabytes(),
         });
@@ -180,7 +180,7 @@ fn serve(workload: &Workload, arguments: &Arguments) {
         println!(
             "{}",
             json!({ "flops": work.flops, "tanhs": work.tanhs, "bytes": work.bytes,
-                    "nodes": workload.batch.nodes(), "arcs": workload.batch.neighbours().len(),
+                    "nodes": workload.batch.nodes(), "edges": workload.batch.neighbours().len(),
                     "version": env!("CARGO_PKG_VERSION") })
         );
         for order in std::io::stdin().lock().lines() {

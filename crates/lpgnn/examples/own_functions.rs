@@ -5,13 +5,13 @@
 //! ```
 
 use lpgnn::constraint::Constraint;
-use lpgnn::graph::{Graph, GraphBatch, LabelsView, Targets};
+use lpgnn::graph::{FeaturesView, Graph, GraphBatch, Targets};
 use lpgnn::lagrangian::{
-    Evaluation, Lagrangian, Model, Multipliers, Objective, Reads, Variables, Want, Weighing,
+    Evaluation, Lagrangian, Model, Multipliers, Objective, Reads, Request, Variables, Weighing,
 };
 use lpgnn::network::Network;
 use lpgnn::output::{Output, Readout, Supervision};
-use lpgnn::saddle::{Memory, SaddleSolver};
+use lpgnn::saddle::{OptimizerState, SaddleSolver};
 use lpgnn::transition::{Gradients, Input, Transition};
 use lpgnn::{Error, Matrix, Scratch, check};
 
@@ -28,8 +28,8 @@ impl Diffusion {
         sum / neighbours.len().max(1) as f64
     }
 
-    fn label(input: Input<'_, f64>, v: usize, i: usize) -> f64 {
-        input.labels.entries(v).find(|&(column, _)| column == i).map_or(0.0, |(_, value)| value)
+    fn feature(input: Input<'_, f64>, v: usize, i: usize) -> f64 {
+        input.features.entries(v).find(|&(column, _)| column == i).map_or(0.0, |(_, value)| value)
     }
 }
 
@@ -38,26 +38,26 @@ impl Transition<f64> for Diffusion {
         2
     }
 
-    fn state(&self) -> usize {
+    fn state_dim(&self) -> usize {
         self.state
     }
 
-    fn check(&self, _: &GraphBatch<f64>, labels: LabelsView<'_, f64>) -> Result<(), Error> {
-        if labels.width() == self.state {
+    fn check(&self, _: &GraphBatch<f64>, features: FeaturesView<'_, f64>) -> Result<(), Error> {
+        if features.width() == self.state {
             return Ok(());
         }
-        Err(Error::Mismatch(format!("labels need {} components, as states have", self.state)))
+        Err(Error::Mismatch(format!("features need {} components, as states have", self.state)))
     }
 
     fn initialize(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [f64]) {
         weights.fill_with(|| 0.5 + 0.4 * draw());
     }
 
-    fn forward(&self, w: &[f64], input: Input<'_, f64>, image: &mut Matrix<f64>, _: &Scratch<f64>) {
-        for v in 0..image.rows() {
+    fn forward(&self, w: &[f64], input: Input<'_, f64>, f_x: &mut Matrix<f64>, _: &Scratch<f64>) {
+        for v in 0..f_x.rows() {
             for i in 0..self.state {
-                let sum = w[0] * Self::mean(input, v, i) + w[1] * Self::label(input, v, i);
-                image.row_mut(v)[i] = sum.tanh();
+                let sum = w[0] * Self::mean(input, v, i) + w[1] * Self::feature(input, v, i);
+                f_x.row_mut(v)[i] = sum.tanh();
             }
         }
     }
@@ -66,25 +66,25 @@ impl Transition<f64> for Diffusion {
         &self,
         w: &[f64],
         input: Input<'_, f64>,
-        d_image: &Matrix<f64>,
+        d_f: &Matrix<f64>,
         mut to: Gradients<'_, f64>,
         _: &Scratch<f64>,
     ) {
-        for v in 0..d_image.rows() {
+        for v in 0..d_f.rows() {
             for i in 0..self.state {
-                let (mean, label) = (Self::mean(input, v, i), Self::label(input, v, i));
-                let f = (w[0] * mean + w[1] * label).tanh();
-                let d = d_image.row(v)[i] * (1.0 - f * f);
+                let (mean, feature) = (Self::mean(input, v, i), Self::feature(input, v, i));
+                let f = (w[0] * mean + w[1] * feature).tanh();
+                let d = d_f.row(v)[i] * (1.0 - f * f);
                 if let Some(weights) = &mut to.weights {
                     weights[0] += d * mean;
-                    weights[1] += d * label;
+                    weights[1] += d * feature;
                 }
                 let neighbours = input.batch.neighbours().of(v);
                 for &u in neighbours {
                     to.states.row_mut(u as usize)[i] += d * w[0] / neighbours.len() as f64;
                 }
-                if let Some(labels) = &mut to.labels {
-                    labels.row_mut(v)[i] += d * w[1];
+                if let Some(features) = &mut to.features {
+                    features.row_mut(v)[i] += d * w[1];
                 }
             }
         }
@@ -126,11 +126,11 @@ impl SaddleSolver<f64> for ExtraGradient {
         &mut self,
         objective: &dyn Objective<f64>,
         at: &mut Variables<f64>,
-        memory: &mut Memory<f64>,
+        memory: &mut OptimizerState<f64>,
     ) -> Evaluation {
-        let evaluation = objective.evaluate(at, Want::ALL, &mut memory.gradient);
+        let evaluation = objective.evaluate(at, Request::ALL, &mut memory.gradient);
         let ahead = self.go(at, &memory.gradient);
-        objective.evaluate(&ahead, Want::ALL, &mut memory.gradient);
+        objective.evaluate(&ahead, Request::ALL, &mut memory.gradient);
         *at = self.go(at, &memory.gradient);
         evaluation
     }
@@ -140,11 +140,12 @@ impl SaddleSolver<f64> for ExtraGradient {
 fn main() -> Result<(), Error> {
     // A path whose first node knows the answer; the last one is asked.
     let nodes = 6_u32;
-    let labels: Vec<Vec<f64>> = (0..nodes).map(|v| vec![if v == 0 { 1.0 } else { 0.0 }]).collect();
-    let arcs = (1..nodes).flat_map(|v| [(v - 1, v), (v, v - 1)]).collect();
+    let features: Vec<Vec<f64>> =
+        (0..nodes).map(|v| vec![if v == 0 { 1.0 } else { 0.0 }]).collect();
+    let edges = (1..nodes).flat_map(|v| [(v - 1, v), (v, v - 1)]).collect();
     let class =
-        (0..nodes).map(|v| if v + 1 == nodes { 1 } else { lpgnn::graph::UNLABELLED }).collect();
-    let path = Graph::new(&labels, arcs)?.with_node_targets(Targets::classes(2, class)?)?;
+        (0..nodes).map(|v| if v + 1 == nodes { 1 } else { lpgnn::graph::NO_TARGET }).collect();
+    let path = Graph::new(&features, edges)?.with_node_targets(Targets::classes(2, class)?)?;
     let batch = GraphBatch::new(&[path])?;
 
     // The checks that the library's own functions pass.
@@ -163,10 +164,10 @@ fn main() -> Result<(), Error> {
     )?;
     let supervision = Supervision::all(batch.node_targets().clone());
     let scratch = Scratch::new();
-    let weighing = Weighing { damping: 1.0, ..Weighing::default() };
+    let weighing = Weighing { penalty: 1.0, ..Weighing::default() };
     let lagrangian = Lagrangian::new(&model, &batch, &supervision, weighing, &scratch)?;
     let mut at = model.start(batch.nodes(), &mut check::uniform(7));
-    let mut memory = Memory::new(&at);
+    let mut memory = OptimizerState::new(&at);
     let mut solver = ExtraGradient { rate: 0.1 };
     let first = solver.step(&lagrangian, &mut at, &mut memory);
     let mut last = first;

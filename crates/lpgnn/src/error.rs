@@ -5,21 +5,21 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An arc names a node that does not exist.
-    #[error("arc {arc} names node {node}, but there are {nodes} nodes")]
-    ArcOutOfRange {
-        /// Position of the arc in the list that was given, from 0.
-        arc: usize,
+    /// An edge names a node that does not exist.
+    #[error("edge {edge} names node {node}, but there are {nodes} nodes")]
+    EdgeOutOfRange {
+        /// Position of the edge in the list that was given, from 0.
+        edge: usize,
         /// The node it names.
         node: usize,
         /// How many nodes there are.
         nodes: usize,
     },
-    /// An arc joins nodes of two graphs.
-    #[error("arc {arc} joins a node of graph {source_graph} to a node of graph {target_graph}")]
-    ArcBetweenGraphs {
-        /// Position of the arc in the list that was given, from 0.
-        arc: usize,
+    /// An edge joins nodes of two graphs.
+    #[error("edge {edge} joins a node of graph {source_graph} to a node of graph {target_graph}")]
+    EdgeBetweenGraphs {
+        /// Position of the edge in the list that was given, from 0.
+        edge: usize,
         /// Graph of its source.
         source_graph: usize,
         /// Graph of its target.
@@ -45,7 +45,7 @@ pub enum Error {
         /// Entries that were given.
         found: usize,
     },
-    /// Something that goes with nodes, arcs or graphs has another number of rows than they.
+    /// Something that goes with nodes, edges or graphs has another number of rows than they.
     #[error("{what} has {found} rows where {expected} were expected")]
     RowCount {
         /// What has them.
@@ -82,7 +82,7 @@ pub enum Error {
     /// A category that the model has never seen.
     #[error("{what} {row} has {column} “{value}”, which is none of the {known} known values")]
     UnknownCategory {
-        /// `node` or `arc`.
+        /// `node` or `edge`.
         what: &'static str,
         /// Its number.
         row: usize,
@@ -96,7 +96,7 @@ pub enum Error {
     /// Data do not have what was asked of them.
     #[error("{0}")]
     Mismatch(String),
-    /// Nodes and arcs are numbered with 32 bits.
+    /// Nodes and edges are numbered with 32 bits.
     #[error("a batch has at most 2³² − 2 nodes and neighbours")]
     TooLarge,
     /// There is nothing to work on.

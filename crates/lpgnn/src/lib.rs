@@ -3,7 +3,7 @@
 //!
 //! # The method on one page
 //!
-//! A graph neural network gives every node `v` a state `x_v`, which follows from the labels of the
+//! A graph neural network gives every node `v` a state `x_v`, which follows from the features of the
 //! node and of its neighbours and from their states: `x_v = f_{a,v}(X | θ_a)` for all nodes at once,
 //! a fixed point. What is to be predicted is read off the states, `f_r(x_v | θ_r)`.
 //!
@@ -28,7 +28,7 @@
 //! |---|---|---|---|
 //! | [`Bdmm`](saddle::Bdmm), the paper's | descend `∂𝓛/∂X` | climb `∂𝓛/∂Λ` | descend `∂𝓛/∂θ` |
 //! | [`OneShot`](saddle::OneShot) | one step `X − β ∂𝓛/∂Λ` | one step `Λ − β ∂𝓛/∂X` | descend |
-//! | [`Implicit`](saddle::Implicit) | such steps until they settle | then these until they settle | descend |
+//! | [`Implicit`](saddle::Implicit) | such steps until they converge | then these until they converge | descend |
 //! | [`Unrolled`](saddle::Unrolled), the original GNN | such steps from zero | carried back through them | descend |
 //!
 //! The last three need `G = lin` with one multiplier per component. Then `X − ∂𝓛/∂Λ` is `f_a(X)`, so
@@ -36,8 +36,8 @@
 //! adjoint equation of the fixed point.
 //!
 //! Free states can cheat: a residual too small to notice is enough to write the answer into them.
-//! So scores are always made from states found afresh ([`inference`]), and every scored epoch tells
-//! the [cheating gap](train::Scores::cheating_gap): accuracy from trained states minus that.
+//! So evaluation are always made from states found afresh ([`inference`]), and every scored epoch tells
+//! the [cheating gap](train::ModelEvaluation::cheating_gap): accuracy from trained states minus that.
 //! A [bound](train::TrainingConfig::lipschitz) on the Lipschitz constant of `f_a` below 1 leaves one
 //! fixed point for states to be at.
 //!
@@ -49,15 +49,15 @@
 //! use std::ops::ControlFlow;
 //!
 //! use lpgnn::data::generate::CliqueConfig;
-//! use lpgnn::data::{Encoding, LabelOptions, LabelSource};
+//! use lpgnn::data::{Encoding, FeatureOptions, FeatureSource};
 //! use lpgnn::train::{
-//!     EpochReport, ModelConfig, PartName, Trainer, TrainerState, TrainingConfig, TrainingData,
+//!     EpochReport, ModelConfig, SplitName, Trainer, TrainerState, TrainingConfig, TrainingData,
 //! };
 //!
 //! // Three times 20 graphs of 7 nodes, labelled with their degrees, in one batch.
 //! let dataset = CliqueConfig { graphs: 20, ..CliqueConfig::default() }.generate(0)?;
-//! let labels = LabelOptions { source: LabelSource::Degree, ..LabelOptions::default() };
-//! let encoding = Encoding::new(&dataset, &labels)?;
+//! let features = FeatureOptions { source: FeatureSource::Degree, ..FeatureOptions::default() };
+//! let encoding = Encoding::new(&dataset, &features)?;
 //! let batch = encoding.batch::<f32>(&dataset)?;
 //!
 //! // A third to learn from, a third to choose the epoch, a third to be scored on.
@@ -65,10 +65,10 @@
 //! let data = TrainingData::new(&batch, split, false)?;
 //!
 //! // The functions, and how to train them. What is not told is as documented.
-//! let (label, arc_label) = (encoding.node_width(), encoding.arc_width());
-//! let model = ModelConfig { state: 10, ..ModelConfig::default() }
-//!     .build(label, arc_label, data.outputs(), data.per_graph())?;
-//! let config = TrainingConfig { epochs: 60, score_every: 20, ..TrainingConfig::default() };
+//! let (feature, edge_feature) = (encoding.node_width(), encoding.edge_width());
+//! let model = ModelConfig { state_dim: 10, ..ModelConfig::default() }
+//!     .build(feature, edge_feature, data.outputs(), data.per_graph())?;
+//! let config = TrainingConfig { epochs: 60, eval_every: 20, ..TrainingConfig::default() };
 //! let plan = config.check()?;
 //!
 //! let mut losses = vec![];
@@ -79,11 +79,11 @@
 //! let trained = Trainer::new(plan, &model, &data)?.run(&mut watch)?;
 //!
 //! assert!(losses[59] < losses[0]);
-//! let scores = trained.scores.expect("the last epoch is scored");
-//! let accuracy = scores.of(PartName::Test).and_then(|score| score.accuracy).unwrap();
+//! let evaluation = trained.evaluation.expect("the last epoch is scored");
+//! let accuracy = evaluation.of(SplitName::Test).and_then(|score| score.accuracy).unwrap();
 //! assert!(accuracy > 0.8, "{accuracy}"); // 57 % of the nodes are in a clique
-//! assert!(scores.cheating_gap.unwrap().abs() < 0.1); // the states did not cheat
-//! assert_eq!(scores.unsettled, 0); // and exist for every graph
+//! assert!(evaluation.cheating_gap.unwrap().abs() < 0.1); // the states did not cheat
+//! assert_eq!(evaluation.not_converged, 0); // and exist for every graph
 //! # Ok::<(), lpgnn::Error>(())
 //! ```
 //!

@@ -10,10 +10,10 @@ use crate::numeric::{
     product, transposed_product,
 };
 
-/// What the matrices of `h` that carry states from hop to hop are.
+/// What the matrices of `h` that state_weights states from hop to hop are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Carry {
+pub enum StateWeights {
     /// Random numbers at first, as all other weights, and learnt.
     #[default]
     Random,
@@ -21,9 +21,9 @@ pub enum Carry {
     /// on a node passes on what it has heard, where random matrices mix it anew at every hop until
     /// nothing is left of it.
     Identity,
-    /// The same, and it stays so: labels are learnt to be read, but not how states are passed on.
+    /// The same, and it stays so: features are learnt to be read, but not how states are passed on.
     /// Of few targets nothing better can be learnt.
-    Held,
+    Frozen,
 }
 
 /// The shape of a feed-forward network.
@@ -33,7 +33,7 @@ pub enum Carry {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Network {
     /// Units of every hidden layer; none makes the network linear but for its output activation.
-    pub hidden: Vec<usize>,
+    pub hidden_dims: Vec<usize>,
     /// `σ`, of the hidden units.
     pub activation: Activation,
     /// `σ_o`, of the output.
@@ -44,7 +44,7 @@ impl Network {
     /// One hidden layer of tanh units, the output left as it is.
     pub fn one_hidden(units: usize) -> Self {
         Self {
-            hidden: vec![units],
+            hidden_dims: vec![units],
             activation: Activation::Tanh,
             output_activation: Activation::Identity,
         }
@@ -52,7 +52,7 @@ impl Network {
 
     /// The width and activation of every layer, the last one with `outputs` units.
     pub(crate) fn layers(&self, outputs: usize) -> Vec<(usize, Activation)> {
-        let hidden = self.hidden.iter().map(|&width| (width, self.activation));
+        let hidden = self.hidden_dims.iter().map(|&width| (width, self.activation));
         hidden.chain([(outputs, self.output_activation)]).collect()
     }
 }
@@ -66,7 +66,7 @@ pub(crate) struct Layout {
     /// Matrices that start as the identity.
     identity: Vec<usize>,
     /// Whether these stay what they are.
-    held: bool,
+    frozen: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -95,17 +95,25 @@ impl Layout {
         self.blocks[block].at
     }
 
-    /// Lets these matrices, which carry states, start as `carry` says.
-    pub(crate) fn carry(&mut self, carry: Carry, blocks: impl IntoIterator<Item = usize>) {
-        self.identity = if carry == Carry::Random { vec![] } else { blocks.into_iter().collect() };
-        self.held = carry == Carry::Held;
+    /// Lets these matrices, which state_weights states, start as `state_weights` says.
+    pub(crate) fn state_weights(
+        &mut self,
+        state_weights: StateWeights,
+        blocks: impl IntoIterator<Item = usize>,
+    ) {
+        self.identity = if state_weights == StateWeights::Random {
+            vec![]
+        } else {
+            blocks.into_iter().collect()
+        };
+        self.frozen = state_weights == StateWeights::Frozen;
     }
 
     /// Where the weights are that stay what they are.
-    pub(crate) fn held(&self) -> Vec<Range<usize>> {
+    pub(crate) fn frozen(&self) -> Vec<Range<usize>> {
         let range = |&Block { rows, columns, at, .. }: &Block| at..at + rows * columns;
-        let held = self.identity.iter().filter(|_| self.held);
-        held.map(|&block| range(&self.blocks[block])).collect()
+        let frozen = self.identity.iter().filter(|_| self.frozen);
+        frozen.map(|&block| range(&self.blocks[block])).collect()
     }
 
     /// Number of weights.

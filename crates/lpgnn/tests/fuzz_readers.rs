@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use lpgnn::data::{Encoding, Format, LabelOptions, ReadOptions, read};
+use lpgnn::data::{Encoding, FeatureOptions, Format, ReadOptions, read};
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -78,7 +78,7 @@ type Files = Vec<(&'static str, Vec<u8>)>;
 
 /// Damages `valid` again and again with `damage`, reads it at `path` within the folder, and checks
 /// what that costs.
-fn fuzz(format: Format, path: &str, valid: &Files, damage: impl Fn(&mut ChaCha8Rng, &mut Files)) {
+fn fuzz(format: Format, path: &str, val: &Files, damage: impl Fn(&mut ChaCha8Rng, &mut Files)) {
     let number = |key: &str, without: u64| {
         std::env::var(key).map_or(without, |text| text.parse().expect("this is a number"))
     };
@@ -87,13 +87,13 @@ fn fuzz(format: Format, path: &str, valid: &Files, damage: impl Fn(&mut ChaCha8R
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let path = folder.path().join(path);
     let options = ReadOptions { format: Some(format) };
-    write(folder.path(), valid);
+    write(folder.path(), val);
     read(&path, &options).unwrap_or_else(|error| panic!("the valid input is refused: {error}"));
     let mut accepted = 0;
     for seed in first..first + inputs {
-        let mut files = valid.clone();
+        let mut files = val.clone();
         damage(&mut ChaCha8Rng::seed_from_u64(seed), &mut files);
-        update(folder.path(), valid, &files);
+        update(folder.path(), val, &files);
         MOST.with(|most| most.set(NOW.get()));
         let (before, start) = (NOW.get(), Instant::now());
         let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -110,7 +110,7 @@ fn fuzz(format: Format, path: &str, valid: &Files, damage: impl Fn(&mut ChaCha8R
                 accepted += 1;
                 // What is read is valid: it can be turned into numbers, or that is refused.
                 let encoded = catch_unwind(|| {
-                    Encoding::new(&dataset, &LabelOptions::default())
+                    Encoding::new(&dataset, &FeatureOptions::default())
                         .and_then(|encoding| encoding.batch::<f32>(&dataset))
                         .is_ok()
                 });
@@ -124,7 +124,7 @@ fn fuzz(format: Format, path: &str, valid: &Files, damage: impl Fn(&mut ChaCha8R
                 );
             }
         }
-        update(folder.path(), &files, valid);
+        update(folder.path(), &files, val);
     }
     println!("{format}: {accepted} of {inputs} inputs are still valid");
     // Damage that is always noticed at the door would test nothing behind it.
@@ -327,14 +327,14 @@ fn npy(rows: usize, cols: usize) -> Vec<u8> {
 fn table_files() -> Files {
     let nodes = "graph,id,x,colour,target,split\nb,1,0.5,red,yes,train\na,1,1,blue,,\n\
                  b,2,-2,\"red, or so\",no,test\n";
-    let arcs = "graph,to,from,weight,kind:category\nb,1,2,0.5,1\na,1,1,2,2\nb,2,1,0.5,1\n";
+    let edges = "graph,to,from,weight,kind:category\nb,1,2,0.5,1\na,1,1,2,2\nb,2,1,0.5,1\n";
     let graphs = "graph,target\na,1.5\nb,2\nc,\n";
     vec![
         ("nodes.csv", nodes.as_bytes().to_vec()),
-        ("arcs.csv", arcs.as_bytes().to_vec()),
+        ("edges.csv", edges.as_bytes().to_vec()),
         ("graphs.csv", graphs.as_bytes().to_vec()),
         ("nodes.npy", npy(3, 2)),
-        ("arcs.npy", npy(3, 1)),
+        ("edges.npy", npy(3, 1)),
     ]
 }
 
@@ -346,7 +346,7 @@ fn tables() {
 fn gzip(files: &Files) -> Files {
     let packed = |name: &str| match name {
         "nodes.csv" => Some("nodes.csv.gz"),
-        "arcs.csv" => Some("ties.csv.gz"),
+        "edges.csv" => Some("ties.csv.gz"),
         _ => None,
     };
     let mut all = vec![];
@@ -392,8 +392,8 @@ fn data_set() -> Vec<u8> {
 
 #[test]
 fn matlab_structs() {
-    let valid = vec![("x.mat", mat::file(&[data_set()], false))];
-    fuzz(Format::Matlab, "x.mat", &valid, damage_files);
+    let val = vec![("x.mat", mat::file(&[data_set()], false))];
+    fuzz(Format::Matlab, "x.mat", &val, damage_files);
 }
 
 #[test]
@@ -450,7 +450,7 @@ fn memory_follows_the_size_of_the_file() {
         (Format::Tu, "", tu("1\n", &wide)),
         (Format::Tu, "", single(&[("T_A.txt", ""), ("T_graph_indicator.txt", &indicator)])),
         (Format::Tu, "", single(&[("T_A.txt", &indicator), ("T_graph_indicator.txt", "1\n")])),
-        (Format::Tables, "", single(&[("nodes.csv", &table), ("arcs.csv", "from,to\n")])),
+        (Format::Tables, "", single(&[("nodes.csv", &table), ("edges.csv", "from,to\n")])),
         (Format::Gin, "g", single(&[("g", &format!("1\n1 0\n0 0 {wide}"))])),
         (Format::Citation, "", citation("16777215:1\n")),
     ] {

@@ -7,16 +7,16 @@ use lpgnn::activation::Activation;
 use lpgnn::constraint::ConstraintFunction;
 use lpgnn::graph::{Graph, GraphBatch, Targets};
 use lpgnn::lagrangian::{
-    Lagrangian, Model, Multipliers, Objective, ReadFrom, Reads, Scale, Variables, Want, Weighing,
+    Lagrangian, Model, Multipliers, Objective, ReadFrom, Reads, Request, Scale, Variables, Weighing,
 };
 use lpgnn::network::Network;
 use lpgnn::output::{Output, Readout, Supervision};
-use lpgnn::transition::{Aggregation, ArcInputs, ArcNetwork};
+use lpgnn::transition::{Aggregation, EdgeInputs, EdgeNetwork};
 use lpgnn::{Matrix, Scratch};
 use serde_json::Value;
 
 const MEANS: Weighing =
-    Weighing { loss_weight: 1.0, loss: Scale::Mean, constraint: Scale::Mean, damping: 0.0 };
+    Weighing { loss_weight: 1.0, loss: Scale::Mean, constraint: Scale::Mean, penalty: 0.0 };
 
 fn constraint(name: &str, epsilon: f64) -> ConstraintFunction {
     match name {
@@ -49,14 +49,15 @@ fn error(found: &[f64], expected: &[f64]) -> f64 {
 fn the_authors_configuration_agrees_with_complex_steps() {
     let golden: Value = serde_json::from_str(include_str!("golden/authors.json")).unwrap();
     let size = |name: &str| usize::try_from(golden[name].as_u64().unwrap()).unwrap();
-    let (n, m, s, h) = (size("nodes"), size("label"), size("state"), size("hidden"));
-    let arcs = golden["arcs"].as_array().unwrap().iter().map(numbers);
+    let (n, m, s, h) = (size("nodes"), size("feature"), size("state"), size("hidden"));
+    let edges = golden["edges"].as_array().unwrap().iter().map(numbers);
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "node numbers")]
-    let arcs = arcs.map(|arc| (arc[0] as u32, arc[1] as u32)).collect();
+    let edges = edges.map(|edge| (edge[0] as u32, edge[1] as u32)).collect();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "class numbers")]
     let class = numbers(&golden["y"]).iter().map(|&y| y as u32).collect();
-    let labels: Vec<Vec<f64>> = numbers(&golden["labels"]).chunks(m).map(<[f64]>::to_vec).collect();
-    let graph = Graph::new(&labels, arcs).unwrap();
+    let features: Vec<Vec<f64>> =
+        numbers(&golden["features"]).chunks(m).map(<[f64]>::to_vec).collect();
+    let graph = Graph::new(&features, edges).unwrap();
     let graph = graph.with_node_targets(Targets::classes(size("classes"), class).unwrap()).unwrap();
     let batch = GraphBatch::new(&[graph]).unwrap();
 
@@ -64,18 +65,18 @@ fn the_authors_configuration_agrees_with_complex_steps() {
         let at = &case["at"];
         let per_node = numbers(&at["lam"]).len() == n;
         let network = Network {
-            hidden: vec![h],
+            hidden_dims: vec![h],
             activation: Activation::Tanh,
             output_activation: Activation::Tanh,
         };
-        let f_a = ArcNetwork::new(s, m, 0, ArcInputs::authors(), &network, Aggregation::Sum);
+        let f_a = EdgeNetwork::new(s, m, 0, EdgeInputs::authors(), &network, Aggregation::Sum);
         let f_r = Network::one_hidden(size("readout"));
         let output = Output::new(Readout::Node, s, size("classes"), f_r, 0.0);
         let g = constraint(case["g"].as_str().unwrap(), golden["epsilon"].as_f64().unwrap());
         let model = Model::<f64>::new(
             vec![Box::new(f_a)],
             output,
-            Reads { from: ReadFrom::Image, ..Reads::default() },
+            Reads { from: ReadFrom::Transition, ..Reads::default() },
             Box::new(g),
             if per_node { Multipliers::PerNode } else { Multipliers::PerComponent },
         )
@@ -102,7 +103,7 @@ fn the_authors_configuration_agrees_with_complex_steps() {
         let scratch = Scratch::new();
         let lagrangian = Lagrangian::new(&model, &batch, &supervision, MEANS, &scratch).unwrap();
         let mut gradient = point.zeros_like();
-        let value = lagrangian.evaluate(&point, Want::ALL, &mut gradient).value();
+        let value = lagrangian.evaluate(&point, Request::ALL, &mut gradient).value();
         let expected = &case["gradient"];
         assert!((value - case["value"].as_f64().unwrap()).abs() < 1e-12, "{g:?}");
         assert!(error(&gradient.weights, &ours(expected)) < 1e-12, "{g:?}");
@@ -126,10 +127,10 @@ fn twenty_configurations_agree_with_automatic_differentiation() {
         |path: PathBuf| -> Vec<f64> { bytes(&path, |b: [u8; 4]| f64::from(f32::from_le_bytes(b))) };
     let unsigned = |x: &i32| u32::try_from(*x).unwrap();
     let (sources, targets) = (indices("src.i32"), indices("dst.i32"));
-    let arcs = sources.iter().zip(&targets).map(|(u, v)| (unsigned(u), unsigned(v))).collect();
-    let labels: Vec<Vec<f64>> = feature(data.join("feat.f32")).iter().map(|&x| vec![x]).collect();
+    let edges = sources.iter().zip(&targets).map(|(u, v)| (unsigned(u), unsigned(v))).collect();
+    let features: Vec<Vec<f64>> = feature(data.join("feat.f32")).iter().map(|&x| vec![x]).collect();
     let class = indices("y.i32").iter().map(unsigned).collect();
-    let graph = Graph::new(&labels, arcs).unwrap();
+    let graph = Graph::new(&features, edges).unwrap();
     let graph = graph.with_node_targets(Targets::classes(2, class).unwrap()).unwrap();
     let batch = GraphBatch::new(&[graph]).unwrap();
     let (n, s, m, h) = (batch.nodes(), 10, 1, 20);
@@ -145,7 +146,7 @@ fn twenty_configurations_agree_with_automatic_differentiation() {
         // one per component, all of a node's alike, and its gradient is the sum of theirs.
         let signed = text("G").starts_with("lin");
         let network = Network {
-            hidden: vec![h],
+            hidden_dims: vec![h],
             activation: Activation::Tanh,
             output_activation: match text("out_act") {
                 "tanh" => Activation::Tanh,
@@ -153,7 +154,7 @@ fn twenty_configurations_agree_with_automatic_differentiation() {
             },
         };
         let aggregation = if text("agg") == "sum" { Aggregation::Sum } else { Aggregation::Mean };
-        let f_a = ArcNetwork::new(s, m, 0, ArcInputs::default(), &network, aggregation);
+        let f_a = EdgeNetwork::new(s, m, 0, EdgeInputs::default(), &network, aggregation);
         let output = Output::new(Readout::Node, s, 2, Network::one_hidden(20), 0.0);
         let multipliers = if signed { Multipliers::PerComponent } else { Multipliers::PerNode };
         let model = Model::<f64>::new(
@@ -192,7 +193,7 @@ fn twenty_configurations_agree_with_automatic_differentiation() {
         let scratch = Scratch::new();
         let lagrangian = Lagrangian::new(&model, &batch, &supervision, MEANS, &scratch).unwrap();
         let mut gradient = point.zeros_like();
-        let value = lagrangian.evaluate(&point, Want::ALL, &mut gradient).value();
+        let value = lagrangian.evaluate(&point, Request::ALL, &mut gradient).value();
         let case = folder.file_name().unwrap().to_string_lossy().into_owned();
         // The stored numbers are rounded to single precision.
         assert!((value - meta["loss"].as_f64().unwrap()).abs() < 1e-6, "{case}: {value}");

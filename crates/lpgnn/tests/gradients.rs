@@ -7,8 +7,8 @@ use common::{CONSTRAINTS, FORMS, Form, Recipe, TRANSITIONS, batch, model, networ
 use lpgnn::constraint::Constraint;
 use lpgnn::graph::GraphBatch;
 use lpgnn::lagrangian::{
-    Evaluation, Lagrangian, Multipliers, Objective, ReadFrom, ReadLayers, Reads, Scale, Variables,
-    Want, Weighing,
+    Evaluation, Lagrangian, Multipliers, Objective, ReadFrom, ReadLayers, Reads, Request, Scale,
+    Variables, Weighing,
 };
 use lpgnn::output::{Readout, Supervision};
 use lpgnn::transition::Transition;
@@ -17,9 +17,9 @@ use proptest::prelude::*;
 
 const READS: [Reads; 4] = [
     Reads { from: ReadFrom::State, layers: ReadLayers::Last },
-    Reads { from: ReadFrom::Image, layers: ReadLayers::Last },
+    Reads { from: ReadFrom::Transition, layers: ReadLayers::Last },
     Reads { from: ReadFrom::State, layers: ReadLayers::All },
-    Reads { from: ReadFrom::Image, layers: ReadLayers::All },
+    Reads { from: ReadFrom::Transition, layers: ReadLayers::All },
 ];
 const READOUTS: [Readout; 3] = [Readout::Node, Readout::GraphSum, Readout::GraphMean];
 
@@ -67,7 +67,7 @@ fn gradients_agree_with_central_differences() {
                             ..Recipe::default()
                         };
                         let graphs = batch(seed as u64 % 7, FORMS[seed % 3]);
-                        let weighing = Weighing { damping: 0.3, ..Weighing::default() };
+                        let weighing = Weighing { penalty: 0.3, ..Weighing::default() };
                         let error = smallest_error(&recipe, &graphs, weighing, seed as u64);
                         assert!(
                             error < 1e-6,
@@ -96,7 +96,7 @@ proptest! {
             state: 2,
         };
         let scale = if mean { Scale::Mean } else { Scale::Sum };
-        let weighing = Weighing { loss_weight, loss: scale, constraint: scale, damping: 0.0 };
+        let weighing = Weighing { loss_weight, loss: scale, constraint: scale, penalty: 0.0 };
         // Groups of this little work cut graphs, which has a plan of its own.
         let graphs = batch(seed, FORMS[form]).with_groups_of(groups);
         let error = smallest_error(&recipe, &graphs, weighing, seed);
@@ -110,7 +110,8 @@ fn every_transition_keeps_the_exported_contract() {
         for (i, h) in networks().iter().enumerate() {
             for groups in [4, 1_000_000] {
                 let graphs = batch(i as u64, Form::Dense).with_groups_of(groups);
-                let f = common::transition::<f64>(number, 3, common::LABEL, common::ARC_LABEL, h);
+                let f =
+                    common::transition::<f64>(number, 3, common::LABEL, common::EDGE_FEATURE, h);
                 let kept = (0..3).any(|seed| check::transition(f.as_ref(), &graphs, seed).is_ok());
                 assert!(kept, "transition {number}, {h:?}, groups of {groups}");
             }
@@ -147,10 +148,10 @@ impl Objective<f64> for Wrong<'_> {
     fn evaluate(
         &self,
         at: &Variables<f64>,
-        want: Want,
+        request: Request,
         gradient: &mut Variables<f64>,
     ) -> Evaluation {
-        let evaluation = self.0.evaluate(at, want, gradient);
+        let evaluation = self.0.evaluate(at, request, gradient);
         gradient.weights[7] *= 1.0 + 1e-4;
         evaluation
     }
@@ -184,7 +185,7 @@ impl Transition<f64> for WrongSlope {
     fn check(
         &self,
         _: &GraphBatch<f64>,
-        _: lpgnn::graph::LabelsView<'_, f64>,
+        _: lpgnn::graph::FeaturesView<'_, f64>,
     ) -> Result<(), lpgnn::Error> {
         Ok(())
     }
@@ -195,10 +196,10 @@ impl Transition<f64> for WrongSlope {
         &self,
         weights: &[f64],
         input: lpgnn::transition::Input<'_, f64>,
-        image: &mut lpgnn::Matrix<f64>,
+        f_x: &mut lpgnn::Matrix<f64>,
         _: &Scratch<f64>,
     ) {
-        for (f, x) in image.as_mut_slice().iter_mut().zip(input.states.as_slice()) {
+        for (f, x) in f_x.as_mut_slice().iter_mut().zip(input.states.as_slice()) {
             *f = (weights[0] * x).tanh();
         }
     }
@@ -206,12 +207,12 @@ impl Transition<f64> for WrongSlope {
         &self,
         weights: &[f64],
         input: lpgnn::transition::Input<'_, f64>,
-        d_image: &lpgnn::Matrix<f64>,
+        d_f: &lpgnn::Matrix<f64>,
         gradients: lpgnn::transition::Gradients<'_, f64>,
         _: &Scratch<f64>,
     ) {
         let mut sum = 0.0;
-        for (i, d) in d_image.as_slice().iter().enumerate() {
+        for (i, d) in d_f.as_slice().iter().enumerate() {
             let x = input.states.as_slice()[i];
             let slope = 1.0 - (weights[0] * x).tanh();
             sum += d * slope * x;
@@ -243,9 +244,9 @@ impl Transition<f64> for Overwrites {
     fn check(
         &self,
         batch: &GraphBatch<f64>,
-        labels: lpgnn::graph::LabelsView<'_, f64>,
+        features: lpgnn::graph::FeaturesView<'_, f64>,
     ) -> Result<(), lpgnn::Error> {
-        self.0.check(batch, labels)
+        self.0.check(batch, features)
     }
     fn initialize(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [f64]) {
         self.0.initialize(draw, weights);
@@ -254,21 +255,21 @@ impl Transition<f64> for Overwrites {
         &self,
         weights: &[f64],
         input: lpgnn::transition::Input<'_, f64>,
-        image: &mut lpgnn::Matrix<f64>,
+        f_x: &mut lpgnn::Matrix<f64>,
         scratch: &Scratch<f64>,
     ) {
-        self.0.forward(weights, input, image, scratch);
+        self.0.forward(weights, input, f_x, scratch);
     }
     fn backward(
         &self,
         weights: &[f64],
         input: lpgnn::transition::Input<'_, f64>,
-        d_image: &lpgnn::Matrix<f64>,
+        d_f: &lpgnn::Matrix<f64>,
         gradients: lpgnn::transition::Gradients<'_, f64>,
         scratch: &Scratch<f64>,
     ) {
         gradients.states.as_mut_slice().fill(0.0);
-        self.0.backward(weights, input, d_image, gradients, scratch);
+        self.0.backward(weights, input, d_f, gradients, scratch);
     }
 }
 

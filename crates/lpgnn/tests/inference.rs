@@ -9,7 +9,8 @@ use lpgnn::Scratch;
 use lpgnn::activation::Activation;
 use lpgnn::graph::{Graph, GraphBatch};
 use lpgnn::inference::{
-    Inference, RelaxOptions, SettleOptions, predict, relax, settle, settle_from, spectral_radius,
+    FixedPointOptions, Inference, RelaxOptions, converge, converge_from, predict, relax,
+    spectral_radius,
 };
 use lpgnn::lagrangian::{Model, Multipliers, Reads};
 use lpgnn::network::Network;
@@ -22,7 +23,7 @@ fn worst(a: &[f64], b: &[f64]) -> f64 {
 }
 
 #[test]
-fn below_the_bound_settling_converges_to_one_point_from_any_start() {
+fn below_the_bound_converging_converges_to_one_point_from_any_start() {
     for case in 0..1000_u64 {
         let recipe = Recipe {
             transition: (case % common::TRANSITIONS as u64) as usize,
@@ -35,17 +36,17 @@ fn below_the_bound_settling_converges_to_one_point_from_any_start() {
         let mut weights = point(&model, graphs.nodes(), case).weights;
         weights.iter_mut().for_each(|w| *w *= 3.0); // far above the bound before it is enforced
         common::contract(&model, &graphs, &mut weights, 0.9);
-        let options = SettleOptions {
-            tolerance: 1e-9,
-            limit: 1000,
+        let options = FixedPointOptions {
+            tol: 1e-9,
+            max_iter: 1000,
             fall_back: None,
-            ..SettleOptions::default()
+            ..FixedPointOptions::default()
         };
         let scratch = Scratch::new();
-        let first = settle(&model, &weights, &graphs, &options, &scratch);
+        let first = converge(&model, &weights, &graphs, &options, &scratch);
         assert_eq!(first.failures(), 0, "case {case}: {:?}", first.residuals);
         let start = point(&model, graphs.nodes(), case + 5000).states;
-        let second = settle_from(&model, &weights, &graphs, start, &options, &scratch);
+        let second = converge_from(&model, &weights, &graphs, start, &options, &scratch);
         assert_eq!(second.failures(), 0, "case {case}");
         for (a, b) in first.states.iter().zip(&second.states) {
             let apart = worst(a.as_slice(), b.as_slice());
@@ -55,24 +56,28 @@ fn below_the_bound_settling_converges_to_one_point_from_any_start() {
 }
 
 #[test]
-fn a_graph_that_does_not_settle_is_named() {
-    // x ← −3 x has its only fixed point at 0, where it starts: so it is pushed away by a label.
+fn a_graph_that_does_not_converge_is_named() {
+    // x ← −3 x has its only fixed point at 0, where it starts: so it is pushed away by a feature.
     let recipe = Recipe { transition: 0, ..Recipe::default() };
     let model = model::<f64>(&recipe);
     let graphs = batch::<f64>(2, Form::Dense);
     let mut weights = point(&model, graphs.nodes(), 1).weights;
     weights.iter_mut().for_each(|w| *w *= 40.0);
-    let options =
-        SettleOptions { limit: 30, window: 0, fall_back: None, ..SettleOptions::default() };
-    let settled = settle(&model, &weights, &graphs, &options, &Scratch::new());
-    assert!(settled.failures() > 0);
-    for (converged, residual) in settled.converged.iter().zip(&settled.residuals) {
-        assert_eq!(*converged, *residual <= options.tolerance);
+    let options = FixedPointOptions {
+        max_iter: 30,
+        window: 0,
+        fall_back: None,
+        ..FixedPointOptions::default()
+    };
+    let converged = converge(&model, &weights, &graphs, &options, &Scratch::new());
+    assert!(converged.failures() > 0);
+    for (converged, residual) in converged.converged.iter().zip(&converged.residuals) {
+        assert_eq!(*converged, *residual <= options.tol);
     }
 }
 
 #[test]
-fn relaxing_finds_the_states_that_settling_finds() {
+fn relaxing_finds_the_states_that_converging_finds() {
     for constraint in common::CONSTRAINTS {
         let recipe =
             Recipe { constraint, multipliers: Multipliers::PerComponent, ..Recipe::default() };
@@ -81,46 +86,48 @@ fn relaxing_finds_the_states_that_settling_finds() {
         let mut weights = point(&model, graphs.nodes(), 2).weights;
         common::contract(&model, &graphs, &mut weights, 0.8);
         let scratch = Scratch::new();
-        let settled = settle(&model, &weights, &graphs, &SettleOptions::default(), &scratch);
-        let options = RelaxOptions { tolerance: 1e-3, steps: 3000, ..RelaxOptions::default() };
+        let converged =
+            converge(&model, &weights, &graphs, &FixedPointOptions::default(), &scratch);
+        let options = RelaxOptions { tol: 1e-3, max_iter: 3000, ..RelaxOptions::default() };
         let relaxed = Inference::Relax(options).states(&model, &weights, &graphs, &scratch);
         assert_eq!(relaxed.failures(), 0, "{constraint:?}: {:?}", relaxed.residuals);
-        let apart = worst(relaxed.states[0].as_slice(), settled.states[0].as_slice());
+        let apart = worst(relaxed.states[0].as_slice(), converged.states[0].as_slice());
         assert!(apart < 2e-2, "{constraint:?}: {apart}");
         let outputs = |states| predict(&model, &weights, &graphs, states, &scratch);
-        let apart = worst(outputs(&relaxed.states).as_slice(), outputs(&settled.states).as_slice());
+        let apart =
+            worst(outputs(&relaxed.states).as_slice(), outputs(&converged.states).as_slice());
         assert!(apart < 5e-2, "{constraint:?}: {apart}");
     }
 }
 
 #[test]
-fn what_does_not_settle_is_relaxed_and_never_worse_for_it() {
+fn what_does_not_converge_is_relaxed_and_never_worse_for_it() {
     let model = model::<f64>(&Recipe::default());
     let graphs = batch::<f64>(2, Form::Dense);
     let mut weights = point(&model, graphs.nodes(), 1).weights;
     common::contract(&model, &graphs, &mut weights, 0.95);
     let scratch = Scratch::new();
-    // Two plain iterations cannot settle; the fall-back can.
-    let hurried = SettleOptions {
-        limit: 2,
+    // Two plain iterations cannot converge; the fall-back can.
+    let hurried = FixedPointOptions {
+        max_iter: 2,
         window: 0,
-        tolerance: 1e-2,
+        tol: 1e-2,
         fall_back: None,
-        ..SettleOptions::default()
+        ..FixedPointOptions::default()
     };
-    let second_chance = SettleOptions {
-        fall_back: Some(RelaxOptions { steps: 2000, tolerance: 1e-3, ..RelaxOptions::default() }),
+    let second_chance = FixedPointOptions {
+        fall_back: Some(RelaxOptions { max_iter: 2000, tol: 1e-3, ..RelaxOptions::default() }),
         ..hurried
     };
-    let first = settle(&model, &weights, &graphs, &hurried, &scratch);
-    let second = settle(&model, &weights, &graphs, &second_chance, &scratch);
+    let first = converge(&model, &weights, &graphs, &hurried, &scratch);
+    let second = converge(&model, &weights, &graphs, &second_chance, &scratch);
     assert!(first.failures() > 0);
     assert_eq!(second.failures(), 0, "{:?}", second.residuals);
     for (before, after) in first.residuals.iter().zip(&second.residuals) {
         assert!(after <= before, "{after} after {before}");
     }
     // Relaxing alone, from the same start, is available too.
-    let start = model.rest(graphs.nodes(), weights.clone());
+    let start = model.zeros(graphs.nodes(), weights.clone());
     assert!(relax(&model, start, &graphs, &RelaxOptions::default(), &scratch).iterations > 0);
 }
 
@@ -133,10 +140,10 @@ fn acceleration_needs_fewer_applications_than_plain_iteration() {
     common::contract(&model, &graphs, &mut weights, 0.99);
     let count = |window| {
         let options =
-            SettleOptions { window, tolerance: 1e-8, limit: 5000, ..SettleOptions::default() };
-        let settled = settle(&model, &weights, &graphs, &options, &Scratch::new());
-        assert_eq!(settled.failures(), 0);
-        settled.iterations
+            FixedPointOptions { window, tol: 1e-8, max_iter: 5000, ..FixedPointOptions::default() };
+        let converged = converge(&model, &weights, &graphs, &options, &Scratch::new());
+        assert_eq!(converged.failures(), 0);
+        converged.iterations
     };
     let (plain, accelerated) = (count(0), count(5));
     assert!(accelerated < plain, "{accelerated} for {plain}");
@@ -145,7 +152,7 @@ fn acceleration_needs_fewer_applications_than_plain_iteration() {
 /// `f_v = w · sum over v and its neighbours + l_v`, and the weights that make it so.
 fn linear(sum: NeighbourSum, w: f64) -> (Model<f64>, Vec<f64>) {
     let identity = Network {
-        hidden: vec![],
+        hidden_dims: vec![],
         activation: Activation::Identity,
         output_activation: Activation::Identity,
     };
@@ -162,9 +169,9 @@ fn linear(sum: NeighbourSum, w: f64) -> (Model<f64>, Vec<f64>) {
     (model, weights)
 }
 
-fn labelled(labels: &[f64], arcs: Vec<(u32, u32)>) -> GraphBatch<f64> {
-    let labels: Vec<Vec<f64>> = labels.iter().map(|&label| vec![label]).collect();
-    GraphBatch::new(&[Graph::new(&labels, arcs).unwrap()]).unwrap()
+fn labelled(features: &[f64], edges: Vec<(u32, u32)>) -> GraphBatch<f64> {
+    let features: Vec<Vec<f64>> = features.iter().map(|&feature| vec![feature]).collect();
+    GraphBatch::new(&[Graph::new(&features, edges).unwrap()]).unwrap()
 }
 
 #[test]
@@ -173,7 +180,8 @@ fn the_spectral_radius_of_a_linear_mean_is_its_weight() {
     let (model, weights) = linear(NeighbourSum::Mean, -0.7);
     let graphs = labelled(&[1.0, 0.0, 0.0, 2.0], vec![(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)]);
     let scratch = Scratch::new();
-    let states = settle(&model, &weights, &graphs, &SettleOptions::default(), &scratch).states;
+    let states =
+        converge(&model, &weights, &graphs, &FixedPointOptions::default(), &scratch).states;
     let radius = spectral_radius(&model, &weights, &graphs, &states, 200, &scratch);
     assert!((radius - 0.7).abs() < 1e-6, "{radius}");
 }
@@ -188,32 +196,36 @@ fn runaway() -> (Model<f64>, GraphBatch<f64>, Vec<f64>) {
 #[test]
 fn states_that_run_away_to_infinity_have_not_converged() {
     let (model, graphs, weights) = runaway();
-    let options =
-        SettleOptions { window: 0, limit: 2000, fall_back: None, ..SettleOptions::default() };
-    let settled = settle(&model, &weights, &graphs, &options, &Scratch::new());
-    assert!(!settled.states[0].row(0)[0].is_finite());
-    assert!(settled.states[0].row(2)[0].abs() < 1e-300);
-    assert_eq!(settled.converged, [false], "{:?}", settled.residuals);
+    let options = FixedPointOptions {
+        window: 0,
+        max_iter: 2000,
+        fall_back: None,
+        ..FixedPointOptions::default()
+    };
+    let converged = converge(&model, &weights, &graphs, &options, &Scratch::new());
+    assert!(!converged.states[0].row(0)[0].is_finite());
+    assert!(converged.states[0].row(2)[0].abs() < 1e-300);
+    assert_eq!(converged.converged, [false], "{:?}", converged.residuals);
 }
 
 #[test]
 fn relaxing_finds_the_fixed_point_of_what_cannot_be_iterated() {
     // x = 3 (x_0 + x_1) + 1 has the fixed point −0.2, from which iteration runs away.
     let (model, graphs, weights) = runaway();
-    let relaxation = RelaxOptions { steps: 4000, ..RelaxOptions::default() };
-    let options = SettleOptions {
+    let relaxation = RelaxOptions { max_iter: 4000, ..RelaxOptions::default() };
+    let options = FixedPointOptions {
         window: 0,
-        limit: 2000,
-        tolerance: 1e-2,
+        max_iter: 2000,
+        tol: 1e-2,
         fall_back: Some(relaxation),
-        ..SettleOptions::default()
+        ..FixedPointOptions::default()
     };
-    let settled = settle(&model, &weights, &graphs, &options, &Scratch::new());
-    assert_eq!(settled.converged, [true], "{:?}", settled.residuals);
+    let converged = converge(&model, &weights, &graphs, &options, &Scratch::new());
+    assert_eq!(converged.converged, [true], "{:?}", converged.residuals);
 }
 
 #[test]
-fn a_graph_settles_alike_alone_and_in_company() {
+fn a_graph_converges_alike_alone_and_in_company() {
     let model = model::<f64>(&Recipe::default());
     let graphs: Vec<Graph<f64>> =
         (0..12).map(|seed| common::graph(seed, 5, 0.3, Form::Dense)).collect();
@@ -221,11 +233,11 @@ fn a_graph_settles_alike_alone_and_in_company() {
     let mut weights = point(&model, all.nodes(), 2).weights;
     weights.iter_mut().for_each(|w| *w *= 2.0);
     common::contract(&model, &all, &mut weights, 0.98);
-    let options = SettleOptions { tolerance: 1e-6, ..SettleOptions::default() };
+    let options = FixedPointOptions { tol: 1e-6, ..FixedPointOptions::default() };
     let scratch = Scratch::new();
-    let together = settle(&model, &weights, &all, &options, &scratch);
+    let together = converge(&model, &weights, &all, &options, &scratch);
     for i in 0..graphs.len() {
-        let alone = settle(&model, &weights, &all.select(&[i]), &options, &scratch);
+        let alone = converge(&model, &weights, &all.select(&[i]), &options, &scratch);
         let here = together.states[0].select(all.nodes_of(i));
         assert!(worst(here.as_slice(), alone.states[0].as_slice()) < 1e-12, "graph {i}");
     }

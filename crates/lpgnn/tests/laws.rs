@@ -8,10 +8,10 @@
 
 mod common;
 
-use common::{ARC_LABEL, CLASSES, FORMS, Form, LABEL, Recipe, TRANSITIONS, model, point};
-use lpgnn::graph::{Graph, GraphBatch, Labels, Targets};
+use common::{CLASSES, EDGE_FEATURE, FORMS, Form, LABEL, Recipe, TRANSITIONS, model, point};
+use lpgnn::graph::{Features, Graph, GraphBatch, Targets};
 use lpgnn::lagrangian::{
-    Evaluation, Lagrangian, Model, Multipliers, Objective, ReadLayers, Reads, Variables, Want,
+    Evaluation, Lagrangian, Model, Multipliers, Objective, ReadLayers, Reads, Request, Variables,
     Weighing,
 };
 use lpgnn::output::{Readout, Supervision};
@@ -32,7 +32,7 @@ fn evaluate(
     let lagrangian =
         Lagrangian::new(model, graphs, &supervision, Weighing::default(), &scratch).unwrap();
     let mut gradient = at.zeros_like();
-    (lagrangian.evaluate(at, Want::ALL, &mut gradient), gradient)
+    (lagrangian.evaluate(at, Request::ALL, &mut gradient), gradient)
 }
 
 fn near(a: &[f64], b: &[f64]) -> bool {
@@ -72,11 +72,11 @@ proptest! {
         for (v, &n) in new.iter().enumerate() {
             old[n] = v;
         }
-        let mut arcs = vec![];
+        let mut edges = vec![];
         for u in 0..nodes as u32 {
             for v in 0..nodes as u32 {
                 if draw() < density {
-                    arcs.push((u, v));
+                    edges.push((u, v));
                 }
             }
         }
@@ -84,20 +84,20 @@ proptest! {
             let entries = (0..rows * width).map(|_| draw() - 0.5).collect();
             Matrix::from_entries(rows, width, entries).unwrap()
         };
-        let (labels, arc_labels) = (dense(nodes, LABEL), Labels::Dense(dense(arcs.len(), ARC_LABEL)));
+        let (features, edge_features) = (dense(nodes, LABEL), Features::Dense(dense(edges.len(), EDGE_FEATURE)));
         let class: Vec<u32> = (0..nodes).map(|v| (v % CLASSES) as u32).collect();
-        let graph = |order: &[usize], arcs: &[(u32, u32)]| {
-            let labels = Labels::Dense(labels.select(order.iter().copied()));
+        let graph = |order: &[usize], edges: &[(u32, u32)]| {
+            let features = Features::Dense(features.select(order.iter().copied()));
             let class = order.iter().map(|&v| class[v]).collect();
-            let graph = Graph::with_arc_labels(labels, arcs, &arc_labels).unwrap();
+            let graph = Graph::with_edge_features(features, edges, &edge_features).unwrap();
             let graph = graph.with_node_targets(Targets::classes(CLASSES, class).unwrap()).unwrap();
             let graph = graph.with_target(Targets::classes(CLASSES, vec![1]).unwrap()).unwrap();
             GraphBatch::new(&[graph]).unwrap()
         };
         let same: Vec<usize> = (0..nodes).collect();
         let renamed: Vec<(u32, u32)> =
-            arcs.iter().map(|&(u, v)| (new[u as usize] as u32, new[v as usize] as u32)).collect();
-        let (first, second) = (graph(&same, &arcs), graph(&old, &renamed));
+            edges.iter().map(|&(u, v)| (new[u as usize] as u32, new[v as usize] as u32)).collect();
+        let (first, second) = (graph(&same, &edges), graph(&old, &renamed));
 
         let model = model::<f64>(&recipe(transition, readout, layers));
         let at = point(&model, nodes, seed);

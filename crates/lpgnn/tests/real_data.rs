@@ -35,7 +35,7 @@ fn graph_classes(dataset: &Dataset) -> &Categories {
 
 #[test]
 fn tu_sets_have_the_published_counts() {
-    for (name, graphs, classes, nodes, arcs, duplicates) in [
+    for (name, graphs, classes, nodes, edges, duplicates) in [
         ("MUTAG", 188, 2, 3371, 7442, 0),
         ("PTC", 344, 2, 8792, 17862, 0),
         ("PTC_MR", 344, 2, 4915, 10108, 0),
@@ -49,7 +49,7 @@ fn tu_sets_have_the_published_counts() {
         assert_eq!(found.name(), name);
         let counts = (found.graphs(), graph_classes(&found).values().len(), found.nodes());
         assert_eq!(counts, (graphs, classes, nodes), "{name}");
-        assert_eq!((found.arcs().len(), found.duplicates()), (arcs, duplicates), "{name}");
+        assert_eq!((found.edges().len(), found.duplicates()), (edges, duplicates), "{name}");
     }
 }
 
@@ -62,7 +62,7 @@ fn tu_sets_have_their_features() {
     }
     if let Some(path) = shared("tu/MUTAG") {
         let mutag = load(&path);
-        assert_eq!(mutag.arc_features().categories()[0].name(), "arc label");
+        assert_eq!(mutag.edge_features().categories()[0].name(), "edge label");
         assert_eq!(graph_classes(&mutag).values(), ["-1", "1"]);
     }
     if let Some(path) = shared("tu/NCI1") {
@@ -90,7 +90,7 @@ fn a_zip_file_of_a_tu_set_is_the_set() {
 /// The degrees of every graph, in order.
 fn degrees(dataset: &Dataset) -> Vec<Vec<usize>> {
     let mut degrees = vec![0; dataset.nodes()];
-    for &(source, _) in dataset.arcs() {
+    for &(source, _) in dataset.edges() {
         degrees[source as usize] += 1;
     }
     let starts = dataset.node_starts().windows(2);
@@ -131,25 +131,25 @@ fn mutag_of_gin_is_mutag_of_tu() {
 
 #[test]
 fn citation_graphs_have_the_published_counts() {
-    for (name, nodes, arcs, width, classes, train) in
+    for (name, nodes, edges, width, classes, train) in
         [("cora", 2708, 10556, 1433, 7, 140), ("citeseer", 3327, 9104, 3703, 6, 120)]
     {
         let Some(path) = shared(&format!("planetoid/{name}")) else { continue };
         let found = load(&path);
-        assert_eq!((found.graphs(), found.nodes(), found.arcs().len()), (1, nodes, arcs));
+        assert_eq!((found.graphs(), found.nodes(), found.edges().len()), (1, nodes, edges));
         let sparse = found.node_features().sparse().expect("the features are sparse");
         assert_eq!(sparse.width(), width);
         let Some(TargetColumn::Classes(labels)) = found.node_targets() else { panic!("{name}") };
         assert_eq!(labels.values().len(), classes);
         let split = found.split().expect("a split comes with the data");
         assert_eq!(split.level, Level::Node);
-        assert_eq!((split.train.len(), split.valid.len(), split.test.len()), (train, 500, 1000));
+        assert_eq!((split.train.len(), split.val.len(), split.test.len()), (train, 500, 1000));
     }
 }
 
 #[test]
 fn authors_text_has_three_parts() {
-    for (name, graphs, nodes, arcs) in [
+    for (name, graphs, nodes, edges) in [
         ("sub_7_3_100", 100, 7, 1492 + 1504 + 1490),
         ("cli_7_3_100", 100, 7, 1678 + 1696 + 1720),
         ("sub_30_15_200", 200, 30, 33516 + 33446 + 33644),
@@ -159,7 +159,7 @@ fn authors_text_has_three_parts() {
         let found = load(&path);
         assert_eq!(found.name(), name);
         assert_eq!((found.graphs(), found.nodes()), (3 * graphs, 3 * graphs * nodes), "{name}");
-        assert_eq!(found.arcs().len(), arcs, "{name}");
+        assert_eq!(found.edges().len(), edges, "{name}");
         let split = found.split().expect("the folders make a split");
         assert_eq!(split.level, Level::Graph);
         assert_eq!((split.train.len(), split.test.first()), (graphs, Some(&(2 * graphs))));
@@ -183,9 +183,9 @@ fn authors_matlab_files_are_their_text_files() {
         };
         let (a, b) = (load(&mat), load(&text));
         assert_eq!(a.node_starts(), b.node_starts(), "{}", mat.display());
-        assert_eq!(a.arcs(), b.arcs(), "{}", mat.display());
+        assert_eq!(a.edges(), b.edges(), "{}", mat.display());
         assert_eq!(a.node_features(), b.node_features(), "{}", mat.display());
-        assert_eq!(a.arc_features(), b.arc_features(), "{}", mat.display());
+        assert_eq!(a.edge_features(), b.edge_features(), "{}", mat.display());
         assert_eq!(a.node_targets(), b.node_targets(), "{}", mat.display());
         assert_eq!(a.split(), b.split(), "{}", mat.display());
     }

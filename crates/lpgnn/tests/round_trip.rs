@@ -6,8 +6,8 @@ use std::path::Path;
 
 use lpgnn::Matrix;
 use lpgnn::data::{
-    Builtin, Categories, Dataset, DatasetParts, Features, Level, Overwrite, ReadOptions, Split,
-    TargetColumn, WriteFormat, WriteOptions, read, write,
+    Builtin, Categories, Dataset, DatasetParts, FeatureColumns, Level, Overwrite, ReadOptions,
+    Split, TargetColumn, WriteFormat, WriteOptions, read, write,
 };
 use lpgnn::graph::SparseRows;
 use proptest::collection::vec;
@@ -26,11 +26,11 @@ fn write_and_read(dataset: &Dataset, format: WriteFormat) -> (Dataset, Vec<Strin
 #[derive(Clone, Debug)]
 struct Plan {
     sizes: Vec<usize>,
-    arcs: Vec<(usize, usize, usize)>,
+    edges: Vec<(usize, usize, usize)>,
     node_categories: usize,
     node_values: usize,
-    arc_categories: usize,
-    arc_values: usize,
+    edge_categories: usize,
+    edge_values: usize,
     node_targets: bool,
     graph_targets: Option<bool>,
     split: bool,
@@ -42,16 +42,16 @@ fn plan() -> impl Strategy<Value = Plan> {
     let features = (0_usize..3, 0_usize..3, 0_usize..3, 0_usize..3);
     let targets = (any::<bool>(), prop::option::of(any::<bool>()), any::<bool>());
     let sizes = vec(1_usize..6, 1..8);
-    let arcs = vec((0_usize..8, 0_usize..6, 0_usize..6), 0..40);
+    let edges = vec((0_usize..8, 0_usize..6, 0_usize..6), 0..40);
     let reals = vec(prop::num::f32::NORMAL | prop::num::f32::ZERO, 50);
-    (sizes, arcs, features, targets, vec(-9_i64..2000, 50), reals).prop_map(
-        |(sizes, arcs, features, targets, numbers, reals)| Plan {
+    (sizes, edges, features, targets, vec(-9_i64..2000, 50), reals).prop_map(
+        |(sizes, edges, features, targets, numbers, reals)| Plan {
             sizes,
-            arcs,
+            edges,
             node_categories: features.0,
             node_values: features.1,
-            arc_categories: features.2,
-            arc_values: features.3,
+            edge_categories: features.2,
+            edge_values: features.3,
             node_targets: targets.0,
             graph_targets: targets.1,
             split: targets.2,
@@ -80,8 +80,14 @@ impl Plan {
         Matrix::from_entries(rows, cols, entries).unwrap()
     }
 
-    fn features(&self, what: &str, rows: usize, categories: usize, values: usize) -> Features {
-        let mut features = Features::none(rows);
+    fn features(
+        &self,
+        what: &str,
+        rows: usize,
+        categories: usize,
+        values: usize,
+    ) -> FeatureColumns {
+        let mut features = FeatureColumns::none(rows);
         for (i, name) in names(&format!("{what} label"), categories).into_iter().enumerate() {
             let column = Categories::from_integers(name, &self.column(i, rows));
             features = features.with_categories(column).unwrap();
@@ -96,8 +102,8 @@ impl Plan {
             node_starts.push(node_starts.last().unwrap() + size);
         }
         let (graphs, nodes) = (self.sizes.len(), *node_starts.last().unwrap());
-        let mut arcs: Vec<(u32, u32)> = self
-            .arcs
+        let mut edges: Vec<(u32, u32)> = self
+            .edges
             .iter()
             .map(|&(graph, u, v)| {
                 let graph = graph % graphs;
@@ -105,16 +111,17 @@ impl Plan {
                 (node(u), node(v))
             })
             .collect();
-        arcs.sort_unstable();
-        arcs.dedup();
-        let arc_features = self.features("arc", arcs.len(), self.arc_categories, self.arc_values);
+        edges.sort_unstable();
+        edges.dedup();
+        let edge_features =
+            self.features("edge", edges.len(), self.edge_categories, self.edge_values);
         // A file without rows does not tell its columns.
-        let arc_features = if arcs.is_empty() { Features::none(0) } else { arc_features };
+        let edge_features = if edges.is_empty() { FeatureColumns::none(0) } else { edge_features };
         Dataset::new(DatasetParts {
             name: "random".into(),
             node_starts,
-            arc_features,
-            arcs,
+            edge_features,
+            edges,
             node_features: self.features("node", nodes, self.node_categories, self.node_values),
             node_targets: self.node_targets.then(|| {
                 TargetColumn::Classes(Categories::from_integers(
@@ -134,7 +141,7 @@ impl Plan {
             split: self.split.then(|| Split {
                 level: Level::Graph,
                 train: (0..graphs.div_ceil(2)).collect(),
-                valid: vec![],
+                val: vec![],
                 test: (graphs.div_ceil(2)..graphs).collect(),
             }),
         })
@@ -163,9 +170,9 @@ proptest! {
         if losses.is_empty() {
             prop_assert_eq!(found, dataset);
         } else {
-            // A part without arcs cannot tell that arcs have features.
-            prop_assert!(losses.iter().all(|loss| loss.ends_with("have no arcs")), "{:?}", losses);
-            prop_assert!(!dataset.arc_features().is_empty());
+            // A part without edges cannot tell that edges have features.
+            prop_assert!(losses.iter().all(|loss| loss.ends_with("have no edges")), "{:?}", losses);
+            prop_assert!(!dataset.edge_features().is_empty());
             prop_assert_eq!(found, dataset.with_split(None).unwrap());
         }
     }
@@ -220,19 +227,19 @@ fn awkward() -> DatasetParts {
     DatasetParts {
         name: "awkward".into(),
         node_starts: vec![0, 2, 2],
-        arcs: vec![(0, 1)],
-        node_features: Features::none(2)
+        edges: vec![(0, 1)],
+        node_features: FeatureColumns::none(2)
             .with_categories(Categories::from_text("split", &["a, b", "c \"d\""]))
             .unwrap()
             .with_sparse(SparseRows::new(3, vec![0, 1, 2], vec![2, 0], vec![0.5, -1.0]).unwrap())
             .unwrap(),
-        arc_features: Features::none(1),
+        edge_features: FeatureColumns::none(1),
         node_targets: Some(TargetColumn::Classes(Categories::from_text("t", &["", "x"]))),
         graph_targets: Some(TargetColumn::Values {
             names: vec!["y".into()],
             values: Matrix::from_entries(2, 1, vec![f32::NAN, 1.0]).unwrap(),
         }),
-        split: Some(Split { level: Level::Graph, train: vec![1], valid: vec![], test: vec![] }),
+        split: Some(Split { level: Level::Graph, train: vec![1], val: vec![], test: vec![] }),
     }
 }
 
@@ -301,7 +308,7 @@ fn a_folder_is_replaced_only_when_told_and_only_if_it_is_a_data_set() {
     let mut files: Vec<_> =
         fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     files.sort();
-    assert_eq!(files, ["arcs.csv", "graphs.csv", "nodes.csv"]);
+    assert_eq!(files, ["edges.csv", "graphs.csv", "nodes.csv"]);
 
     fs::write(out.join("thesis.tex"), "").unwrap();
     assert_eq!(

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use lpgnn::Matrix;
 use lpgnn::data::generate::CliqueConfig;
-use lpgnn::data::{Dataset, DatasetParts, Features, TargetColumn};
+use lpgnn::data::{Dataset, DatasetParts, FeatureColumns, TargetColumn};
 use lpgnn::run::{Checkpoint, RunConfig, SavedModel, Setting, Setup};
 use lpgnn::train::{EpochReport, Trainer, TrainerState};
 
@@ -25,7 +25,7 @@ fn train(setup: &Setup, from: Option<TrainerState>, stop_after: usize) -> (Vec<f
     if let Some(state) = from {
         trainer = trainer.resume(state).unwrap();
     }
-    let mut last = trainer.state().clone();
+    let mut last = trainer.state_dim().clone();
     let trained = trainer.run(&mut |report: &EpochReport, state: &TrainerState| {
         last = state.clone();
         if report.epoch >= stop_after { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -42,11 +42,11 @@ fn a_resumed_training_ends_with_the_same_bits() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("checkpoint.safetensors");
     for settings in [
-        &["training.epochs=12", "training.score-every=5"][..],
+        &["training.epochs=12", "training.eval-every=5"][..],
         &["training.epochs=12", "training.solver.kind=unrolled", "model.transition=gin"],
         &["training.epochs=12", "training.batch-size=3", "model.dropout=0.3"],
-        &["training.epochs=12", "training.label-dropout=0.3", "model.carry=held"],
-        &["training.epochs=12", "training.batch-size=4", "training.weight-penalty=0.1"],
+        &["training.epochs=12", "training.feature-dropout=0.3", "model.state-weights=frozen"],
+        &["training.epochs=12", "training.batch-size=4", "training.l2=0.1"],
         &["training.epochs=12", "training.solver.kind=bdmm", "model.layers=2"],
         &["training.epochs=6", "training.solver.kind=implicit", "training.patience=2"],
         &["training.epochs=12", "training.solver.weights.rule=sgd", "split.source=ratio"],
@@ -71,7 +71,7 @@ fn a_resumed_training_ends_with_the_same_bits() {
 fn a_checkpoint_of_another_model_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("checkpoint.safetensors");
-    let (one, other) = (config(&["model.state=4"]), config(&["model.state=5"]));
+    let (one, other) = (config(&["model.state_dim=4"]), config(&["model.state_dim=5"]));
     let setup = Setup::new(&one, &dataset()).unwrap();
     let (_, state) = train(&setup, None, 1);
     Checkpoint::write(&path, &one, "", 0.0, &state).unwrap();
@@ -108,14 +108,14 @@ fn a_split_that_was_given_is_not_made_up_again() {
 
 /// Rings and paths whose length is to be predicted, in some unit.
 fn lengths(unit: f32, zero: f32) -> Dataset {
-    let (mut node_starts, mut arcs, mut values) = (vec![0], vec![], vec![]);
+    let (mut node_starts, mut edges, mut values) = (vec![0], vec![], vec![]);
     for size in 3..43_u32 {
         let first = u32::try_from(node_starts[node_starts.len() - 1]).unwrap();
-        arcs.extend(
+        edges.extend(
             (1..size).flat_map(|v| [(first + v - 1, first + v), (first + v, first + v - 1)]),
         );
         if size % 2 == 0 {
-            arcs.extend([(first, first + size - 1), (first + size - 1, first)]);
+            edges.extend([(first, first + size - 1), (first + size - 1, first)]);
         }
         node_starts.push((first + size) as usize);
         values.push(zero + unit * f32::from(u16::try_from(size).unwrap()));
@@ -124,10 +124,10 @@ fn lengths(unit: f32, zero: f32) -> Dataset {
     let values = Matrix::from_entries(values.len(), 1, values).unwrap();
     Dataset::new(DatasetParts {
         name: "lengths".into(),
-        node_features: Features::none(nodes),
-        arc_features: Features::none(arcs.len()),
+        node_features: FeatureColumns::none(nodes),
+        edge_features: FeatureColumns::none(edges.len()),
         node_starts,
-        arcs,
+        edges,
         node_targets: None,
         graph_targets: Some(TargetColumn::Values { names: vec!["length".into()], values }),
         split: None,

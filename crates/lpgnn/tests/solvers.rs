@@ -5,24 +5,24 @@
 
 mod common;
 
-use common::{ARC_LABEL, CLASSES, Form, LABEL, Recipe, batch, model, point};
+use common::{CLASSES, EDGE_FEATURE, Form, LABEL, Recipe, batch, model, point};
 use lpgnn::constraint::ConstraintFunction::Linear;
 use lpgnn::graph::GraphBatch;
 use lpgnn::lagrangian::{
-    Lagrangian, Model, Multipliers, Objective, ReadFrom, Reads, Variables, Want, Weighing,
+    Lagrangian, Model, Multipliers, Objective, ReadFrom, Reads, Request, Variables, Weighing,
 };
 use lpgnn::output::Supervision;
 use lpgnn::saddle::{
-    Bdmm, DualRule, Implicit, Memory, OneShot, Order, PrimalRule, SaddleSolver, Unrolled,
+    Bdmm, DualRule, Implicit, OneShot, OptimizerState, Order, PrimalRule, SaddleSolver, Unrolled,
     WeightDescent,
 };
 use lpgnn::train::ModelConfig;
-use lpgnn::transition::{ArcInputs, Gradients, Input};
+use lpgnn::transition::{EdgeInputs, Gradients, Input};
 use lpgnn::{Matrix, Scalar, Scratch, check};
 
 /// Plain descent, so that rates mean what they say.
 fn sgd(rate: f64) -> WeightDescent {
-    WeightDescent { rule: PrimalRule::Sgd, rate, ..WeightDescent::default() }
+    WeightDescent { rule: PrimalRule::Sgd, lr: rate, ..WeightDescent::default() }
 }
 
 /// Weights that stay where they are: the step is below their last place.
@@ -35,23 +35,23 @@ fn every_solver_finds_known_saddle_points() {
     let plain = Bdmm {
         weights: sgd(0.05),
         state_rule: PrimalRule::Sgd,
-        state_rate: 0.05,
+        state_lr: 0.05,
         dual_rule: DualRule::Plain,
-        multiplier_rate: 0.05,
+        multiplier_lr: 0.05,
         ..Bdmm::default()
     };
     let nu_pi = Bdmm { dual_rule: DualRule::NuPi { nu: 0.0, kappa: 5.0 }, ..plain };
     let alternating = Bdmm { order: Order::Alternating, ..plain };
-    for (solver, tolerance) in [(plain, 1e-8), (nu_pi, 1e-8), (alternating, 1e-8)] {
-        check::solver(|| Box::new(solver), 6000, tolerance).unwrap();
+    for (solver, tol) in [(plain, 1e-8), (nu_pi, 1e-8), (alternating, 1e-8)] {
+        check::solver(|| Box::new(solver), 6000, tol).unwrap();
     }
     // Adam keeps oscillating with about its rate; a rate that decays lets it come to rest.
     let adam = Bdmm {
-        weights: WeightDescent { half_life: Some(1000.0), rate: 0.02, ..WeightDescent::default() },
-        state_rate: 0.02,
-        state_half_life: Some(1000.0),
+        weights: WeightDescent { lr_half_life: Some(1000.0), lr: 0.02, ..WeightDescent::default() },
+        state_lr: 0.02,
+        state_lr_half_life: Some(1000.0),
         dual_rule: DualRule::Plain,
-        multiplier_rate: 0.02,
+        multiplier_lr: 0.02,
         ..Bdmm::default()
     };
     check::solver(|| Box::new(adam), 12_000, 1e-2).unwrap();
@@ -59,7 +59,7 @@ fn every_solver_finds_known_saddle_points() {
     let one_shot = OneShot { weights: sgd(0.1), beta: 0.7, inner_steps: 1 };
     check::solver(|| Box::new(one_shot), 2000, 1e-10).unwrap();
     check::solver(|| Box::new(OneShot { inner_steps: 3, ..one_shot }), 2000, 1e-10).unwrap();
-    let implicit = Implicit { weights: sgd(0.3), beta: 1.0, tolerance: 1e-13, steps: 200 };
+    let implicit = Implicit { weights: sgd(0.3), beta: 1.0, tol: 1e-13, max_iter: 200 };
     check::solver(|| Box::new(implicit), 500, 1e-10).unwrap();
 }
 
@@ -92,7 +92,7 @@ fn run(
     steps: usize,
 ) -> (Variables<f64>, Vec<f64>) {
     let mut at = start;
-    let mut memory = Memory::new(&at);
+    let mut memory = OptimizerState::new(&at);
     for _ in 0..steps {
         solver.step(objective, &mut at, &mut memory);
     }
@@ -116,14 +116,14 @@ fn dense_multipliers(
     let transition = model.transitions().next().unwrap();
     let mut system = vec![vec![0.0; n + 1]; n];
     for column in 0..n {
-        let mut unit = Matrix::zeros(graphs.nodes(), transition.state());
+        let mut unit = Matrix::zeros(graphs.nodes(), transition.state_dim());
         unit.as_mut_slice()[column] = 1.0;
-        let mut back = Matrix::zeros(graphs.nodes(), transition.state());
+        let mut back = Matrix::zeros(graphs.nodes(), transition.state_dim());
         transition.backward(
             &at.weights[model.transition_weights(0)],
-            Input { batch: graphs, labels: graphs.node_labels().view(), states: &at.states[0] },
+            Input { batch: graphs, features: graphs.node_features().view(), states: &at.states[0] },
             &unit,
-            Gradients { weights: None, states: &mut back, labels: None },
+            Gradients { weights: None, states: &mut back, features: None },
             &scratch,
         );
         for row in 0..n {
@@ -133,7 +133,7 @@ fn dense_multipliers(
     let mut at = at.clone();
     at.multipliers[0].as_mut_slice().fill(0.0);
     let mut gradient = at.zeros_like();
-    objective.evaluate(&at, Want::ALL, &mut gradient);
+    objective.evaluate(&at, Request::ALL, &mut gradient);
     for (row, d) in gradient.states[0].as_slice().iter().enumerate() {
         system[row][n] = -d;
     }
@@ -156,7 +156,7 @@ fn dense_multipliers(
     x
 }
 
-const READS: [ReadFrom; 2] = [ReadFrom::State, ReadFrom::Image];
+const READS: [ReadFrom; 2] = [ReadFrom::State, ReadFrom::Transition];
 
 #[test]
 fn at_rest_one_shot_implicit_and_unrolled_have_the_same_adjoint_and_gradient() {
@@ -170,15 +170,15 @@ fn at_rest_one_shot_implicit_and_unrolled_have_the_same_adjoint_and_gradient() {
                 let lagrangian =
                     Lagrangian::new(&model, &graphs, &supervision, Weighing::default(), &scratch)
                         .unwrap();
-                let start = model.rest(graphs.nodes(), weights);
+                let start = model.zeros(graphs.nodes(), weights);
                 let case = format!("transition {transition}, {layers} layers, {from:?}");
 
                 let mut one_shot = OneShot { weights: frozen(), ..OneShot::default() };
                 let (shot, d_shot) = run(&mut one_shot, &lagrangian, start.clone(), 400);
                 let mut implicit =
-                    Implicit { weights: frozen(), tolerance: 1e-12, steps: 1000, beta: 1.0 };
+                    Implicit { weights: frozen(), tol: 1e-12, max_iter: 1000, beta: 1.0 };
                 let (solved, d_solved) = run(&mut implicit, &lagrangian, start.clone(), 1);
-                let mut unrolled = Unrolled { weights: frozen(), tolerance: 1e-13, steps: 500 };
+                let mut unrolled = Unrolled { weights: frozen(), tol: 1e-13, max_iter: 500 };
                 let (_, d_unrolled) = run(&mut unrolled, &lagrangian, start, 1);
 
                 assert!(d_solved.iter().any(|d| d.abs() > 1e-3), "{case}: nothing to compare");
@@ -205,20 +205,20 @@ fn at_rest_one_shot_implicit_and_unrolled_have_the_same_adjoint_and_gradient() {
 #[test]
 fn a_stack_that_reads_images_is_never_behind_itself() {
     // Without states among the arguments of h, layers are those of a feed-forward network: one
-    // update of one-shot, from states of zero, has the gradient of the settled ones.
-    let inputs = ArcInputs { neighbour_state: false, own_state: false, ..ArcInputs::default() };
+    // update of one-shot, from states of zero, has the gradient of the converged ones.
+    let inputs = EdgeInputs { neighbour_state: false, own_state: false, ..EdgeInputs::default() };
     let graphs = batch::<f64>(3, Form::Dense);
     let supervision = Supervision::all(graphs.node_targets().clone());
     let scratch = Scratch::new();
-    for (from, exact) in [(ReadFrom::Image, true), (ReadFrom::State, false)] {
+    for (from, exact) in [(ReadFrom::Transition, true), (ReadFrom::State, false)] {
         let reads = Reads { from, ..Reads::default() };
         let config = ModelConfig { layers: 3, inputs, reads, ..ModelConfig::default() };
-        let model = config.build::<f64>(LABEL, ARC_LABEL, CLASSES, false).unwrap();
+        let model = config.build::<f64>(LABEL, EDGE_FEATURE, CLASSES, false).unwrap();
         let start = model.start(graphs.nodes(), &mut check::uniform(1));
         let lagrangian =
             Lagrangian::new(&model, &graphs, &supervision, Weighing::default(), &scratch).unwrap();
         let mut one_shot = OneShot { weights: frozen(), ..OneShot::default() };
-        let mut implicit = Implicit { weights: frozen(), tolerance: 1e-13, ..Implicit::default() };
+        let mut implicit = Implicit { weights: frozen(), tol: 1e-13, ..Implicit::default() };
         let (_, d_shot) = run(&mut one_shot, &lagrangian, start.clone(), 1);
         let (_, d_solved) = run(&mut implicit, &lagrangian, start, 1);
         assert!(d_solved.iter().any(|d| d.abs() > 1e-3), "nothing to compare");
@@ -231,20 +231,20 @@ fn damped_bdmm_reaches_the_saddle_point_that_implicit_solves_for() {
     let (model, graphs, weights) = contraction(1, 1, Reads::default());
     let supervision = Supervision::all(graphs.node_targets().clone());
     let scratch = Scratch::new();
-    let start = model.rest(graphs.nodes(), weights);
+    let start = model.zeros(graphs.nodes(), weights);
     let plain = Weighing::default();
     let lagrangian = Lagrangian::new(&model, &graphs, &supervision, plain, &scratch).unwrap();
-    let mut implicit = Implicit { weights: frozen(), tolerance: 1e-12, steps: 1000, beta: 1.0 };
+    let mut implicit = Implicit { weights: frozen(), tol: 1e-12, max_iter: 1000, beta: 1.0 };
     let (solved, d_solved) = run(&mut implicit, &lagrangian, start.clone(), 1);
 
-    let damped = Weighing { damping: 5.0, ..plain };
+    let damped = Weighing { penalty: 5.0, ..plain };
     let lagrangian = Lagrangian::new(&model, &graphs, &supervision, damped, &scratch).unwrap();
     let mut bdmm = Bdmm {
         weights: frozen(),
         state_rule: PrimalRule::Sgd,
-        state_rate: 0.02,
+        state_lr: 0.02,
         dual_rule: DualRule::Plain,
-        multiplier_rate: 0.1,
+        multiplier_lr: 0.1,
         ..Bdmm::default()
     };
     let (reached, d_reached) = run(&mut bdmm, &lagrangian, start, 20_000);
@@ -260,7 +260,7 @@ fn solvers<S: Scalar>() -> Vec<Box<dyn SaddleSolver<S>>> {
         Box::new(Bdmm { order: Order::Alternating, dual_rule: DualRule::Plain, ..Bdmm::default() }),
         Box::new(OneShot::default()),
         Box::new(Implicit::default()),
-        Box::new(Unrolled { steps: 5, ..Unrolled::default() }),
+        Box::new(Unrolled { max_iter: 5, ..Unrolled::default() }),
     ]
 }
 
@@ -282,7 +282,7 @@ fn bits<S: Scalar>(
         };
         let model = model::<S>(&recipe);
         let mut at = model.start(graphs.nodes(), &mut check::uniform(5));
-        let mut memory = Memory::new(&at);
+        let mut memory = OptimizerState::new(&at);
         let supervision = Supervision::all(graphs.node_targets().clone());
         let scratch = Scratch::new();
         let mut solver = solvers::<S>().swap_remove(solver);
@@ -346,8 +346,8 @@ fn single_precision_follows_double_precision() {
         let l32 = Lagrangian::new(&single, &graphs32, &s32, weighing, &scratch32).unwrap();
         let l64 = Lagrangian::new(&double, &graphs64, &s64, weighing, &scratch64).unwrap();
         let (mut d32, mut d64) = (at32.zeros_like(), at.zeros_like());
-        let value32 = l32.evaluate(&at32, Want::ALL, &mut d32).value();
-        let value64 = l64.evaluate(&at, Want::ALL, &mut d64).value();
+        let value32 = l32.evaluate(&at32, Request::ALL, &mut d32).value();
+        let value64 = l64.evaluate(&at, Request::ALL, &mut d64).value();
         assert!(
             (value32 - value64).abs() < 1e-4 * value64.abs().max(1.0),
             "transition {transition}"

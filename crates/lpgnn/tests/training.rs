@@ -13,13 +13,13 @@ use std::ops::ControlFlow;
 use common::{Form, graph};
 use lpgnn::constraint::ConstraintFunction;
 use lpgnn::data::{Level, Split};
-use lpgnn::graph::{Graph, GraphBatch, Labels, Targets};
-use lpgnn::lagrangian::{Lagrangian, Multipliers, Objective, Want, Weighing};
-use lpgnn::network::Carry;
+use lpgnn::graph::{Features, Graph, GraphBatch, Targets};
+use lpgnn::lagrangian::{Lagrangian, Multipliers, Objective, Request, Weighing};
+use lpgnn::network::StateWeights;
 use lpgnn::output::{Output, Readout, Supervision};
 use lpgnn::saddle::{Bdmm, OneShot, Unrolled, WeightDescent};
 use lpgnn::train::{
-    EpochReport, ModelConfig, PartName, SolverConfig, StopReason, Trained, Trainer, TrainerState,
+    EpochReport, ModelConfig, SolverConfig, SplitName, StopReason, Trained, Trainer, TrainerState,
     TrainingConfig, TrainingData, TransitionKind,
 };
 use lpgnn::{Matrix, Scratch, check};
@@ -39,15 +39,15 @@ fn graphs(count: u64) -> GraphBatch<f32> {
 
 fn thirds(count: usize) -> Split {
     let part = |k: usize| (0..count).filter(|i| i % 3 == k).collect();
-    Split { level: Level::Graph, train: part(0), valid: part(1), test: part(2) }
+    Split { level: Level::Graph, train: part(0), val: part(1), test: part(2) }
 }
 
 fn small() -> ModelConfig {
     ModelConfig {
         transition: TransitionKind::GnnSum,
-        state: 4,
-        hidden: vec![6],
-        readout_hidden: vec![6],
+        state_dim: 4,
+        hidden_dims: vec![6],
+        readout_hidden_dims: vec![6],
         ..ModelConfig::default()
     }
 }
@@ -62,8 +62,8 @@ fn train(
     data: &TrainingData<f32>,
 ) -> (Trained<f32>, Vec<EpochReport>) {
     let batch = data.training_graphs();
-    let (label, arc) = (batch.node_labels().width(), batch.arc_labels().width());
-    let model = model.build(label, arc, data.outputs(), data.per_graph()).unwrap();
+    let (feature, edge) = (batch.node_features().width(), batch.edge_features().width());
+    let model = model.build(feature, edge, data.outputs(), data.per_graph()).unwrap();
     let mut reports = vec![];
     let mut observer = |report: &EpochReport, _: &TrainerState<f32>| {
         reports.push(report.clone());
@@ -81,12 +81,12 @@ fn a_structural_rule_is_learnt_and_holds_on_new_graphs() {
         [SolverConfig::OneShot(OneShot::default()), SolverConfig::Unrolled(Unrolled::default())]
     {
         let (trained, reports) =
-            train(&small(), TrainingConfig { solver, score_every: 10, ..config(200) }, &data);
-        let scores = trained.scores.unwrap();
-        let test = scores.of(PartName::Test).unwrap().accuracy.unwrap();
+            train(&small(), TrainingConfig { solver, eval_every: 10, ..config(200) }, &data);
+        let evaluation = trained.evaluation.unwrap();
+        let test = evaluation.of(SplitName::Test).unwrap().accuracy.unwrap();
         assert!(test > 0.9, "{}: {test}", solver.name());
-        assert!(scores.cheating_gap.unwrap().abs() < 0.05, "{scores:?}");
-        assert_eq!(scores.unsettled, 0);
+        assert!(evaluation.cheating_gap.unwrap().abs() < 0.05, "{evaluation:?}");
+        assert_eq!(evaluation.not_converged, 0);
         assert!(reports[199].loss < 0.5 * reports[0].loss);
     }
 }
@@ -100,10 +100,10 @@ fn bdmm_meets_its_constraints() {
         multipliers: Multipliers::PerNode,
         ..small()
     };
-    let solver = SolverConfig::Bdmm(Bdmm { state_half_life: Some(100.0), ..Bdmm::default() });
-    let weighing = Weighing { loss_weight: 1e-3, damping: 0.1, ..Weighing::default() };
+    let solver = SolverConfig::Bdmm(Bdmm { state_lr_half_life: Some(100.0), ..Bdmm::default() });
+    let weighing = Weighing { loss_weight: 1e-3, penalty: 0.1, ..Weighing::default() };
     let (_, reports) =
-        train(&model, TrainingConfig { solver, weighing, score_every: 50, ..config(400) }, &data);
+        train(&model, TrainingConfig { solver, weighing, eval_every: 50, ..config(400) }, &data);
     let last = &reports[reports.len() - 1];
     assert!(last.residual_mean < 0.01, "{last:?}");
     assert!(last.largest_multiplier > 0.0);
@@ -126,7 +126,7 @@ fn the_same_seed_gives_the_same_weights_and_another_does_not() {
 fn a_resumed_run_ends_with_the_same_bits() {
     let batch = graphs(12);
     let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
-    let (label, arc) = (batch.node_labels().width(), batch.arc_labels().width());
+    let (feature, edge) = (batch.node_features().width(), batch.edge_features().width());
     for (solver, constraint) in [
         (SolverConfig::OneShot(OneShot::default()), ConstraintFunction::Linear),
         (SolverConfig::Bdmm(Bdmm::default()), ConstraintFunction::Squared),
@@ -134,7 +134,7 @@ fn a_resumed_run_ends_with_the_same_bits() {
         for batch_size in [None, Some(2)] {
             let config = TrainingConfig { solver, batch_size, ..config(8) };
             let model = ModelConfig { constraint, dropout: 0.2, ..small() };
-            let model = model.build::<f32>(label, arc, data.outputs(), false).unwrap();
+            let model = model.build::<f32>(feature, edge, data.outputs(), false).unwrap();
             let mut kept: Option<TrainerState<f32>> = None;
             let mut keep = |report: &EpochReport, state: &TrainerState<f32>| {
                 if report.epoch == 5 {
@@ -157,19 +157,19 @@ fn a_resumed_run_ends_with_the_same_bits() {
 #[test]
 fn states_of_every_graph_move_once_per_epoch() {
     let batch = graphs(9);
-    let split = Split { level: Level::Graph, train: (0..9).collect(), valid: vec![], test: vec![] };
+    let split = Split { level: Level::Graph, train: (0..9).collect(), val: vec![], test: vec![] };
     let data = TrainingData::new(&batch, &split, false).unwrap();
-    let (label, arc) = (batch.node_labels().width(), batch.arc_labels().width());
+    let (feature, edge) = (batch.node_features().width(), batch.edge_features().width());
     let model = ModelConfig { constraint: ConstraintFunction::Squared, ..small() };
-    let model = model.build::<f32>(label, arc, 2, false).unwrap();
+    let model = model.build::<f32>(feature, edge, 2, false).unwrap();
     // Weights that hardly move, so that a graph's path does not depend on when it is visited.
     let solver = SolverConfig::Bdmm(Bdmm {
-        weights: WeightDescent { rate: 1e-30, ..WeightDescent::default() },
+        weights: WeightDescent { lr: 1e-30, ..WeightDescent::default() },
         ..Bdmm::default()
     });
     let states = |batch_size| {
         let config =
-            TrainingConfig { solver, batch_size, lipschitz: None, score_every: 99, ..config(7) };
+            TrainingConfig { solver, batch_size, lipschitz: None, eval_every: 99, ..config(7) };
         let mut last = None;
         let mut keep = |_: &EpochReport, state: &TrainerState<f32>| {
             last = Some(state.variables.clone());
@@ -188,8 +188,8 @@ fn states_of_every_graph_move_once_per_epoch() {
 fn an_observer_can_end_training_and_the_best_weights_are_kept() {
     let batch = graphs(12);
     let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
-    let (label, arc) = (batch.node_labels().width(), batch.arc_labels().width());
-    let model = small().build::<f32>(label, arc, 2, false).unwrap();
+    let (feature, edge) = (batch.node_features().width(), batch.edge_features().width());
+    let model = small().build::<f32>(feature, edge, 2, false).unwrap();
     let mut best: Option<(usize, Vec<f32>)> = None;
     let mut observer = |report: &EpochReport, state: &TrainerState<f32>| {
         best = state.best.as_ref().map(|best| (best.epoch, best.weights.clone()));
@@ -205,11 +205,8 @@ fn an_observer_can_end_training_and_the_best_weights_are_kept() {
 fn training_ends_when_validation_no_longer_improves() {
     let batch = graphs(12);
     let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
-    let (trained, reports) = train(
-        &small(),
-        TrainingConfig { patience: Some(5), score_every: 1, ..config(5000) },
-        &data,
-    );
+    let (trained, reports) =
+        train(&small(), TrainingConfig { patience: Some(5), eval_every: 1, ..config(5000) }, &data);
     assert_eq!(trained.reason, StopReason::NoImprovement);
     assert_eq!(reports.len(), trained.epoch + 5);
 }
@@ -220,9 +217,9 @@ fn a_run_that_diverges_says_when_and_keeps_the_last_good_weights() {
     let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
     let model = ModelConfig { activation: lpgnn::activation::Activation::Identity, ..small() };
     // A linear transition far from a contraction, without a bound: states explode.
-    let weights = WeightDescent { rate: 5.0, ..WeightDescent::default() };
+    let weights = WeightDescent { lr: 5.0, ..WeightDescent::default() };
     let solver = SolverConfig::OneShot(OneShot { weights, ..OneShot::default() });
-    let config = TrainingConfig { solver, lipschitz: None, score_every: 1000, ..config(999) };
+    let config = TrainingConfig { solver, lipschitz: None, eval_every: 1000, ..config(999) };
     let (trained, reports) = train(&model, config, &data);
     let StopReason::Diverged { epoch, .. } = trained.reason else {
         panic!("ended by {:?}", trained.reason)
@@ -235,7 +232,7 @@ fn a_run_that_diverges_says_when_and_keeps_the_last_good_weights() {
 fn targets_hidden_by_a_split_of_nodes_do_not_matter() {
     // Two copies of the data that differ only in targets outside the training part.
     let batch = graphs(4);
-    let split = Split { level: Level::Node, train: vec![0, 3, 7, 12], valid: vec![], test: vec![] };
+    let split = Split { level: Level::Node, train: vec![0, 3, 7, 12], val: vec![], test: vec![] };
     let Targets::Classes { class, .. } = batch.node_targets() else { panic!("classes expected") };
     let mut other = class.clone();
     for (v, class) in other.iter_mut().enumerate() {
@@ -270,7 +267,7 @@ fn real_values_are_fitted() {
     let data = TrainingData::new(&GraphBatch::new(&graphs).unwrap(), &thirds(40), true).unwrap();
     let model = ModelConfig { transition: TransitionKind::GnnMean, ..small() };
     let (trained, _) = train(&model, config(300), &data);
-    let score = *trained.scores.unwrap().of(PartName::Test).unwrap();
+    let score = *trained.evaluation.unwrap().of(SplitName::Test).unwrap();
     // The mean as a prediction has half a variance of 0.125 as its loss.
     assert!(score.loss < 0.04 && score.accuracy.is_none(), "{score:?}");
 }
@@ -279,8 +276,9 @@ fn real_values_are_fitted() {
 fn dropout_has_the_gradient_of_what_is_left() {
     let graphs = common::batch::<f64>(2, Form::Dense);
     let recipe = common::Recipe::default();
-    let transitions = vec![common::transition(1, 3, common::LABEL, common::ARC_LABEL, &recipe.h)];
-    let network = lpgnn::network::Network { hidden: vec![8, 6], ..recipe.h };
+    let transitions =
+        vec![common::transition(1, 3, common::LABEL, common::EDGE_FEATURE, &recipe.h)];
+    let network = lpgnn::network::Network { hidden_dims: vec![8, 6], ..recipe.h };
     let output = Output::new(Readout::Node, 3, common::CLASSES, network, 0.5);
     let constraint = Box::new(ConstraintFunction::Squared);
     let model = lpgnn::lagrangian::Model::new(
@@ -302,7 +300,7 @@ fn dropout_has_the_gradient_of_what_is_left() {
         if seed.is_some() {
             assert!(check::gradients(&lagrangian, &at) < 1e-6);
         }
-        lagrangian.evaluate(&at, Want::ALL, &mut at.zeros_like()).loss
+        lagrangian.evaluate(&at, Request::ALL, &mut at.zeros_like()).loss
     };
     let (none, first, second) = (value(None), value(Some(1)), value(Some(2)));
     assert!((none - first).abs() > 1e-6 && (first - second).abs() > 1e-6);
@@ -310,12 +308,12 @@ fn dropout_has_the_gradient_of_what_is_left() {
 }
 
 #[test]
-fn labels_with_entries_left_out_have_their_own_gradient() {
+fn features_with_entries_left_out_have_their_own_gradient() {
     for form in [Form::Dense, Form::OneHot, Form::Sparse] {
         let graphs = common::batch::<f64>(2, form);
         let recipe = common::Recipe::default();
         let h = &recipe.h;
-        let transitions = vec![common::transition(1, 3, common::LABEL, common::ARC_LABEL, h)];
+        let transitions = vec![common::transition(1, 3, common::LABEL, common::EDGE_FEATURE, h)];
         let output = Output::new(Readout::Node, 3, common::CLASSES, recipe.h.clone(), 0.0);
         let constraint = Box::new(ConstraintFunction::Squared);
         let per_node = Multipliers::PerNode;
@@ -330,9 +328,9 @@ fn labels_with_entries_left_out_have_their_own_gradient() {
             let lagrangian =
                 Lagrangian::new(&model, graphs, &supervision, weighing, &scratch).unwrap();
             assert!(check::gradients(&lagrangian, &at) < 1e-6, "{form:?}");
-            lagrangian.evaluate(&at, Want::ALL, &mut at.zeros_like()).value()
+            lagrangian.evaluate(&at, Request::ALL, &mut at.zeros_like()).value()
         };
-        let dropped = |seed| value(&graphs.with_label_dropout(0.5, seed));
+        let dropped = |seed| value(&graphs.with_feature_dropout(0.5, seed));
         assert!((value(&graphs) - dropped(1)).abs() > 1e-6, "{form:?}");
         assert!((dropped(2) - dropped(1)).abs() > 1e-6, "{form:?}");
         assert!((dropped(1) - dropped(1)).abs() < 1e-15, "{form:?}");
@@ -340,15 +338,15 @@ fn labels_with_entries_left_out_have_their_own_gradient() {
 }
 
 #[test]
-fn the_same_entries_are_left_out_however_labels_are_stored() {
+fn the_same_entries_are_left_out_however_features_are_stored() {
     let one_hot = lpgnn::graph::OneHot::new(3, vec![0, 2, 1, 1, 0, 2]).unwrap();
     let mut dense = Matrix::<f64>::zeros(6, 3);
     (0..6).for_each(|row| dense.row_mut(row)[one_hot.column(row)] = 1.0);
-    let labels = [Labels::OneHot(one_hot), Labels::Dense(dense)];
+    let features = [Features::OneHot(one_hot), Features::Dense(dense)];
     let mut kept = 0;
     for seed in 0..100 {
-        let entries = labels.each_ref().map(|labels| {
-            let dropped = labels.with_dropout(0.25, seed);
+        let entries = features.each_ref().map(|features| {
+            let dropped = features.with_dropout(0.25, seed);
             let entries = (0..6).flat_map(|row| {
                 let stored: Vec<_> = dropped.entries(row).filter(|(_, x)| *x > 0.0).collect();
                 stored.into_iter().map(move |(column, x)| (row, column, x))
@@ -367,15 +365,16 @@ fn what_carries_states_can_be_held() {
     let batch = graphs(6);
     let data = TrainingData::new(&batch, &thirds(6), false).unwrap();
     for transition in [TransitionKind::Gcn, TransitionKind::SageMax] {
-        for (carry, same) in [(Carry::Held, true), (Carry::Identity, false)] {
-            let model = ModelConfig { transition, carry, hidden: vec![], ..small() };
+        for (state_weights, same) in [(StateWeights::Frozen, true), (StateWeights::Identity, false)]
+        {
+            let model = ModelConfig { transition, state_weights, hidden_dims: vec![], ..small() };
             let config = TrainingConfig { lipschitz: Some(0.5), ..config(5) };
             let (trained, _) = train(&model, config, &data);
             // A comes first: four rows of four.
             let half: Vec<f32> = (0..16).map(|i| if i % 5 == 0 { 0.5 } else { 0.0 }).collect();
             let far = trained.weights.iter().zip(&half).map(|(w, half)| (w - half).abs());
             let far = far.fold(0.0, f32::max);
-            assert_eq!(far < 1e-4, same, "{transition:?} {carry:?}: {far}");
+            assert_eq!(far < 1e-4, same, "{transition:?} {state_weights:?}: {far}");
         }
     }
 }
@@ -384,10 +383,10 @@ fn what_carries_states_can_be_held() {
 fn a_penalty_keeps_weights_small() {
     let batch = graphs(12);
     // Without a validation part it is the last weights that count.
-    let split = Split { valid: vec![], test: vec![], ..thirds(12) };
+    let split = Split { val: vec![], test: vec![], ..thirds(12) };
     let data = TrainingData::new(&batch, &split, false).unwrap();
-    let size = |weight_penalty| {
-        let config = TrainingConfig { weight_penalty, ..config(60) };
+    let size = |l2| {
+        let config = TrainingConfig { l2, ..config(60) };
         let (trained, _) = train(&small(), config, &data);
         trained.weights.iter().map(|w| w * w).sum::<f32>()
     };
@@ -400,7 +399,7 @@ fn plans_that_do_not_fit_are_refused_with_the_reason() {
     let data = TrainingData::new(&batch, &thirds(6), false).unwrap();
     let model = ModelConfig { constraint: ConstraintFunction::Squared, ..small() };
     let model = model
-        .build::<f32>(batch.node_labels().width(), batch.arc_labels().width(), 2, false)
+        .build::<f32>(batch.node_features().width(), batch.edge_features().width(), 2, false)
         .unwrap();
     let error = Trainer::new(config(1).check().unwrap(), &model, &data).unwrap_err();
     assert!(
@@ -418,7 +417,7 @@ fn the_lipschitz_bound_holds_throughout_training() {
     let batch = graphs(12);
     let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
     let degrees = Degrees::of(data.training_graphs());
-    let (label, arc) = (batch.node_labels().width(), batch.arc_labels().width());
+    let (feature, edge) = (batch.node_features().width(), batch.edge_features().width());
     for transition in [
         TransitionKind::GnnMean,
         TransitionKind::GnnSum,
@@ -428,11 +427,11 @@ fn the_lipschitz_bound_holds_throughout_training() {
         TransitionKind::SageMax,
     ] {
         for rate in [0.01, 0.1] {
-            let model = ModelConfig { transition, state: 8, hidden: vec![12], ..small() };
-            let model = model.build::<f32>(label, arc, 2, false).unwrap();
-            let weights = WeightDescent { rate, ..WeightDescent::default() };
+            let model = ModelConfig { transition, state_dim: 8, hidden_dims: vec![12], ..small() };
+            let model = model.build::<f32>(feature, edge, 2, false).unwrap();
+            let weights = WeightDescent { lr: rate, ..WeightDescent::default() };
             let solver = SolverConfig::OneShot(OneShot { weights, ..OneShot::default() });
-            let config = TrainingConfig { solver, score_every: 999, ..config(60) };
+            let config = TrainingConfig { solver, eval_every: 999, ..config(60) };
             let mut largest = 0.0_f64;
             let mut observer = |_: &EpochReport, state: &TrainerState<f32>| {
                 let f_a: &dyn Transition<f32> = model.transitions().next().unwrap();
@@ -453,8 +452,8 @@ fn the_lipschitz_bound_holds_throughout_training() {
 fn implicit_trains_the_transition_however_small_the_loss_weighs() {
     let batch = graphs(12);
     let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
-    let (label, arc) = (batch.node_labels().width(), batch.arc_labels().width());
-    let model = small().build::<f32>(label, arc, 2, false).unwrap();
+    let (feature, edge) = (batch.node_features().width(), batch.edge_features().width());
+    let model = small().build::<f32>(feature, edge, 2, false).unwrap();
     let solver = SolverConfig::Implicit(lpgnn::saddle::Implicit::default());
     let weighing = Weighing { loss_weight: 1e-6, ..Weighing::default() };
     let config = TrainingConfig { solver, weighing, ..config(5) };
@@ -471,8 +470,8 @@ fn implicit_trains_the_transition_however_small_the_loss_weighs() {
 fn a_solver_of_ones_own_trains() {
     let batch = graphs(12);
     let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
-    let (label, arc) = (batch.node_labels().width(), batch.arc_labels().width());
-    let model = small().build::<f32>(label, arc, 2, false).unwrap();
+    let (feature, edge) = (batch.node_features().width(), batch.edge_features().width());
+    let model = small().build::<f32>(feature, edge, 2, false).unwrap();
     let trained = |own: bool| {
         let trainer = Trainer::new(config(4).check().unwrap(), &model, &data).unwrap();
         let trainer = if own {
@@ -489,11 +488,11 @@ fn a_solver_of_ones_own_trains() {
 #[test]
 fn scores_are_of_the_epoch_that_is_named() {
     let batch = graphs(12);
-    let split = Split { valid: vec![], ..thirds(12) };
+    let split = Split { val: vec![], ..thirds(12) };
     let data = TrainingData::new(&batch, &split, false).unwrap();
-    let (label, arc) = (batch.node_labels().width(), batch.arc_labels().width());
-    let model = small().build::<f32>(label, arc, 2, false).unwrap();
-    let config = TrainingConfig { score_every: 10, ..config(100) };
+    let (feature, edge) = (batch.node_features().width(), batch.edge_features().width());
+    let model = small().build::<f32>(feature, edge, 2, false).unwrap();
+    let config = TrainingConfig { eval_every: 10, ..config(100) };
     let mut weights = vec![];
     let mut observer = |report: &EpochReport, state: &TrainerState<f32>| {
         weights.clone_from(&state.variables.weights);
@@ -504,23 +503,23 @@ fn scores_are_of_the_epoch_that_is_named() {
         .run(&mut observer)
         .unwrap();
     assert_eq!((trained.epoch, &trained.weights), (15, &weights));
-    // Scored every epoch, the fifteenth has the same scores.
+    // Scored every epoch, the fifteenth has the same evaluation.
     let mut fifteenth = None;
     let mut observer = |report: &EpochReport, _: &TrainerState<f32>| {
         if report.epoch == 15 {
-            fifteenth.clone_from(&report.scores);
+            fifteenth.clone_from(&report.evaluation);
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
     };
-    let config = TrainingConfig { score_every: 1, ..config };
+    let config = TrainingConfig { eval_every: 1, ..config };
     Trainer::new(config.check().unwrap(), &model, &data).unwrap().run(&mut observer).unwrap();
-    assert_eq!(trained.scores, fifteenth);
+    assert_eq!(trained.evaluation, fifteenth);
 }
 
 #[test]
-fn graphs_without_arc_labels_make_a_batch() {
+fn graphs_without_edge_features_make_a_batch() {
     let graph = Graph::new(&[vec![1.0_f32], vec![0.0]], vec![(0, 1)]).unwrap();
     let batch = GraphBatch::new(&[graph.clone(), graph]).unwrap();
-    assert_eq!((batch.nodes(), batch.arcs(), batch.arc_labels().width()), (4, 2, 0));
+    assert_eq!((batch.nodes(), batch.edges(), batch.edge_features().width()), (4, 2, 0));
 }

@@ -1,5 +1,5 @@
 use super::settings::SettingArguments;
-use crate::talk::print;
+use crate::console::print;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {

@@ -8,9 +8,9 @@ use lpgnn::run::{RunConfig, Setup, Task, fingerprint};
 
 use super::search::space::Space;
 use super::settings::{Chosen, SettingArguments};
+use crate::console::{Console, print, print_json};
 use crate::folds::{self, Division, Report};
 use crate::result_folder::ResultFolder;
-use crate::talk::{Talk, print, print_json};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -52,7 +52,7 @@ fn protocol() -> impl TypedValueParser<Value = Protocol> {
         .try_map(|name| name.parse::<Protocol>())
 }
 
-pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
+pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let Chosen { config, dataset } = arguments.settings.choose()?;
     let task = Task::of(config.data.task, &dataset)?;
     let candidates = candidates(arguments, &config)?;
@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
     });
     let name = format!("{}-cv", dataset.name());
     let folder = ResultFolder::open(arguments.out.as_deref(), &name, &plan, &config)?;
-    talk.say(format_args!(
+    console.say(format_args!(
         "{}: {} folds, {} ({})",
         dataset.name(),
         parts.len(),
@@ -78,10 +78,10 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
         protocol.describe()
     ));
     let again = format!("the same command with --out {}", folder.path().display());
-    let folds = folds::work(&parts, &dataset, &folder, &again, talk)?;
+    let folds = folds::work(&parts, &dataset, &folder, &again, console)?;
     let report = Report::new(dataset.name(), *protocol, config.training.seed, &folds)?;
     folder.save("result.json", &report)?;
-    talk.say(format_args!("results in {}", folder.path().display()));
+    console.say(format_args!("results in {}", folder.path().display()));
     if arguments.json { print_json(&report) } else { print(&report.text()?) }
 }
 

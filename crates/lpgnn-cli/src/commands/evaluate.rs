@@ -6,8 +6,8 @@ use lpgnn::evaluate::Metrics;
 use lpgnn::run::Task;
 
 use super::model::{ModelArguments, Used};
+use crate::console::{Console, print, print_json};
 use crate::summary::percent;
-use crate::talk::{Talk, print, print_json};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -15,8 +15,8 @@ pub(crate) struct Arguments {
     model: ModelArguments,
 
     /// Which part to look at: of the split that the model was trained on, or of that of the data.
-    #[arg(long, value_enum, default_value_t = Part::All)]
-    part: Part,
+    #[arg(long, value_enum, default_value_t = SplitChoice::All)]
+    split: SplitChoice,
 
     /// Write JSON.
     #[arg(long)]
@@ -24,10 +24,10 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Part {
+pub(crate) enum SplitChoice {
     All,
     Train,
-    Valid,
+    Val,
     Test,
 }
 
@@ -40,28 +40,28 @@ struct Report {
     #[serde(flatten)]
     metrics: Metrics,
     graphs: usize,
-    unsettled: usize,
+    not_converged: usize,
     largest_residual: f64,
 }
 
-pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
-    let used = arguments.model.apply(true, talk)?;
+pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
+    let used = arguments.model.apply(true, console)?;
     let batch = &used.predictions.batch;
     let targets = match used.model.task {
         Task::Nodes => batch.node_targets(),
         Task::Graphs => batch.graph_targets(),
     };
-    let rows = match arguments.part {
-        Part::All => (0..targets.rows()).collect(),
+    let rows = match arguments.split {
+        SplitChoice::All => (0..targets.rows()).collect(),
         part => rows(part, &used)?,
     };
     let targets = targets.select(rows.iter().copied());
     let outputs = used.predictions.outputs.select(rows.iter().copied());
     let seen = used.was_trained_on();
-    if seen && arguments.part == Part::All {
-        talk.say("note: the model was trained on these data; --part test is the part that it has not seen");
+    if seen && arguments.split == SplitChoice::All {
+        console.say("note: the model was trained on these data; --split test is the part that it has not seen");
     }
-    let settled = &used.predictions.settled;
+    let converged = &used.predictions.fixed_point;
     let report = Report {
         data: used.dataset.name().to_owned(),
         task: used.model.task,
@@ -69,14 +69,14 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
         classes: used.model.classes().map(<[String]>::to_vec),
         metrics: Metrics::of(&targets, &outputs)?,
         graphs: used.dataset.graphs(),
-        unsettled: settled.failures(),
-        largest_residual: settled.largest_residual(),
+        not_converged: converged.failures(),
+        largest_residual: converged.largest_residual(),
     };
     if arguments.json { print_json(&report) } else { print(&text(&report)?) }
 }
 
 /// The nodes or graphs of a part.
-fn rows(part: Part, used: &Used) -> anyhow::Result<Vec<usize>> {
+fn rows(split: SplitChoice, used: &Used) -> anyhow::Result<Vec<usize>> {
     let Some(split) = split(used)? else {
         anyhow::bail!(
             "{} comes without a split and is not what the model was trained on, so it has no such part",
@@ -84,10 +84,10 @@ fn rows(part: Part, used: &Used) -> anyhow::Result<Vec<usize>> {
         );
     };
     let members = match part {
-        Part::All => [split.train, split.valid, split.test].concat(),
-        Part::Train => split.train,
-        Part::Valid => split.valid,
-        Part::Test => split.test,
+        SplitChoice::All => [split.train, split.val, split.test].concat(),
+        SplitChoice::Train => split.train,
+        SplitChoice::Val => split.val,
+        SplitChoice::Test => split.test,
     };
     if members.is_empty() {
         anyhow::bail!("that part of {} is empty", used.dataset.name());
@@ -138,10 +138,10 @@ fn text(report: &Report) -> Result<String, std::fmt::Error> {
         }
         _ => {}
     }
-    let settled = report.graphs - report.unsettled;
+    let converged = report.graphs - report.not_converged;
     writeln!(
         text,
-        "\nsettled              {settled} of {} graphs, largest residual {:.1e}",
+        "\nsettled              {converged} of {} graphs, largest residual {:.1e}",
         report.graphs, report.largest_residual
     )?;
     Ok(text)

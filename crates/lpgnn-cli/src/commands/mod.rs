@@ -14,7 +14,7 @@ mod train;
 
 use clap::Subcommand;
 
-use crate::talk::Talk;
+use crate::console::Console;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -46,20 +46,20 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    pub(crate) fn run(self, talk: &Talk) -> anyhow::Result<()> {
+    pub(crate) fn run(self, console: &Console) -> anyhow::Result<()> {
         match self {
-            Self::Train(arguments) => train::run(&arguments, talk),
+            Self::Train(arguments) => train::run(&arguments, console),
             Self::Config(arguments) => config::run(&arguments),
-            Self::Predict(arguments) => predict::run(&arguments, talk),
-            Self::States(arguments) => states::run(&arguments, talk),
-            Self::Evaluate(arguments) => evaluate::run(&arguments, talk),
-            Self::Runs(arguments) => runs::run(&arguments, talk),
-            Self::Crossval(arguments) => crossval::run(&arguments, talk),
-            Self::Search(arguments) => search::run(&arguments, talk),
-            Self::Reproduce(arguments) => reproduce::run(&arguments, talk),
-            Self::Data(command) => command.run(talk),
+            Self::Predict(arguments) => predict::run(&arguments, console),
+            Self::States(arguments) => states::run(&arguments, console),
+            Self::Evaluate(arguments) => evaluate::run(&arguments, console),
+            Self::Runs(arguments) => runs::run(&arguments, console),
+            Self::Crossval(arguments) => crossval::run(&arguments, console),
+            Self::Search(arguments) => search::run(&arguments, console),
+            Self::Reproduce(arguments) => reproduce::run(&arguments, console),
+            Self::Data(command) => command.run(console),
             Self::Completions(arguments) => shell::completions(&arguments),
-            Self::Man(arguments) => shell::man(&arguments, talk),
+            Self::Man(arguments) => shell::man(&arguments, console),
         }
     }
 }

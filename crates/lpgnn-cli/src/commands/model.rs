@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::data::read_format;
 use super::settings::load;
+use crate::console::Console;
 use crate::run_folder::{CONFIG, MODEL};
-use crate::talk::Talk;
 
 /// A model and the data that it is used on.
 #[derive(Debug, Args)]
@@ -36,7 +36,7 @@ pub(crate) struct Used {
 
 impl ModelArguments {
     /// Uses the model on the data; with `targets`, what is to be predicted must be there.
-    pub(crate) fn apply(&self, targets: bool, talk: &Talk) -> anyhow::Result<Used> {
+    pub(crate) fn apply(&self, targets: bool, console: &Console) -> anyhow::Result<Used> {
         let model = read_model(&self.model)?;
         let (_, dataset) = load(&self.data, self.format)?;
         if targets && model.task.targets(&dataset).is_none() {
@@ -49,10 +49,10 @@ impl ModelArguments {
         let predictions = model
             .predict(&dataset, targets)
             .with_context(|| format!("{} does not fit {}", dataset.name(), self.model.display()))?;
-        let failures = predictions.settled.failures();
+        let failures = predictions.fixed_point.failures();
         if failures > 0 {
-            talk.say(format_args!(
-                "note: the states of {failures} of {} graphs did not settle; do not trust what is \
+            console.say(format_args!(
+                "note: the states of {failures} of {} graphs did not converge; do not trust what is \
                  said of them",
                 dataset.graphs()
             ));

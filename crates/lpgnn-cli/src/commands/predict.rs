@@ -6,7 +6,7 @@ use lpgnn::run::Task;
 use serde_json::{Map, Value, json};
 
 use super::model::{ModelArguments, Used};
-use crate::talk::{Talk, print};
+use crate::console::{Console, print};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -26,8 +26,8 @@ pub(crate) enum Shape {
     Jsonl,
 }
 
-pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
-    let used = arguments.model.apply(false, talk)?;
+pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
+    let used = arguments.model.apply(false, console)?;
     let names = Columns::new(&used);
     match arguments.shape {
         Shape::Csv => {
@@ -96,9 +96,9 @@ impl Columns {
             }
             None => cells.extend(outputs.iter().map(|value| json!(shortest(*value)))),
         }
-        let settled = &used.predictions.settled;
-        cells.push(json!(settled.converged[graph]));
-        cells.push(json!(rounded(settled.residuals[graph])));
+        let converged = &used.predictions.fixed_point;
+        cells.push(json!(converged.converged[graph]));
+        cells.push(json!(rounded(converged.residuals[graph])));
         cells
     }
 }

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use lpgnn::train::PartName;
+use lpgnn::train::SplitName;
 
+use crate::console::{Console, print, print_json};
 use crate::run_folder::{CONFIG, RunFolder};
-use crate::summary::{Ending, Summary, tell_score};
-use crate::talk::{Talk, print, print_json};
+use crate::summary::{Ending, Summary, tell_metrics};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -30,7 +30,7 @@ struct Listed {
     summary: Option<Summary>,
 }
 
-pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
+pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     if !arguments.folder.is_dir() {
         bail!("there is no folder {}; `lpgnn train` makes runs", arguments.folder.display());
     }
@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
         match listed(path) {
             Ok(run) => runs.push(run),
             // One broken run must not hide the others.
-            Err(error) => talk.say(format_args!("note: {}: {error:#}", path.display())),
+            Err(error) => console.say(format_args!("note: {}: {error:#}", path.display())),
         }
     }
     if runs.is_empty() {
@@ -131,14 +131,16 @@ fn text(runs: &[Listed]) -> Result<String, std::fmt::Error> {
     writeln!(
         text,
         "{:<width$}  {:>6}  {:>8}  {:>8}  {:>8}  {:>8}  {:<9}  differs in",
-        "run", "epochs", "train", "valid", "test", "residual", "ended"
+        "run", "epochs", "train", "val", "test", "residual", "ended"
     )?;
     let paths: BTreeSet<&str> =
         runs.iter().flat_map(|run| &run.settings).map(|(path, _)| path.as_str()).collect();
     for Listed { run, settings, summary } in runs {
         let score = |part| {
-            let scores = summary.as_ref().and_then(|summary| summary.scores.as_ref());
-            scores.and_then(|scores| scores.of(part)).map_or_else(|| "-".into(), tell_score)
+            let evaluation = summary.as_ref().and_then(|summary| summary.evaluation.as_ref());
+            evaluation
+                .and_then(|evaluation| evaluation.of(part))
+                .map_or_else(|| "-".into(), tell_metrics)
         };
         let epochs = summary.as_ref().map_or_else(|| "-".into(), |s| s.epochs.to_string());
         let residual = summary
@@ -159,9 +161,9 @@ fn text(runs: &[Listed]) -> Result<String, std::fmt::Error> {
             .collect();
         let line = format!(
             "{run:<width$}  {epochs:>6}  {:>8}  {:>8}  {:>8}  {residual:>8}  {ended:<9}  {}",
-            score(PartName::Train),
-            score(PartName::Valid),
-            score(PartName::Test),
+            score(SplitName::Train),
+            score(SplitName::Val),
+            score(SplitName::Test),
             differs.join(" ")
         );
         writeln!(text, "{}", line.trim_end())?;

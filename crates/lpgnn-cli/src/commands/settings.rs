@@ -19,7 +19,7 @@ pub(crate) struct SettingArguments {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// One setting, as in model.state=20; may be given more than once.
+    /// One setting, as in model.state_dim=20; may be given more than once.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 
@@ -44,7 +44,7 @@ struct Flags {
 
     /// Learning rate of the weights.
     #[arg(long, value_name = "X", value_parser = finite)]
-    rate: Option<f64>,
+    lr: Option<f64>,
 
     /// gnn-sum, gnn-mean, gnn-normalized, gin, gcn-mean, gcn or sage-max.
     #[arg(long, value_name = "KIND")]
@@ -52,11 +52,11 @@ struct Flags {
 
     /// Components of a state.
     #[arg(long, value_name = "N")]
-    state: Option<u64>,
+    state_dim: Option<u64>,
 
     /// Units of the hidden layers of the transition, as in 20 or 50,20.
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
-    hidden: Option<Vec<u64>>,
+    hidden_dims: Option<Vec<u64>>,
 
     /// Layers of states.
     #[arg(long, value_name = "N")]
@@ -66,11 +66,11 @@ struct Flags {
     #[arg(long, value_name = "N")]
     batch_size: Option<String>,
 
-    /// Epochs between scores.
+    /// Epochs between evaluation.
     #[arg(long, value_name = "N")]
-    score_every: Option<u64>,
+    eval_every: Option<u64>,
 
-    /// Scores without a better one before training ends, or none.
+    /// ModelEvaluation without a better one before training ends, or none.
     #[arg(long, value_name = "N")]
     patience: Option<String>,
 
@@ -146,12 +146,12 @@ impl Flags {
         add("--epochs", "training.epochs", self.epochs.map(Into::into));
         add("--seed", "training.seed", self.seed.map(Into::into));
         add("--solver", "training.solver.kind", self.solver.clone().map(Into::into));
-        add("--rate", "training.solver.weights.rate", self.rate.map(Into::into));
+        add("--lr", "training.solver.weights.lr", self.lr.map(Into::into));
         add("--transition", "model.transition", self.transition.clone().map(Into::into));
-        add("--state", "model.state", self.state.map(Into::into));
-        add("--hidden", "model.hidden", self.hidden.clone().map(Into::into));
+        add("--state", "model.state_dim-dim", self.state.map(Into::into));
+        add("--hidden", "model.hidden_dims-dims", self.hidden.clone().map(Into::into));
         add("--layers", "model.layers", self.layers.map(Into::into));
-        add("--score-every", "training.score-every", self.score_every.map(Into::into));
+        add("--eval-every", "training.eval-every", self.eval_every.map(Into::into));
         add("--format", "data.format", self.format.map(|format| format.as_str().into()));
         for (flag, path, value) in [
             ("--batch-size", "training.batch-size", &self.batch_size),

@@ -5,7 +5,7 @@ use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 use lpgnn::run::write_file;
 
-use crate::talk::{Talk, print};
+use crate::console::{Console, print};
 
 #[derive(Debug, Args)]
 pub(crate) struct CompletionArguments {
@@ -26,7 +26,7 @@ pub(super) fn completions(arguments: &CompletionArguments) -> anyhow::Result<()>
     print(&String::from_utf8(bytes).context("completions are text")?)
 }
 
-pub(super) fn man(arguments: &ManArguments, talk: &Talk) -> anyhow::Result<()> {
+pub(super) fn man(arguments: &ManArguments, console: &Console) -> anyhow::Result<()> {
     let mut command = crate::Arguments::command();
     command.build();
     let Some(folder) = &arguments.folder else {
@@ -39,7 +39,7 @@ pub(super) fn man(arguments: &ManArguments, talk: &Talk) -> anyhow::Result<()> {
         count += 1;
         Ok(write_file(&folder.join(format!("{name}.1")), page.as_bytes())?)
     })?;
-    talk.say(format_args!("wrote {count} pages into {}", folder.display()));
+    console.say(format_args!("wrote {count} pages into {}", folder.display()));
     Ok(())
 }
 

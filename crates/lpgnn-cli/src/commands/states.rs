@@ -8,7 +8,7 @@ use lpgnn::run::write_file;
 
 use super::model::{ModelArguments, Used};
 use super::predict::cell;
-use crate::talk::{Talk, print};
+use crate::console::{Console, print};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -28,12 +28,12 @@ pub(crate) struct Arguments {
     layer: Option<usize>,
 }
 
-pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
+pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     if let Some(path) = arguments.out.as_ref().filter(|path| path.exists() && !arguments.force) {
         bail!("{} exists; --force replaces it", path.display());
     }
-    let used = arguments.model.apply(false, talk)?;
-    let layers = used.predictions.settled.states.len();
+    let used = arguments.model.apply(false, console)?;
+    let layers = used.predictions.fixed_point.states.len();
     let layer = arguments.layer.unwrap_or(layers);
     if !(1..=layers).contains(&layer) {
         bail!(lpgnn::Error::Option {
@@ -51,8 +51,8 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
     match &arguments.out {
         Some(path) => {
             write_file(path, &bytes)?;
-            let states = &used.predictions.settled.states[layer - 1];
-            talk.say(format_args!(
+            let states = &used.predictions.fixed_point.states[layer - 1];
+            console.say(format_args!(
                 "wrote {}: {} nodes × {} components",
                 path.display(),
                 states.rows(),
@@ -65,7 +65,7 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
 }
 
 fn csv(used: &Used, layer: usize) -> Result<String, std::fmt::Error> {
-    let states = &used.predictions.settled.states[layer];
+    let states = &used.predictions.fixed_point.states[layer];
     let mut text = String::from("graph,node");
     for component in 0..states.cols() {
         write!(text, ",x{component}")?;
@@ -84,7 +84,7 @@ fn csv(used: &Used, layer: usize) -> Result<String, std::fmt::Error> {
 
 /// Version 1.0 of numpy's format: single precision, little endian, row by row.
 fn npy(used: &Used, layer: usize) -> anyhow::Result<Vec<u8>> {
-    let states = &used.predictions.settled.states[layer];
+    let states = &used.predictions.fixed_point.states[layer];
     let shape = format!("({}, {})", states.rows(), states.cols());
     let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
     // Magic, version, length and header end in a line at a multiple of 64 bytes.

@@ -10,11 +10,11 @@ use lpgnn::evaluate::{Baseline, Protocol};
 use lpgnn::run::{RunConfig, Setup, Task};
 
 use crate::bars::Bars;
+use crate::console::Console;
 use crate::interrupt::{self, Stopped};
 use crate::majority::majority;
 use crate::parallel;
 use crate::result_folder::ResultFolder;
-use crate::talk::Talk;
 use crate::trial::{self, Done, Place, Trial};
 pub(crate) use report::{Fold, Report};
 
@@ -83,10 +83,10 @@ pub(crate) fn work(
     dataset: &Dataset,
     folder: &ResultFolder,
     again: &str,
-    talk: &Talk,
+    console: &Console,
 ) -> anyhow::Result<Vec<Fold>> {
     interrupt::listen()?;
-    let bars = Bars::new(talk);
+    let bars = Bars::new(console);
     let all = parallel::each(parts.len(), |k| {
         let part = &parts[k];
         if folder.has(&part.file()) {
@@ -121,7 +121,7 @@ fn train(
         let done = trial::train(config, &setup, config.training.epochs, &place, &bar)?;
         bar.finish_and_clear();
         let Some(Done { trial, .. }) = done else { return Ok(None) };
-        let better = |before: &Trial| trial.valid_value > before.valid_value;
+        let better = |before: &Trial| trial.val_value > before.val_value;
         if best.as_ref().is_none_or(|(_, before)| better(before)) {
             best = Some((i, trial));
         }
@@ -129,7 +129,8 @@ fn train(
     let (candidate, trial) = best.context("there is nothing to train")?;
     let config = &part.candidates[candidate];
     let setup = Setup::with_split(config, dataset, part.split.clone())?;
-    let batch = Encoding::for_split(dataset, &config.labels, &part.split)?.batch::<f32>(dataset)?;
+    let batch =
+        Encoding::for_split(dataset, &config.features, &part.split)?.batch::<f32>(dataset)?;
     let baseline = Baseline { seed: config.training.seed, ..Baseline::default() };
     let baseline = baseline.train(&batch, &part.split, setup.task.per_graph())?;
     let name = (part.kind, part.number);

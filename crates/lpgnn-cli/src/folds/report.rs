@@ -1,7 +1,7 @@
 use std::fmt::Write;
 
 use anyhow::Context;
-use lpgnn::evaluate::{BaselineScore, MeanAndDeviation, Protocol, best_mean_epoch};
+use lpgnn::evaluate::{BaselineScore, MeanAndStd, Protocol, best_mean_epoch};
 
 use crate::summary::tell_value;
 use crate::trial::Trial;
@@ -30,9 +30,9 @@ impl Fold {
         baseline: &[BaselineScore],
         majority: Option<f64>,
     ) -> Self {
-        let mut chosen = baseline.last().filter(|score| score.valid.is_none());
+        let mut chosen = baseline.last().filter(|score| score.val.is_none());
         for score in baseline {
-            if score.valid > chosen.and_then(|chosen| chosen.valid) {
+            if score.val > chosen.and_then(|chosen| chosen.val) {
                 chosen = Some(score);
             }
         }
@@ -65,13 +65,13 @@ pub(crate) struct Report {
     seed: u64,
     /// The epoch of all folds, where there is one.
     pub(crate) epoch: Option<usize>,
-    pub(crate) test: MeanAndDeviation,
+    pub(crate) test: MeanAndStd,
     values: Vec<f64>,
-    pub(crate) baseline: MeanAndDeviation,
-    pub(crate) majority: Option<MeanAndDeviation>,
-    /// Folds that diverged, and graphs that did not settle over all folds.
+    pub(crate) baseline: MeanAndStd,
+    pub(crate) majority: Option<MeanAndStd>,
+    /// Folds that diverged, and graphs that did not converge over all folds.
     pub(crate) diverged: usize,
-    pub(crate) unsettled: usize,
+    pub(crate) not_converged: usize,
     /// Means over folds.
     pub(crate) residual: Option<f64>,
     pub(crate) cheating_gap: Option<f64>,
@@ -110,12 +110,12 @@ impl Report {
             folds: folds.len(),
             seed,
             epoch,
-            test: MeanAndDeviation::of(&values).context(nothing)?,
+            test: MeanAndStd::of(&values).context(nothing)?,
             values,
-            baseline: MeanAndDeviation::of(&baseline).context(nothing)?,
-            majority: MeanAndDeviation::of(&majority),
+            baseline: MeanAndStd::of(&baseline).context(nothing)?,
+            majority: MeanAndStd::of(&majority),
             diverged: folds.iter().filter(|fold| fold.trial.diverged).count(),
-            unsettled: folds.iter().map(|fold| fold.trial.unsettled).sum(),
+            not_converged: folds.iter().map(|fold| fold.trial.not_converged).sum(),
             residual: mean(folds.iter().filter_map(|fold| fold.trial.residual)),
             cheating_gap: mean(folds.iter().filter_map(|fold| fold.trial.cheating_gap)),
             seconds: folds.iter().map(|fold| fold.trial.seconds).sum(),
@@ -136,21 +136,25 @@ impl Report {
         if self.diverged > 0 {
             writeln!(text, "  diverged              {} folds", self.diverged)?;
         }
-        if self.unsettled > 0 {
-            writeln!(text, "  not settled           {} graphs over all folds", self.unsettled)?;
+        if self.not_converged > 0 {
+            writeln!(
+                text,
+                "  not converged           {} graphs over all folds",
+                self.not_converged
+            )?;
         }
         Ok(text)
     }
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    MeanAndDeviation::of(&values.collect::<Vec<_>>()).map(|values| values.mean)
+    MeanAndStd::of(&values.collect::<Vec<_>>()).map(|values| values.mean)
 }
 
-fn range(values: MeanAndDeviation) -> String {
+fn range(values: MeanAndStd) -> String {
     if values.mean < 0.0 {
         // Minus a loss.
-        return format!("loss {:.4} ± {:.4}", -values.mean, values.deviation);
+        return format!("loss {:.4} ± {:.4}", -values.mean, values.std);
     }
-    format!("{:>5.1} ± {:>4.1} %", 100.0 * values.mean, 100.0 * values.deviation)
+    format!("{:>5.1} ± {:>4.1} %", 100.0 * values.mean, 100.0 * values.std)
 }

@@ -4,7 +4,7 @@
 
     data = lpgnn.read("clique")            # a folder, a file, or a task that is generated
     model = lpgnn.train(data, epochs=300)
-    print(model.scores["test"]["accuracy"])
+    print(model.evaluation["test"]["accuracy"])
     print(model.predict(data).y)
 
 Graphs of your own come from arrays (:func:`from_arrays`), NetworkX (:func:`from_networkx`) or PyTorch Geometric

@@ -75,7 +75,7 @@ def labels(names: list[str] | None) -> np.ndarray | None:
 
 
 def said(data: Any, what: str, rows: int) -> dict[str, Any]:
-    """What is said of nodes or arcs: columns of words, columns of numbers, sparse rows."""
+    """What is said of nodes or edges: columns of words, columns of numbers, sparse rows."""
     found: dict[str, Any] = {"words": [], "numbers": None, "sparse": None}
     named = data if isinstance(data, Mapping) else {} if data is None else {what: data}
     names: list[str] = []
@@ -132,7 +132,7 @@ def _single(table: np.ndarray) -> np.ndarray:
 
 
 def _table(column: Any, name: str, rows: int) -> np.ndarray:
-    """A column, or some, with a row per node, arc or graph."""
+    """A column, or some, with a row per node, edge or graph."""
     array = array_of(column, name)
     table = array[:, None] if array.ndim == 1 else array
     if table.ndim != 2 or table.shape[0] != rows:

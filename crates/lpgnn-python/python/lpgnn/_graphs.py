@@ -18,7 +18,7 @@ Parts = tuple[str, list[int], list[int], list[int]]
 
 
 class Dataset:
-    """Graphs with what is said of their nodes and arcs, and what is to be predicted."""
+    """Graphs with what is said of their nodes and edges, and what is to be predicted."""
 
     __slots__ = ("_native",)
 
@@ -36,13 +36,13 @@ class Dataset:
         return self._native.nodes
 
     @property
-    def arcs(self) -> int:
-        """Number of arcs, each direction of an edge counting as one."""
-        return self._native.arcs
+    def edges(self) -> int:
+        """Number of edges, each direction of an edge counting as one."""
+        return self._native.edges
 
     @property
     def duplicates(self) -> tuple[int, int]:
-        """How many arcs were given more than once and count once, and how many of them had other features."""
+        """How many edges were given more than once and count once, and how many of them had other features."""
         return self._native.duplicates
 
     @property
@@ -52,12 +52,12 @@ class Dataset:
 
     @property
     def edge_index(self) -> np.ndarray:
-        """Every arc once as a column ``(from, to)``, in ascending order; nodes are numbered through all graphs."""
+        """Every edge once as a column ``(from, to)``, in ascending order; nodes are numbered through all graphs."""
         return self._native.edge_index
 
     @property
     def split(self) -> dict[str, Any] | None:
-        """The split that comes with the data: ``level``, ``train``, ``valid`` and ``test``."""
+        """The split that comes with the data: ``level``, ``train``, ``val`` and ``test``."""
         parts = self._native.split
         return None if parts is None else _split_of(parts)
 
@@ -86,19 +86,19 @@ class Dataset:
         return json.loads(self._native.info())
 
     def folds(
-        self, count: int = 10, *, seed: int = 0, level: str | None = None, valid: int | None = None
+        self, count: int = 10, *, seed: int = 0, level: str | None = None, val: int | None = None
     ) -> list[dict[str, Any]]:
         """Splits for a cross-validation, every class in every test part; for ``train(split=…)`` and ``evaluate``.
 
-        ``level`` is ``"graph"`` or ``"node"``: graphs are divided unless there is only one. With ``valid``,
+        ``level`` is ``"graph"`` or ``"node"``: graphs are divided unless there is only one. With ``val``,
         one in so many of the training part, 2 or more, is put aside to choose the epoch by.
         """
         whole("count", count, 2)
         whole("seed", seed, 0)
-        if valid is not None:
-            whole("valid", valid, 2)
+        if val is not None:
+            whole("val", val, 2)
         level = level or self._level()
-        return [_split_of(parts) for parts in self._native.folds(level, count, seed, valid)]
+        return [_split_of(parts) for parts in self._native.folds(level, count, seed, val)]
 
     def write(self, folder: str | os.PathLike[str], format: str = "tables", *, force: bool = False) -> None:
         """Writes the graphs to a folder, as ``"tables"`` or ``"tu"``; the program reads it too.
@@ -122,7 +122,7 @@ class Dataset:
         return _of_parts, (self._native.parts(),)
 
     def __repr__(self) -> str:
-        return f"<lpgnn.Dataset {self.name}: {len(self)} graphs, {self.nodes} nodes, {self.arcs} arcs>"
+        return f"<lpgnn.Dataset {self.name}: {len(self)} graphs, {self.nodes} nodes, {self.edges} edges>"
 
 
 def read(data: str | os.PathLike[str], *, format: str | None = None) -> Dataset:
@@ -151,28 +151,28 @@ def from_arrays(
     """Graphs from arrays.
 
     ``edge_index``
-        Arcs ``(from, to)`` as an array of shape ``[2, arcs]``; an edge is two of them. Nodes are numbered through all
-        graphs. An arc that is given more than once counts once, with the features that it has first. Neighbours
+        Arcs ``(from, to)`` as an array of shape ``[2, edges]``; an edge is two of them. Nodes are numbered through all
+        graphs. An edge that is given more than once counts once, with the features that it has first. Neighbours
         are those at either end: which end reaches a model through ``edge_attr`` only.
     ``graph``
         The graph of every node, in ascending order from 0; all are of one graph unless told.
     ``graphs``, ``nodes``
         How many there are, where the last graphs have no nodes, or where neither ``graph`` nor ``x`` nor ``y`` tells.
     ``x``, ``edge_attr``
-        What is said of nodes and of arcs: an array with a row each, or several by name. Floating-point columns are
+        What is said of nodes and of edges: an array with a row each, or several by name. Floating-point columns are
         numbers; integers, booleans and words are categories. SciPy's sparse matrices stay sparse, and so does a wide array
         that is mostly zero. Arc features are read by the transitions ``gnn-sum``, ``gnn-mean`` and ``gnn-normalized``.
     ``y``, ``graph_y``
         What is to be predicted of nodes, of graphs; of graphs if there are both. Integers, booleans and words are classes,
         floating-point numbers are values. What is ``None``, masked or not a number is not known.
     ``split``
-        ``train``, ``valid`` and ``test``: numbers of graphs, or with ``level="node"`` of nodes; or masks of them.
+        ``train``, ``val`` and ``test``: numbers of graphs, or with ``level="node"`` of nodes; or masks of them.
     """
     edges = array_of(edge_index, "edge_index")
     if edges.size == 0:
         edges = np.zeros((2, 0), dtype=np.int64)
     if edges.ndim != 2 or edges.shape[0] != 2 or edges.dtype.kind not in "iu":
-        raise Error(f"edge_index is {shape_of(edges)}, but integers of shape [2, arcs] are expected")
+        raise Error(f"edge_index is {shape_of(edges)}, but integers of shape [2, edges] are expected")
     told = {"nodes": nodes, "graph": rows_of(graph, "graph"), "x": rows_of(x, "x"), "y": rows_of(y, "y")}
     told = {what: count for what, count in told.items() if count is not None}
     if len(set(told.values())) > 1:
@@ -197,8 +197,8 @@ def from_arrays(
             raise Error(f"graphs is {number}, but graph names graph {last - 1}")
         starts = np.searchsorted(of, np.arange(number + 1))
     if edges.size and (edges.min() < 0 or edges.max() >= count):
-        arc = int(np.argmax(((edges < 0) | (edges >= count)).any(axis=0)))
-        raise Error(f"arc {arc} names nodes {edges[:, arc].tolist()}, but there are {count} nodes")
+        edge = int(np.argmax(((edges < 0) | (edges >= count)).any(axis=0)))
+        raise Error(f"edge {edge} names nodes {edges[:, edge].tolist()}, but there are {count} nodes")
     level = _level(len(starts) - 1, y is not None)
     native = _native.Dataset.of_parts(
         name,
@@ -229,12 +229,12 @@ def from_networkx(
 
     ``x`` and ``edge_attr`` name the attributes of nodes and edges to use, ``y`` the attribute of nodes to predict.
     ``graph_y`` is what to predict of graphs: one value each, or the name of an attribute of the graphs. Nodes come in
-    NetworkX's order, graph after graph. An edge without direction is two arcs; of parallel edges the first counts.
+    NetworkX's order, graph after graph. An edge without direction is two edges; of parallel edges the first counts.
     All else is as in :func:`from_arrays`.
     """
     graphs = [graphs] if hasattr(graphs, "nodes") else list(graphs)
     of: list[int] = []
-    arcs: list[tuple[int, int]] = []
+    edges: list[tuple[int, int]] = []
     node_data: list[Mapping[str, Any]] = []
     arc_data: list[Mapping[str, Any]] = []
     for number, graph in enumerate(graphs):
@@ -245,7 +245,7 @@ def from_networkx(
             both = [(place[u], place[v])]
             if not graph.is_directed() and u != v:
                 both.append((place[v], place[u]))
-            arcs += both
+            edges += both
             arc_data += [data] * len(both)
     if isinstance(graph_y, str):
         graph_y = _attribute([graph.graph for graph in graphs], graph_y, "graph")
@@ -257,11 +257,11 @@ def from_networkx(
         return {each: _attribute(rows, each, what) for each in names}
 
     return from_arrays(
-        np.array(arcs, dtype=np.int64).reshape(-1, 2).T,
+        np.array(edges, dtype=np.int64).reshape(-1, 2).T,
         graph=np.array(of, dtype=np.int64),
         graphs=len(graphs),
         x=columns(x, node_data, "node"),
-        edge_attr=columns(edge_attr, arc_data, "arc"),
+        edge_attr=columns(edge_attr, arc_data, "edge"),
         y=None if y is None else _attribute(node_data, y, "node"),
         graph_y=None if graph_y is None else list(graph_y),
         split=split,
@@ -332,7 +332,7 @@ def from_pyg(data: Any, *, split: Mapping[str, Any] | None = None, name: str = "
 
 def _masks(parts: Any, nodes: int) -> dict[str, np.ndarray]:
     found = {}
-    for part, what in (("train", "train_mask"), ("valid", "val_mask"), ("test", "test_mask")):
+    for part, what in (("train", "train_mask"), ("val", "val_mask"), ("test", "test_mask")):
         if (masks := parts(what)) is not None:
             if masks[0].ndim != 1:
                 raise Error(f"{what} is {shape_of(masks[0])}: choose one, as in data.{what} = data.{what}[:, 0]")
@@ -343,15 +343,15 @@ def _masks(parts: Any, nodes: int) -> dict[str, np.ndarray]:
 def parts_of(split: Mapping[str, Any], graphs: int, nodes: int, level: str) -> Parts:
     """A split as the native part has it."""
     if not isinstance(split, Mapping):
-        raise Error("a split has to be a table with train, valid and test")
-    unknown = [part for part in split if part not in ("level", "train", "valid", "test")]
+        raise Error("a split has to be a table with train, val and test")
+    unknown = [part for part in split if split not in ("level", "train", "val", "test")]
     if unknown:
-        raise Error(f"a split has {unknown}, but level, train, valid and test are expected")
+        raise Error(f"a split has {unknown}, but level, train, val and test are expected")
     level = split.get("level") or level
     if level not in ("node", "graph"):
         raise Error(f"the level of a split is {level!r}, but \"node\" or \"graph\" is expected")
     count = graphs if level == "graph" else nodes
-    return level, *(members(split.get(part, []), part, count, level) for part in ("train", "valid", "test"))
+    return level, *(members(split.get(part, []), part, count, level) for part in ("train", "val", "test"))
 
 
 def members(found: Any, what: str, count: int, level: str) -> list[int]:
@@ -375,7 +375,7 @@ def _of_parts(parts: tuple[Any, ...]) -> Dataset:
 def _split_of(parts: Parts) -> dict[str, Any]:
     level, *found = parts
     arrays = (np.array(part, dtype=np.int64) for part in found)
-    return {"level": level, **dict(zip(("train", "valid", "test"), arrays))}
+    return {"level": level, **dict(zip(("train", "val", "test"), arrays))}
 
 
 def _level(graphs: int, of_nodes: bool) -> str:

@@ -22,13 +22,13 @@ ARGUMENTS = {
     "epochs": "training.epochs",
     "seed": "training.seed",
     "solver": "training.solver.kind",
-    "rate": "training.solver.weights.rate",
+    "lr": "training.solver.weights.lr",
     "transition": "model.transition",
-    "state": "model.state",
-    "hidden": "model.hidden",
+    "state_dim": "model.state-dim",
+    "hidden_dims": "model.hidden-dims",
     "layers": "model.layers",
     "batch_size": "training.batch-size",
-    "score_every": "training.score-every",
+    "eval_every": "training.eval-every",
     "patience": "training.patience",
 }
 
@@ -61,9 +61,9 @@ class Model:
         #: What every epoch was like, if it was trained just now.
         self.history = history or []
         #: Why training ended, if it was trained just now.
-        self.ended: dict[str, Any] = (ending or {}).get("ended", {})
-        #: Scores by part, the cheating gap, and how well graphs settle, if it was trained just now.
-        self.scores: dict[str, Any] = _scores((ending or {}).get("scores"))
+        self.stop_reason: dict[str, Any] = (ending or {}).get("stop_reason", {})
+        #: Scores by part, the cheating gap, and how well graphs converge, if it was trained just now.
+        self.evaluation: dict[str, Any] = _evaluation((ending or {}).get("evaluation"))
 
     @property
     def task(self) -> str:
@@ -107,7 +107,7 @@ class Model:
         return Prediction(y, outputs, shares, converged, residuals, states)
 
     def evaluate(
-        self, data: Dataset, rows: Any = None, *, part: str = "test", threads: int | None = None
+        self, data: Dataset, rows: Any = None, *, split: str = "test", threads: int | None = None
     ) -> dict[str, Any]:
         """Accuracy and other metrics, over all nodes or graphs with a known target, or over some of them.
 
@@ -124,10 +124,10 @@ class Model:
         if rows is None:
             found = list(range(count))
         elif isinstance(rows, Mapping):
-            parts = dict(zip(("level", "train", "valid", "test"), data._parts(rows)))
-            if part not in ("train", "valid", "test"):
-                raise Error(f"part is {part!r}, but train, valid or test is expected")
-            found = parts[part]
+            parts = dict(zip(("level", "train", "val", "test"), data._parts(rows)))
+            if split not in ("train", "val", "test"):
+                raise Error(f"split is {split!r}, but train, val or test is expected")
+            found = parts[split]
             if (parts["level"], what) == ("graph", "node"):
                 starts = data.node_starts.tolist()
                 found = [node for graph in found for node in range(starts[graph], starts[graph + 1])]
@@ -142,7 +142,7 @@ class Model:
         self._native.save(os.fsdecode(path))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        ending = {"ended": self.ended, "scores": _unscored(self.scores)}
+        ending = {"stop_reason": self.stop_reason, "evaluation": _nested(self.evaluation)}
         return _of_bytes, (self._native.to_bytes(), self.history, ending)
 
     def __repr__(self) -> str:
@@ -164,13 +164,13 @@ def train(
     epochs: int | None = None,
     seed: int | None = None,
     solver: str | None = None,
-    rate: float | None = None,
+    lr: float | None = None,
     transition: str | None = None,
-    state: int | None = None,
-    hidden: list[int] | None = None,
+    state_dim: int | None = None,
+    hidden_dims: list[int] | None = None,
     layers: int | None = None,
     batch_size: int | None = None,
-    score_every: int | None = None,
+    eval_every: int | None = None,
     patience: int | None = None,
     settings: Mapping[str, Any] | None = None,
     config: str | os.PathLike[str] | None = None,
@@ -184,14 +184,14 @@ def train(
     ``gnn-sum``, ``gnn-mean``, ``gnn-normalized``, ``gin``, ``gcn-mean``, ``gcn`` or ``sage-max``. All other settings go by
     their names, as in ``settings={"training.lipschitz": 0.9}``; ``config`` is a file of them.
 
-    ``split`` has ``train``, ``valid`` and ``test``, numbers or masks of graphs, or of nodes if there is one graph; without
+    ``split`` has ``train``, ``val`` and ``test``, numbers or masks of graphs, or of nodes if there is one graph; without
     it, the data's own counts, or one is drawn. ``on_epoch`` is called with what every epoch was like; training ends
     when it returns ``False``. The same seed gives the same bits, at any number of ``threads``.
     """
     _is_dataset(data)
-    if hidden is not None:
-        hidden = [hidden] if isinstance(hidden, numbers.Integral) else list(hidden)
-    given = (epochs, seed, solver, rate, transition, state, hidden, layers, batch_size, score_every, patience)
+    if hidden_dims is not None:
+        hidden_dims = [hidden_dims] if isinstance(hidden_dims, numbers.Integral) else list(hidden_dims)
+    given = (epochs, seed, solver, lr, transition, state_dim, hidden_dims, layers, batch_size, eval_every, patience)
     chosen = dict(zip(ARGUMENTS, given))
     parts = None if split is None else data._parts(split)
     asked = _asked(chosen, settings, config)
@@ -203,8 +203,8 @@ def train(
     call = None if on_epoch is None else go_on
     native, lines, ending = _native.train(data._native, *asked, parts, _threads(threads), call)
     model = Model(native, [json.loads(line) for line in lines], json.loads(ending))
-    if model.ended.get("reason") == "diverged":
-        what = f"training diverged in epoch {model.ended['epoch']}: its {model.ended['variable']} are no numbers any more"
+    if model.stop_reason.get("reason") == "diverged":
+        what = f"training diverged in epoch {model.stop_reason['epoch']}: its {model.stop_reason['variable']} are no numbers any more"
         warnings.warn(f"{what}; a smaller rate may help", RuntimeWarning, stacklevel=2)
     return model
 
@@ -277,18 +277,18 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{value!r} is no value of a setting")
 
 
-def _scores(scores: dict[str, Any] | None) -> dict[str, Any]:
-    if scores is None:
+def _evaluation(evaluation: dict[str, Any] | None) -> dict[str, Any]:
+    if evaluation is None:
         return {}
-    rest = {key: value for key, value in scores.items() if key != "parts"}
-    return {**dict(scores["parts"]), **rest}
+    rest = {key: value for key, value in evaluation.items() if key != "parts"}
+    return {**dict(evaluation["parts"]), **rest}
 
 
-def _unscored(scores: dict[str, Any]) -> dict[str, Any] | None:
-    if not scores:
+def _nested(evaluation: dict[str, Any]) -> dict[str, Any] | None:
+    if not evaluation:
         return None
-    parts = [[part, scores[part]] for part in ("train", "valid", "test") if part in scores]
-    rest = {key: value for key, value in scores.items() if key not in ("train", "valid", "test")}
+    parts = [[part, evaluation[part]] for part in ("train", "val", "test") if part in evaluation]
+    rest = {key: value for key, value in evaluation.items() if key not in ("train", "val", "test")}
     return {"parts": parts, **rest}
 
 

@@ -16,7 +16,7 @@ class Dataset:
     def of_parts(
         name: str,
         node_starts: list[int],
-        arcs: np.ndarray,
+        edges: np.ndarray,
         nodes: dict[str, Any],
         edges: dict[str, Any],
         node_target: tuple[Any, ...] | None,
@@ -28,7 +28,7 @@ class Dataset:
     name: str
     graphs: int
     nodes: int
-    arcs: int
+    edges: int
     node_starts: np.ndarray
     edge_index: np.ndarray
     split: _Parts | None
@@ -41,7 +41,7 @@ class Dataset:
     duplicates: tuple[int, int]
     has_node_targets: bool
     has_graph_targets: bool
-    def folds(self, level: str, count: int, seed: int, valid: int | None) -> list[_Parts]: ...
+    def folds(self, level: str, count: int, seed: int, val: int | None) -> list[_Parts]: ...
     def write(self, folder: str, format: str, force: bool) -> list[str]: ...
 
 class Model:

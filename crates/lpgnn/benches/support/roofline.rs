@@ -1,6 +1,6 @@
 //! The least an update can take: `benchmarks/README.md` has the formula.
 
-use lpgnn::graph::Labels;
+use lpgnn::graph::Features;
 
 use super::machine::Machine;
 use super::workload::Workload;
@@ -22,22 +22,22 @@ impl Work {
         let (nodes, pairs) = (batch.nodes() as f64, batch.neighbours().len() as f64);
         let rows = if workload.per_graph { batch.graphs() as f64 } else { nodes };
         let (s, h, k) = (workload.state as f64, workload.hidden as f64, workload.classes as f64);
-        let m = batch.node_labels().width() as f64;
-        // Labels that are not dense are gathered, not multiplied.
-        let (dense, label_bytes) = match batch.node_labels() {
-            Labels::Dense(_) => (m, 4.0 * nodes * m),
-            Labels::OneHot(_) => (0.0, 4.0 * nodes),
-            Labels::Sparse(sparse) => (0.0, 8.0 * sparse.stored() as f64),
+        let m = batch.node_features().width() as f64;
+        // Features that are not dense are gathered, not multiplied.
+        let (dense, feature_bytes) = match batch.node_features() {
+            Features::Dense(_) => (m, 4.0 * nodes * m),
+            Features::OneHot(_) => (0.0, 4.0 * nodes),
+            Features::Sparse(sparse) => (0.0, 8.0 * sparse.stored() as f64),
         };
-        // Forward, into the states, into the weights; labels have no gradient.
+        // Forward, into the states, into the weights; features have no gradient.
         let first = nodes * (3.0 * 2.0 * s * h + 2.0 * 2.0 * dense * h);
         let second = 3.0 * if tanh { pairs } else { nodes } * h * s;
         let output = 3.0 * rows * (s * h + h * k);
         Self {
             flops: 2.0 * (first + second + output),
             tanhs: pairs * h + if tanh { pairs * s } else { 0.0 } + rows * h,
-            // X and its two moments, read and written; labels; neighbours.
-            bytes: 4.0 * 6.0 * nodes * s + label_bytes + 4.0 * pairs,
+            // X and its two moments, read and written; features; neighbours.
+            bytes: 4.0 * 6.0 * nodes * s + feature_bytes + 4.0 * pairs,
         }
     }
 

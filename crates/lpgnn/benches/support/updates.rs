@@ -6,10 +6,12 @@ use lpgnn::activation::Activation;
 use lpgnn::check::uniform;
 use lpgnn::constraint::ConstraintFunction;
 use lpgnn::lagrangian::{
-    Lagrangian, Model, Multipliers, Objective, Scale, Variables, Want, Weighing,
+    Lagrangian, Model, Multipliers, Objective, Request, Scale, Variables, Weighing,
 };
 use lpgnn::output::Supervision;
-use lpgnn::saddle::{Bdmm, Implicit, Memory, OneShot, SaddleSolver, Unrolled, WeightDescent};
+use lpgnn::saddle::{
+    Bdmm, Implicit, OneShot, OptimizerState, SaddleSolver, Unrolled, WeightDescent,
+};
 use lpgnn::train::{ModelConfig, TransitionKind};
 use lpgnn::{Matrix, Scratch};
 
@@ -40,9 +42,9 @@ impl Options {
     fn model(&self, workload: &Workload, constraint: ConstraintFunction) -> Model<f32> {
         let config = ModelConfig {
             transition: self.transition,
-            state: workload.state,
-            hidden: vec![workload.hidden],
-            readout_hidden: vec![workload.hidden],
+            state_dim: workload.state,
+            hidden_dims: vec![workload.hidden],
+            readout_hidden_dims: vec![workload.hidden],
             output_activation: if self.tanh { Activation::Tanh } else { Activation::Identity },
             constraint,
             multipliers: if self.linear() {
@@ -52,7 +54,7 @@ impl Options {
             },
             ..ModelConfig::default()
         };
-        let width = workload.batch.node_labels().width();
+        let width = workload.batch.node_features().width();
         config.build(width, 0, workload.classes, workload.per_graph).unwrap()
     }
 
@@ -63,19 +65,19 @@ impl Options {
     }
 
     fn solver(&self) -> Box<dyn SaddleSolver<f32>> {
-        let weights = WeightDescent { rate: 1e-3, ..WeightDescent::default() };
+        let weights = WeightDescent { lr: 1e-3, ..WeightDescent::default() };
         match self.solver.as_str() {
             "bdmm" => {
-                let (state_rate, multiplier_rate) = (1e-3, 1e-3);
-                Box::new(Bdmm { weights, state_rate, multiplier_rate, ..Bdmm::default() })
+                let (state_lr, multiplier_lr) = (1e-3, 1e-3);
+                Box::new(Bdmm { weights, state_lr, multiplier_lr, ..Bdmm::default() })
             }
             "one-shot" => Box::new(OneShot { weights, ..OneShot::default() }),
             "implicit" => Box::new(Implicit { weights, ..Implicit::default() }),
             other => {
                 let steps = other.strip_prefix("unrolled-").and_then(|steps| steps.parse().ok());
                 let steps = steps.expect("bdmm, one-shot, implicit or unrolled-T");
-                // A tolerance that is never reached: all T steps are made.
-                Box::new(Unrolled { weights, tolerance: 1e-30, steps })
+                // A tol that is never reached: all T steps are made.
+                Box::new(Unrolled { weights, tol: 1e-30, max_iter })
             }
         }
     }
@@ -86,7 +88,7 @@ pub(crate) struct Updates<'a> {
     lagrangian: &'a Lagrangian<'a, f32>,
     solver: Box<dyn SaddleSolver<f32>>,
     at: Variables<f32>,
-    memory: Memory<f32>,
+    memory: OptimizerState<f32>,
 }
 
 impl Updates<'_> {
@@ -117,7 +119,7 @@ pub(crate) fn train<R>(
         Some(folder) => read_point(workload, folder),
         None => model.start(workload.batch.nodes(), &mut uniform(1)),
     };
-    let memory = Memory::new(&at);
+    let memory = OptimizerState::new(&at);
     body(&mut Updates { lagrangian: &lagrangian, solver: options.solver(), at, memory })
 }
 
@@ -144,7 +146,7 @@ pub(crate) fn evaluate(
     let at = read_point(workload, from);
     assert_eq!(at.weights.len(), model.weights(), "weights of the point");
     let mut gradient = at.zeros_like();
-    let value = lagrangian.evaluate(&at, Want::ALL, &mut gradient).value();
+    let value = lagrangian.evaluate(&at, Request::ALL, &mut gradient).value();
     std::fs::create_dir_all(to).unwrap();
     for (name, part) in gradient.parts() {
         let entries = part.iter().map(|x| x.to_le_bytes());

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use lpgnn::check::uniform;
-use lpgnn::data::{Encoding, LabelOptions, ReadOptions};
-use lpgnn::graph::{BatchParts, GraphBatch, Labels, OneHot, Targets};
+use lpgnn::data::{Encoding, FeatureOptions, ReadOptions};
+use lpgnn::graph::{BatchParts, Features, GraphBatch, OneHot, Targets};
 use lpgnn::{Matrix, data};
 use serde_json::json;
 
@@ -33,12 +33,12 @@ impl Workload {
     ///
     /// | name | graphs |
     /// |---|---|
-    /// | `a` | 100 of 7 nodes, with one real label, node-focused |
-    /// | `b`, `b_l` | 4110 of about 30 nodes with 37 one-hot labels, graph-focused |
+    /// | `a` | 100 of 7 nodes, with one real feature, node-focused |
+    /// | `b`, `b_l` | 4110 of about 30 nodes with 37 one-hot features, graph-focused |
     /// | `b_tiny` | 12 of the same kind |
-    /// | `c`, `d` | one of 10⁵ or 10⁶ nodes and ten times as many arcs, 64 real features, node-focused |
-    /// | a number | like `c`, with that many arcs |
-    /// | `chain:N`, `random:N` | one of N nodes and 2 (N − 1) arcs, a chain or random |
+    /// | `c`, `d` | one of 10⁵ or 10⁶ nodes and ten times as many edges, 64 real features, node-focused |
+    /// | a number | like `c`, with that many edges |
+    /// | `chain:N`, `random:N` | one of N nodes and 2 (N − 1) edges, a chain or random |
     pub(crate) fn generate(name: &str) -> Self {
         let whole = |text: &str| text.parse::<f64>().ok().map(|count| count as usize);
         match name {
@@ -54,17 +54,17 @@ impl Workload {
                     random(name, nodes, 2 * (nodes - 1))
                 }
                 _ => {
-                    let arcs = whole(name).expect("a workload or a number of arcs");
-                    random(name, arcs / 10, arcs)
+                    let edges = whole(name).expect("a workload or a number of edges");
+                    random(name, edges / 10, edges)
                 }
             },
         }
     }
 
-    /// A data set in any format, its labels encoded as in training, without labels of arcs.
+    /// A data set in any format, its features encoded as in training, without features of edges.
     pub(crate) fn real(path: &Path) -> Self {
         let dataset = data::read(path, &ReadOptions::default()).unwrap_or_else(|e| panic!("{e}"));
-        let options = LabelOptions { arcs: false, ..LabelOptions::default() };
+        let options = FeatureOptions { edges: false, ..FeatureOptions::default() };
         let encoding = Encoding::new(&dataset, &options).unwrap();
         let batch = encoding.batch::<f32>(&dataset).unwrap();
         let per_graph = !matches!(batch.graph_targets(), Targets::None(_));
@@ -81,9 +81,9 @@ impl Workload {
         let integers = |file: &str| read_array(&folder.join(file), u32::from_le_bytes);
         let size = |key: &str| meta[key].as_u64().unwrap() as usize;
         let (nodes, graphs) = (size("V"), size("G"));
-        let mut arcs: Vec<(u32, u32)> =
+        let mut edges: Vec<(u32, u32)> =
             integers("src.i32").into_iter().zip(integers("dst.i32")).collect();
-        arcs.sort_unstable();
+        edges.sort_unstable();
         let mut node_starts = vec![0; graphs + 1];
         for graph in integers("gid.i32") {
             node_starts[graph as usize + 1] += 1;
@@ -91,23 +91,23 @@ impl Workload {
         for graph in 0..graphs {
             node_starts[graph + 1] += node_starts[graph];
         }
-        let labels = if meta["onehot"].as_bool().unwrap() {
-            Labels::OneHot(OneHot::new(size("m"), integers("label.i32")).unwrap())
+        let features = if meta["onehot"].as_bool().unwrap() {
+            Features::OneHot(OneHot::new(size("m"), integers("feature.i32")).unwrap())
         } else {
             let values = read_array(&folder.join("feat.f32"), f32::from_le_bytes);
-            Labels::Dense(Matrix::from_entries(nodes, size("m"), values).unwrap())
+            Features::Dense(Matrix::from_entries(nodes, size("m"), values).unwrap())
         };
         let per_graph = meta["graph"].as_bool().unwrap();
-        Self::new(name, node_starts, arcs, labels, per_graph, size("classes"), integers("y.i32"))
+        Self::new(name, node_starts, edges, features, per_graph, size("classes"), integers("y.i32"))
     }
 
     /// Writes raw little-endian arrays to `folder/name`, for programs in other languages.
     ///
     /// | file | holds |
     /// |---|---|
-    /// | `meta.json` | `V` nodes, `E` arcs, `G` graphs, `m` components of a label, `classes`, whether labels are `onehot`, whether targets are of a `graph`, `state`, `hidden` |
-    /// | `src.i32`, `dst.i32` | arcs by target, then source |
-    /// | `feat.f32` or `label.i32` | labels, or the column that is 1 |
+    /// | `meta.json` | `V` nodes, `E` edges, `G` graphs, `m` components of a feature, `classes`, whether features are `onehot`, whether targets are of a `graph`, `state`, `hidden` |
+    /// | `src.i32`, `dst.i32` | edges by target, then source |
+    /// | `feat.f32` or `feature.i32` | features, or the column that is 1 |
     /// | `gid.i32` | the graph of every node |
     /// | `y.i32` | the class of every node or graph |
     pub(crate) fn write(&self, folder: &Path) {
@@ -122,15 +122,15 @@ impl Workload {
         integers("dst.i32", &mut targets.map(|v| v as u32));
         let graphs = (0..batch.graphs()).flat_map(|g| batch.nodes_of(g).map(move |_| g as u32));
         integers("gid.i32", &mut graphs.into_iter());
-        match batch.node_labels() {
-            Labels::OneHot(one_hot) => {
-                integers("label.i32", &mut one_hot.columns().iter().copied());
+        match batch.node_features() {
+            Features::OneHot(one_hot) => {
+                integers("feature.i32", &mut one_hot.columns().iter().copied());
             }
-            Labels::Dense(matrix) => {
+            Features::Dense(matrix) => {
                 let values = matrix.as_slice().iter().map(|x| x.to_le_bytes());
                 write_array(&folder.join("feat.f32"), values);
             }
-            Labels::Sparse(_) => panic!("sparse labels have no raw form"),
+            Features::Sparse(_) => panic!("sparse features have no raw form"),
         }
         let targets = if self.per_graph { batch.graph_targets() } else { batch.node_targets() };
         let Targets::Classes { class, .. } = targets else { panic!("targets are classes") };
@@ -138,8 +138,8 @@ impl Workload {
         // Last, so that a folder with it is complete.
         let meta = json!({
             "V": batch.nodes(), "E": neighbours.len(), "G": batch.graphs(),
-            "m": batch.node_labels().width(), "classes": self.classes,
-            "onehot": matches!(batch.node_labels(), Labels::OneHot(_)), "graph": self.per_graph,
+            "m": batch.node_features().width(), "classes": self.classes,
+            "onehot": matches!(batch.node_features(), Features::OneHot(_)), "graph": self.per_graph,
             "state": self.state, "hidden": self.hidden,
         });
         std::fs::write(folder.join("meta.json"), meta.to_string()).unwrap();
@@ -148,22 +148,28 @@ impl Workload {
     fn new(
         name: &str,
         node_starts: Vec<usize>,
-        arcs: Vec<(u32, u32)>,
-        node_labels: Labels<f32>,
+        edges: Vec<(u32, u32)>,
+        node_features: Features<f32>,
         per_graph: bool,
         classes: usize,
         class: Vec<u32>,
     ) -> Self {
-        let (nodes, graphs) = (node_labels.rows(), node_starts.len() - 1);
+        let (nodes, graphs) = (node_features.rows(), node_starts.len() - 1);
         let targets = Targets::classes(classes, class).unwrap();
         let (node_targets, graph_targets) = if per_graph {
             (Targets::None(nodes), targets)
         } else {
             (targets, Targets::None(graphs))
         };
-        let arc_labels = Labels::none(arcs.len());
-        let parts =
-            BatchParts { node_starts, arcs, node_labels, arc_labels, node_targets, graph_targets };
+        let edge_features = Features::none(edges.len());
+        let parts = BatchParts {
+            node_starts,
+            edges,
+            node_features,
+            edge_features,
+            node_targets,
+            graph_targets,
+        };
         let (state, hidden) = sizes(name);
         let batch = GraphBatch::from_parts(parts).unwrap();
         Self { name: name.to_owned(), batch, per_graph, classes, state, hidden }
@@ -178,17 +184,17 @@ fn many(
     least: usize,
     most: usize,
     degree: f64,
-    labels: Option<usize>,
+    features: Option<usize>,
 ) -> Workload {
     let mut draw = uniform(1);
     let mut below = |n: usize| ((draw() * n as f64) as usize).min(n - 1);
-    let (mut node_starts, mut arcs) = (vec![0], vec![]);
+    let (mut node_starts, mut edges) = (vec![0], vec![]);
     for _ in 0..graphs {
         let start = node_starts[node_starts.len() - 1];
         let nodes = least + below(most - least + 1);
         let mut tie = |u: usize, v: usize| {
             let (u, v) = ((start + u) as u32, (start + v) as u32);
-            arcs.extend([(u, v), (v, u)]);
+            edges.extend([(u, v), (v, u)]);
         };
         for v in 1..nodes {
             tie(v - 1 - below(v.min(3)), v);
@@ -201,26 +207,26 @@ fn many(
         }
         node_starts.push(start + nodes);
     }
-    arcs.sort_unstable();
-    arcs.dedup();
+    edges.sort_unstable();
+    edges.dedup();
     let nodes = node_starts[graphs];
-    let node_labels = if let Some(width) = labels {
+    let node_features = if let Some(width) = features {
         let columns = (0..nodes).map(|_| below(width) as u32).collect();
-        Labels::OneHot(OneHot::new(width, columns).unwrap())
+        Features::OneHot(OneHot::new(width, columns).unwrap())
     } else {
         let entries = (0..nodes).map(|_| below(1000) as f32 / 100.0).collect();
-        Labels::Dense(Matrix::from_entries(nodes, 1, entries).unwrap())
+        Features::Dense(Matrix::from_entries(nodes, 1, entries).unwrap())
     };
-    let per_graph = labels.is_some();
+    let per_graph = features.is_some();
     let class = (0..if per_graph { graphs } else { nodes }).map(|_| below(2) as u32).collect();
-    Workload::new(name, node_starts, arcs, node_labels, per_graph, 2, class)
+    Workload::new(name, node_starts, edges, node_features, per_graph, 2, class)
 }
 
 /// One random graph.
-fn random(name: &str, nodes: usize, arcs: usize) -> Workload {
+fn random(name: &str, nodes: usize, edges: usize) -> Workload {
     let mut draw = uniform(2);
-    let mut pairs = Vec::with_capacity(arcs);
-    while pairs.len() < arcs {
+    let mut pairs = Vec::with_capacity(edges);
+    while pairs.len() < edges {
         let (u, v) = ((draw() * nodes as f64) as u32, (draw() * nodes as f64) as u32);
         if u != v {
             pairs.extend([(u, v), (v, u)]);
@@ -245,15 +251,15 @@ fn chain(name: &str, nodes: usize) -> Workload {
 fn one(
     name: &str,
     nodes: usize,
-    mut arcs: Vec<(u32, u32)>,
+    mut edges: Vec<(u32, u32)>,
     mut draw: impl FnMut() -> f64,
 ) -> Workload {
-    arcs.sort_unstable();
-    arcs.dedup();
+    edges.sort_unstable();
+    edges.dedup();
     let entries = (0..nodes * 64).map(|_| draw() as f32 - 0.5).collect();
-    let labels = Labels::Dense(Matrix::from_entries(nodes, 64, entries).unwrap());
+    let features = Features::Dense(Matrix::from_entries(nodes, 64, entries).unwrap());
     let class = (0..nodes).map(|_| (draw() * 10.0) as u32).collect();
-    Workload::new(name, vec![0, nodes], arcs, labels, false, 10, class)
+    Workload::new(name, vec![0, nodes], edges, features, false, 10, class)
 }
 
 /// The entries of a raw array.

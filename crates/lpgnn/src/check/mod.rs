@@ -5,10 +5,10 @@ mod quadratic;
 pub use quadratic::Quadratic;
 
 use crate::constraint::Constraint;
-use crate::graph::{GraphBatch, LabelsView};
-use crate::lagrangian::{Objective, Variables, Want};
+use crate::graph::{FeaturesView, GraphBatch};
+use crate::lagrangian::{Objective, Request, Variables};
 use crate::numeric::Scratch;
-use crate::saddle::{Memory, SaddleSolver};
+use crate::saddle::{OptimizerState, SaddleSolver};
 use crate::transition::{Gradients, Input, NodeRows, Tally, Transition, Upstream};
 use crate::{Error, Matrix};
 
@@ -25,7 +25,7 @@ const STEP: f64 = 1e-5;
 /// When the gradient has another shape than the point.
 pub fn gradients(objective: &dyn Objective<f64>, at: &Variables<f64>) -> f64 {
     let mut exact = at.zeros_like();
-    objective.evaluate(at, Want::ALL, &mut exact);
+    objective.evaluate(at, Request::ALL, &mut exact);
     let mut spare = at.zeros_like();
     let mut moved = at.clone();
     let mut worst = 0.0_f64;
@@ -34,7 +34,7 @@ pub fn gradients(objective: &dyn Objective<f64>, at: &Variables<f64>) -> f64 {
             let mut along = |to: f64| {
                 let entry = entry(&mut moved, part, i);
                 let here = std::mem::replace(entry, to);
-                let value = objective.evaluate(&moved, Want::ALL, &mut spare).value();
+                let value = objective.evaluate(&moved, Request::ALL, &mut spare).value();
                 *self::entry(&mut moved, part, i) = here;
                 value
             };
@@ -58,8 +58,8 @@ fn relative_error(a: f64, b: f64) -> f64 {
 }
 
 /// Whether a transition function keeps its contract on `batch`: its derivatives are those of its
-/// value, in weights, states and labels, and are added to what is there; its fused pass agrees with
-/// forward and backward; and a node's image depends on the node and its neighbours alone.
+/// value, in weights, states and features, and are added to what is there; its fused pass agrees with
+/// forward and backward; and a node's f_x depends on the node and its neighbours alone.
 ///
 /// # Errors
 ///
@@ -69,7 +69,7 @@ pub fn transition(
     batch: &GraphBatch<f64>,
     seed: u64,
 ) -> Result<(), Error> {
-    f.check(batch, batch.node_labels().view())?;
+    f.check(batch, batch.node_features().view())?;
     let mut draw = uniform(seed);
     let trial = Trial::new(f, batch, &mut draw);
     let added = trial.backward(&mut draw);
@@ -84,17 +84,17 @@ struct Trial<'a> {
     batch: &'a GraphBatch<f64>,
     weights: Vec<f64>,
     /// Dense, so that they have a derivative.
-    labels: Matrix<f64>,
+    features: Matrix<f64>,
     states: Matrix<f64>,
-    d_image: Matrix<f64>,
+    d_f: Matrix<f64>,
     scratch: Scratch<f64>,
 }
 
-/// What a way back adds to the gradients of weights, states and labels.
+/// What a way back adds to the gradients of weights, states and features.
 struct Added {
     weights: Vec<f64>,
     states: Matrix<f64>,
-    labels: Matrix<f64>,
+    features: Matrix<f64>,
 }
 
 impl<'a> Trial<'a> {
@@ -107,57 +107,57 @@ impl<'a> Trial<'a> {
         f.initialize(&mut draw, &mut weights);
         // Biases start at zero, where a forgotten one would not be noticed.
         weights.iter_mut().for_each(|w| *w += 0.2 * (draw() - 0.5));
-        let given = batch.node_labels();
-        let mut labels = Matrix::zeros(given.rows(), given.width());
+        let given = batch.node_features();
+        let mut features = Matrix::zeros(given.rows(), given.width());
         for row in 0..given.rows() {
             for (column, value) in given.entries(row) {
-                labels.row_mut(row)[column] = value;
+                features.row_mut(row)[column] = value;
             }
         }
-        let states = random(batch.nodes(), f.state(), draw);
-        let d_image = random(batch.nodes(), f.state(), draw);
-        Self { f, batch, weights, labels, states, d_image, scratch: Scratch::new() }
+        let states = random(batch.nodes(), f.state_dim(), draw);
+        let d_f = random(batch.nodes(), f.state_dim(), draw);
+        Self { f, batch, weights, features, states, d_f, scratch: Scratch::new() }
     }
 
     fn input(&self) -> Input<'_, f64> {
-        let labels = LabelsView::Dense(&self.labels);
-        Input { batch: self.batch, labels, states: &self.states }
+        let features = FeaturesView::Dense(&self.features);
+        Input { batch: self.batch, features, states: &self.states }
     }
 
-    fn image(&self, weights: &[f64], labels: &Matrix<f64>, states: &Matrix<f64>) -> Matrix<f64> {
-        let mut image = Matrix::zeros(self.batch.nodes(), self.f.state());
-        let input = Input { batch: self.batch, labels: LabelsView::Dense(labels), states };
-        self.f.forward(weights, input, &mut image, &self.scratch);
-        image
+    fn value(&self, weights: &[f64], features: &Matrix<f64>, states: &Matrix<f64>) -> Matrix<f64> {
+        let mut f_x = Matrix::zeros(self.batch.nodes(), self.f.state_dim());
+        let input = Input { batch: self.batch, features: FeaturesView::Dense(features), states };
+        self.f.forward(weights, input, &mut f_x, &self.scratch);
+        f_x
     }
 
     /// What backward adds to gradients that are not zero.
     fn backward(&self, draw: &mut dyn FnMut() -> f64) -> Added {
         let before = self.random_gradients(draw);
-        let (mut weights, mut states, mut labels) =
-            (before.weights.clone(), before.states.clone(), before.labels.clone());
+        let (mut weights, mut states, mut features) =
+            (before.weights.clone(), before.states.clone(), before.features.clone());
         let gradients = Gradients {
             weights: Some(&mut weights),
             states: &mut states,
-            labels: Some(&mut labels),
+            features: Some(&mut features),
         };
-        self.f.backward(&self.weights, self.input(), &self.d_image, gradients, &self.scratch);
-        Added { weights, states, labels }.minus(&before)
+        self.f.backward(&self.weights, self.input(), &self.d_f, gradients, &self.scratch);
+        Added { weights, states, features }.minus(&before)
     }
 
     fn random_gradients(&self, draw: &mut dyn FnMut() -> f64) -> Added {
         Added {
             weights: (0..self.weights.len()).map(|_| draw()).collect(),
             states: random(self.states.rows(), self.states.cols(), draw),
-            labels: random(self.labels.rows(), self.labels.cols(), draw),
+            features: random(self.features.rows(), self.features.cols(), draw),
         }
     }
 
-    /// Derivatives are the slopes of `Σ d_image ⊙ f_a`.
+    /// Derivatives are the slopes of `Σ d_f ⊙ f_a`.
     fn check_slopes(&self, added: &Added) -> Result<(), Error> {
-        let value = |weights: &[f64], labels: &Matrix<f64>, states: &Matrix<f64>| -> f64 {
-            let image = self.image(weights, labels, states);
-            image.as_slice().iter().zip(self.d_image.as_slice()).map(|(f, d)| f * d).sum()
+        let value = |weights: &[f64], features: &Matrix<f64>, states: &Matrix<f64>| -> f64 {
+            let f_x = self.value(weights, features, states);
+            f_x.as_slice().iter().zip(self.d_f.as_slice()).map(|(f, d)| f * d).sum()
         };
         let compare = |what: &str, i: usize, exact: f64, along: &dyn Fn(f64) -> f64| {
             let slope = (along(STEP) - along(-STEP)) / (2.0 * STEP);
@@ -172,19 +172,19 @@ impl<'a> Trial<'a> {
             compare("weight", i, exact, &|h| {
                 let mut moved = self.weights.clone();
                 moved[i] += h;
-                value(&moved, &self.labels, &self.states)
+                value(&moved, &self.features, &self.states)
             })?;
         }
         for (i, &exact) in added.states.as_slice().iter().enumerate() {
             compare("state", i, exact, &|h| {
                 let mut moved = self.states.clone();
                 moved.as_mut_slice()[i] += h;
-                value(&self.weights, &self.labels, &moved)
+                value(&self.weights, &self.features, &moved)
             })?;
         }
-        for (i, &exact) in added.labels.as_slice().iter().enumerate() {
-            compare("label", i, exact, &|h| {
-                let mut moved = self.labels.clone();
+        for (i, &exact) in added.features.as_slice().iter().enumerate() {
+            compare("feature", i, exact, &|h| {
+                let mut moved = self.features.clone();
                 moved.as_mut_slice()[i] += h;
                 value(&self.weights, &moved, &self.states)
             })?;
@@ -195,29 +195,29 @@ impl<'a> Trial<'a> {
     /// The fused pass, and a way back of which only states are wanted, add the same.
     fn check_pass(&self, added: &Added, draw: &mut dyn FnMut() -> f64) -> Result<(), Error> {
         let before = self.random_gradients(draw);
-        let upstream = Given { d_image: &self.d_image, d_states: &before.states };
-        let (mut weights, mut labels) = (before.weights.clone(), before.labels.clone());
+        let upstream = Given { d_f: &self.d_f, d_states: &before.states };
+        let (mut weights, mut features) = (before.weights.clone(), before.features.clone());
         // The upstream sets the gradient of states; whatever was there is gone.
         let mut states = random(self.states.rows(), self.states.cols(), draw);
         let gradients = Gradients {
             weights: Some(&mut weights),
             states: &mut states,
-            labels: Some(&mut labels),
+            features: Some(&mut features),
         };
         let mut none = Matrix::zeros(self.batch.nodes(), 0);
         self.f.pass(&self.weights, self.input(), &upstream, &mut none, gradients, &self.scratch);
-        let fused = Added { weights, states, labels }.minus(&before);
+        let fused = Added { weights, states, features }.minus(&before);
 
         let mut states = before.states.clone();
-        let gradients = Gradients { weights: None, states: &mut states, labels: None };
-        self.f.backward(&self.weights, self.input(), &self.d_image, gradients, &self.scratch);
+        let gradients = Gradients { weights: None, states: &mut states, features: None };
+        self.f.backward(&self.weights, self.input(), &self.d_f, gradients, &self.scratch);
         subtract(states.as_mut_slice(), before.states.as_slice());
 
         let expected = added.states.as_slice();
         for (what, found, expected) in [
             ("weights by the fused pass", &fused.weights[..], &added.weights[..]),
             ("states by the fused pass", fused.states.as_slice(), expected),
-            ("labels by the fused pass", fused.labels.as_slice(), added.labels.as_slice()),
+            ("features by the fused pass", fused.features.as_slice(), added.features.as_slice()),
             ("states where they alone are wanted", states.as_slice(), expected),
         ] {
             if found.iter().zip(expected).any(|(a, b)| relative_error(*a, *b) > 1e-9) {
@@ -229,18 +229,18 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// A node's image depends on the node and its neighbours alone.
+    /// A node's f_x depends on the node and its neighbours alone.
     fn check_locality(&self) -> Result<(), Error> {
-        let image = self.image(&self.weights, &self.labels, &self.states);
+        let f_x = self.value(&self.weights, &self.features, &self.states);
         for u in 0..self.batch.nodes() {
             let mut moved = self.states.clone();
             moved.row_mut(u).iter_mut().for_each(|x| *x += 1.0);
-            let other = self.image(&self.weights, &self.labels, &moved);
+            let other = self.value(&self.weights, &self.features, &moved);
             let near = |v: usize| self.batch.neighbours().of(v).iter().any(|&w| w as usize == u);
             for v in (0..self.batch.nodes()).filter(|&v| v != u && !near(v)) {
-                if image.row(v).iter().zip(other.row(v)).any(|(a, b)| a.to_bits() != b.to_bits()) {
+                if f_x.row(v).iter().zip(other.row(v)).any(|(a, b)| a.to_bits() != b.to_bits()) {
                     return Err(Error::Mismatch(format!(
-                        "the image of node {v} depends on node {u}, which is no neighbour"
+                        "the f_x of node {v} depends on node {u}, which is no neighbour"
                     )));
                 }
             }
@@ -253,7 +253,7 @@ impl Added {
     fn minus(mut self, other: &Self) -> Self {
         subtract(&mut self.weights, &other.weights);
         subtract(self.states.as_mut_slice(), other.states.as_slice());
-        subtract(self.labels.as_mut_slice(), other.labels.as_slice());
+        subtract(self.features.as_mut_slice(), other.features.as_slice());
         self
     }
 }
@@ -267,15 +267,15 @@ fn random(rows: usize, cols: usize, draw: &mut dyn FnMut() -> f64) -> Matrix<f64
 
 /// An upstream that is known beforehand.
 struct Given<'a> {
-    d_image: &'a Matrix<f64>,
+    d_f: &'a Matrix<f64>,
     d_states: &'a Matrix<f64>,
 }
 
 impl Upstream<f64> for Given<'_> {
     fn upstream(&self, nodes: std::ops::Range<usize>, _: &[f64], rows: NodeRows<'_, f64>) -> Tally {
-        let width = self.d_image.cols();
+        let width = self.d_f.cols();
         let range = nodes.start * width..nodes.end * width;
-        rows.d_image.copy_from_slice(&self.d_image.as_slice()[range.clone()]);
+        rows.d_f.copy_from_slice(&self.d_f.as_slice()[range.clone()]);
         rows.d_states.copy_from_slice(&self.d_states.as_slice()[range]);
         Tally::default()
     }
@@ -322,7 +322,7 @@ pub fn constraint(g: &dyn Constraint<f64>) -> Result<(), Error> {
 }
 
 /// Whether a solver keeps its contract: it finds the saddle points of a parabola and of quadratics
-/// of several sizes, whose answers are known, within `tolerance` and `steps` updates.
+/// of several sizes, whose answers are known, within `tol` and `steps` updates.
 ///
 /// # Errors
 ///
@@ -330,19 +330,19 @@ pub fn constraint(g: &dyn Constraint<f64>) -> Result<(), Error> {
 pub fn solver(
     mut make: impl FnMut() -> Box<dyn SaddleSolver<f64>>,
     steps: usize,
-    tolerance: f64,
+    tol: f64,
 ) -> Result<(), Error> {
     let problems = std::iter::once(Quadratic::parabola())
         .chain((1..=4).map(|seed| Quadratic::random(2 * usize::try_from(seed).unwrap_or(1), seed)));
     for problem in problems {
         let mut solver = make();
         let mut at = problem.start();
-        let mut memory = Memory::new(&at);
+        let mut memory = OptimizerState::new(&at);
         for _ in 0..steps {
             solver.step(&problem, &mut at, &mut memory);
         }
         let distance = problem.distance(&at);
-        if distance.is_nan() || distance > tolerance {
+        if distance.is_nan() || distance > tol {
             return Err(Error::Mismatch(format!(
                 "after {steps} updates {solver:?} is {distance:e} away from the saddle point of \
                  {} variables",

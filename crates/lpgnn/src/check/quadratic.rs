@@ -1,6 +1,6 @@
 use super::uniform;
 use crate::Matrix;
-use crate::lagrangian::{Evaluation, Objective, Variables, Want};
+use crate::lagrangian::{Evaluation, Objective, Request, Variables};
 use crate::numeric::worse;
 
 /// A saddle point without any graph, and with a known answer.
@@ -80,7 +80,7 @@ impl Quadratic {
         };
         let gradient = |v: &Variables<f64>| {
             let mut g = v.zeros_like();
-            self.evaluate(v, Want::ALL, &mut g);
+            self.evaluate(v, Request::ALL, &mut g);
             flat(&g)
         };
         let zero = self.start();
@@ -135,12 +135,12 @@ impl Objective<f64> for Quadratic {
     fn evaluate(
         &self,
         at: &Variables<f64>,
-        want: Want,
+        request: Request,
         gradient: &mut Variables<f64>,
     ) -> Evaluation {
         let (w, x, lambda) = (&at.weights, at.states[0].row(0), at.multipliers[0].row(0));
         let (ax, bw, qx) = (apply(&self.a, x), apply(&self.b_w, w), apply(&self.q, x));
-        let count = if want.loss { 1.0 } else { 0.0 };
+        let count = if request.loss { 1.0 } else { 0.0 };
         let residual: Vec<f64> = (0..x.len()).map(|i| x[i] - ax[i] - bw[i] - self.b[i]).collect();
         for i in 0..x.len() {
             let back: f64 = (0..x.len()).map(|j| self.a[j][i] * lambda[j]).sum();

@@ -1,19 +1,19 @@
-use super::features::{Categories, Features};
+use super::features::{Categories, FeatureColumns};
 use super::names::Names;
 use super::split::Split;
-use crate::graph::{self, UNLABELLED};
+use crate::graph::{self, NO_TARGET};
 use crate::{Error, Matrix};
 
 /// Graphs as files tell of them: names where files have names, in arrays over all graphs.
 ///
-/// Whatever exists is valid. [`Encoding`](super::Encoding) turns it into numbers.
+/// Whatever exists is val. [`Encoding`](super::Encoding) turns it into numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dataset {
     name: String,
     node_starts: Vec<usize>,
-    arcs: Vec<(u32, u32)>,
-    node_features: Features,
-    arc_features: Features,
+    edges: Vec<(u32, u32)>,
+    node_features: FeatureColumns,
+    edge_features: FeatureColumns,
     node_targets: Option<TargetColumn>,
     graph_targets: Option<TargetColumn>,
     split: Option<Split>,
@@ -30,12 +30,12 @@ pub struct DatasetParts {
     pub name: String,
     /// The first node of every graph, and the number of nodes: `graphs + 1` entries from 0.
     pub node_starts: Vec<usize>,
-    /// Arcs `(u, v)`, in any order; nodes are numbered through all graphs.
-    pub arcs: Vec<(u32, u32)>,
+    /// Edges `(u, v)`, in any order; nodes are numbered through all graphs.
+    pub edges: Vec<(u32, u32)>,
     /// One row per node.
-    pub node_features: Features,
-    /// One row per arc, in the order of `arcs`.
-    pub arc_features: Features,
+    pub node_features: FeatureColumns,
+    /// One row per edge, in the order of `edges`.
+    pub edge_features: FeatureColumns,
     /// One row per node.
     pub node_targets: Option<TargetColumn>,
     /// One row per graph.
@@ -47,7 +47,7 @@ pub struct DatasetParts {
 /// What is to be predicted of nodes or graphs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TargetColumn {
-    /// A class each, or [`UNLABELLED`].
+    /// A class each, or [`NO_TARGET`].
     Classes(Categories),
     /// Real values, one column per name; NaN where none is known.
     Values {
@@ -80,19 +80,19 @@ impl TargetColumn {
     /// Whether a row has a target.
     pub fn is_known(&self, row: usize) -> bool {
         match self {
-            Self::Classes(categories) => categories.codes()[row] != UNLABELLED,
+            Self::Classes(categories) => categories.codes()[row] != NO_TARGET,
             Self::Values { values, .. } => values.row(row).iter().all(|x| x.is_finite()),
         }
     }
 }
 
 impl Dataset {
-    /// Checks that the parts fit each other, puts arcs in order and merges duplicates.
+    /// Checks that the parts fit each other, puts edges in order and merges duplicates.
     ///
     /// # Errors
     ///
-    /// [`Error::NoGraphs`], [`Error::RowCount`], [`Error::ArcOutOfRange`],
-    /// [`Error::ArcBetweenGraphs`]: arcs are named by their place in `parts.arcs`, from 0.
+    /// [`Error::NoGraphs`], [`Error::RowCount`], [`Error::EdgeOutOfRange`],
+    /// [`Error::EdgeBetweenGraphs`]: edges are named by their place in `parts.edges`, from 0.
     pub fn new(mut parts: DatasetParts) -> Result<Self, Error> {
         let (graphs, nodes) = graph::check_starts(&parts.node_starts)?;
         if graphs == 0 {
@@ -106,7 +106,7 @@ impl Dataset {
         };
         for (what, found, expected) in [
             ("the node features", parts.node_features.rows(), nodes),
-            ("the arc features", parts.arc_features.rows(), parts.arcs.len()),
+            ("the edge features", parts.edge_features.rows(), parts.edges.len()),
             ("the node targets", rows(&parts.node_targets, nodes), nodes),
             ("the graph targets", rows(&parts.graph_targets, graphs), graphs),
         ] {
@@ -117,34 +117,34 @@ impl Dataset {
         if let Some(split) = &parts.split {
             split.check(nodes, graphs)?;
         }
-        graph::check_range(nodes, &parts.arcs)?;
-        check_graphs(&parts.node_starts, &parts.arcs)?;
+        graph::check_range(nodes, &parts.edges)?;
+        check_graphs(&parts.node_starts, &parts.edges)?;
 
-        let given = parts.arcs.len();
+        let given = parts.edges.len();
         let mut conflicts = 0;
-        if parts.arc_features.is_empty() {
-            sort_arcs(nodes, &mut parts.arcs);
-            parts.arcs.dedup();
-            parts.arc_features = Features::none(parts.arcs.len());
-        } else if !parts.arcs.is_sorted_by(|a, b| a < b) {
-            let mut order = arc_order(nodes, &parts.arcs);
-            let features = &parts.arc_features;
+        if parts.edge_features.is_empty() {
+            sort_edges(nodes, &mut parts.edges);
+            parts.edges.dedup();
+            parts.edge_features = FeatureColumns::none(parts.edges.len());
+        } else if !parts.edges.is_sorted_by(|a, b| a < b) {
+            let mut order = edge_order(nodes, &parts.edges);
+            let features = &parts.edge_features;
             order.dedup_by(|next, kept| {
-                let same = parts.arcs[*next] == parts.arcs[*kept];
+                let same = parts.edges[*next] == parts.edges[*kept];
                 conflicts += usize::from(same && !same_row(features, *next, *kept));
                 same
             });
-            parts.arc_features = features.select(&order);
-            parts.arcs = order.iter().map(|&arc| parts.arcs[arc]).collect();
+            parts.edge_features = features.select(&order);
+            parts.edges = order.iter().map(|&edge| parts.edges[edge]).collect();
         }
-        parts.arcs.shrink_to_fit();
+        parts.edges.shrink_to_fit();
         Ok(Self {
             name: parts.name,
             node_starts: parts.node_starts,
-            duplicates: given - parts.arcs.len(),
-            arcs: parts.arcs,
+            duplicates: given - parts.edges.len(),
+            edges: parts.edges,
             node_features: parts.node_features,
-            arc_features: parts.arc_features,
+            edge_features: parts.edge_features,
             node_targets: parts.node_targets,
             graph_targets: parts.graph_targets,
             split: parts.split,
@@ -166,22 +166,22 @@ impl Dataset {
         }
         let shift = u32::try_from(nodes).map_err(|_| Error::TooLarge)?;
         let starts = other.node_starts[1..].iter().map(|start| start + nodes);
-        let arcs = other.arcs.iter().map(|&(u, v)| (u + shift, v + shift));
+        let edges = other.edges.iter().map(|&(u, v)| (u + shift, v + shift));
         let mismatch = |what: &'static str| {
             move |error: Error| Error::Mismatch(format!("the {what} differ: {error}"))
         };
         Ok(Self {
             name: self.name.clone(),
             node_starts: self.node_starts.iter().copied().chain(starts).collect(),
-            arcs: self.arcs.iter().copied().chain(arcs).collect(),
+            edges: self.edges.iter().copied().chain(edges).collect(),
             node_features: self
                 .node_features
                 .join(&other.node_features)
                 .map_err(mismatch("node features"))?,
-            arc_features: self
-                .arc_features
-                .join(&other.arc_features)
-                .map_err(mismatch("arc features"))?,
+            edge_features: self
+                .edge_features
+                .join(&other.edge_features)
+                .map_err(mismatch("edge features"))?,
             node_targets: join_targets(self.node_targets(), other.node_targets())
                 .map_err(mismatch("node targets"))?,
             graph_targets: join_targets(self.graph_targets(), other.graph_targets())
@@ -279,19 +279,19 @@ impl Dataset {
         &self.node_starts
     }
 
-    /// Every arc `u → v` as `(u, v)`, in order, each once; nodes are numbered through all graphs.
-    pub fn arcs(&self) -> &[(u32, u32)] {
-        &self.arcs
+    /// Every edge `u → v` as `(u, v)`, in order, each once; nodes are numbered through all graphs.
+    pub fn edges(&self) -> &[(u32, u32)] {
+        &self.edges
     }
 
     /// What is said of the nodes.
-    pub fn node_features(&self) -> &Features {
+    pub fn node_features(&self) -> &FeatureColumns {
         &self.node_features
     }
 
-    /// What is said of the arcs.
-    pub fn arc_features(&self) -> &Features {
-        &self.arc_features
+    /// What is said of the edges.
+    pub fn edge_features(&self) -> &FeatureColumns {
+        &self.edge_features
     }
 
     /// What is to be predicted of nodes.
@@ -309,12 +309,12 @@ impl Dataset {
         self.split.as_ref()
     }
 
-    /// How many arcs were given more than once; each counts once now.
+    /// How many edges were given more than once; each counts once now.
     pub fn duplicates(&self) -> usize {
         self.duplicates
     }
 
-    /// How many of the duplicates had other features than the arc that was kept, the first given.
+    /// How many of the duplicates had other features than the edge that was kept, the first given.
     pub fn conflicts(&self) -> usize {
         self.conflicts
     }
@@ -341,46 +341,46 @@ fn join_targets(
     }
 }
 
-/// Puts arcs in order of source and target: by counting the sources, then within each of them.
-fn sort_arcs(nodes: usize, arcs: &mut [(u32, u32)]) {
-    if arcs.is_sorted() {
+/// Puts edges in order of source and target: by counting the sources, then within each of them.
+fn sort_edges(nodes: usize, edges: &mut [(u32, u32)]) {
+    if edges.is_sorted() {
         return;
     }
-    let starts = source_starts(nodes, arcs);
+    let starts = source_starts(nodes, edges);
     let mut next = starts.clone();
-    let mut targets = vec![0_u32; arcs.len()];
-    for &(source, target) in arcs.iter() {
+    let mut targets = vec![0_u32; edges.len()];
+    for &(source, target) in edges.iter() {
         targets[next[source as usize]] = target;
         next[source as usize] += 1;
     }
     drop(next);
     for (source, range) in (0_u32..).zip(starts.windows(2).map(|w| w[0]..w[1])) {
         targets[range.clone()].sort_unstable();
-        for arc in range {
-            arcs[arc] = (source, targets[arc]);
+        for edge in range {
+            edges[edge] = (source, targets[edge]);
         }
     }
 }
 
-/// The places of the arcs in order of source and target, of equal ones the first first.
-fn arc_order(nodes: usize, arcs: &[(u32, u32)]) -> Vec<usize> {
-    let starts = source_starts(nodes, arcs);
+/// The places of the edges in order of source and target, of equal ones the first first.
+fn edge_order(nodes: usize, edges: &[(u32, u32)]) -> Vec<usize> {
+    let starts = source_starts(nodes, edges);
     let mut next = starts.clone();
-    let mut order = vec![0; arcs.len()];
-    for (arc, &(source, _)) in arcs.iter().enumerate() {
-        order[next[source as usize]] = arc;
+    let mut order = vec![0; edges.len()];
+    for (edge, &(source, _)) in edges.iter().enumerate() {
+        order[next[source as usize]] = edge;
         next[source as usize] += 1;
     }
     for range in starts.windows(2).map(|w| w[0]..w[1]) {
-        order[range].sort_unstable_by_key(|&arc| (arcs[arc].1, arc));
+        order[range].sort_unstable_by_key(|&edge| (edges[edge].1, edge));
     }
     order
 }
 
-/// Where the arcs of every source start when they lie in order, and the end.
-fn source_starts(nodes: usize, arcs: &[(u32, u32)]) -> Vec<usize> {
+/// Where the edges of every source start when they lie in order, and the end.
+fn source_starts(nodes: usize, edges: &[(u32, u32)]) -> Vec<usize> {
     let mut starts = vec![0; nodes + 1];
-    for &(source, _) in arcs {
+    for &(source, _) in edges {
         starts[source as usize + 1] += 1;
     }
     for node in 0..nodes {
@@ -391,12 +391,12 @@ fn source_starts(nodes: usize, arcs: &[(u32, u32)]) -> Vec<usize> {
 
 /// # Errors
 ///
-/// [`Error::ArcBetweenGraphs`], naming the first arc whose ends lie in different graphs.
-fn check_graphs(node_starts: &[usize], arcs: &[(u32, u32)]) -> Result<(), Error> {
+/// [`Error::EdgeBetweenGraphs`], naming the first edge whose ends lie in different graphs.
+fn check_graphs(node_starts: &[usize], edges: &[(u32, u32)]) -> Result<(), Error> {
     let graph_of = |node: u32| node_starts.partition_point(|&start| start <= node as usize) - 1;
-    // Arcs mostly come graph by graph: look first where the last one was.
+    // Edges mostly come graph by graph: look first where the last one was.
     let mut range = 0..0;
-    for (arc, &(source, target)) in arcs.iter().enumerate() {
+    for (edge, &(source, target)) in edges.iter().enumerate() {
         let (from, to) = (source as usize, target as usize);
         if !range.contains(&from) {
             let graph = graph_of(source);
@@ -404,13 +404,13 @@ fn check_graphs(node_starts: &[usize], arcs: &[(u32, u32)]) -> Result<(), Error>
         }
         if !range.contains(&to) {
             let (source_graph, target_graph) = (graph_of(source), graph_of(target));
-            return Err(Error::ArcBetweenGraphs { arc, source_graph, target_graph });
+            return Err(Error::EdgeBetweenGraphs { edge, source_graph, target_graph });
         }
     }
     Ok(())
 }
 
-fn same_row(features: &Features, a: usize, b: usize) -> bool {
+fn same_row(features: &FeatureColumns, a: usize, b: usize) -> bool {
     let same = |x: &[f32], y: &[f32]| x.iter().zip(y).all(|(x, y)| x.to_bits() == y.to_bits());
     features.categories().iter().all(|column| column.codes()[a] == column.codes()[b])
         && same(features.values().row(a), features.values().row(b))

@@ -1,14 +1,14 @@
 use std::cmp::Ordering;
 
-use crate::graph::{SparseRows, UNLABELLED};
+use crate::graph::{NO_TARGET, SparseRows};
 use crate::{Error, Matrix};
 
-/// What files say of nodes or arcs, column by column, before it becomes numbers.
+/// What files say of nodes or edges, column by column, before it becomes numbers.
 ///
 /// Every row may have categories (an atom's symbol), real values, and a sparse row of real values;
 /// any of the three may be absent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Features {
+pub struct FeatureColumns {
     rows: usize,
     categories: Vec<Categories>,
     value_names: Vec<String>,
@@ -16,8 +16,8 @@ pub struct Features {
     sparse: Option<SparseRows<f32>>,
 }
 
-impl Features {
-    /// Nothing is said of `rows` nodes or arcs.
+impl FeatureColumns {
+    /// Nothing is said of `rows` nodes or edges.
     pub fn none(rows: usize) -> Self {
         Self {
             rows,
@@ -35,7 +35,7 @@ impl Features {
     /// [`Error::RowCount`]; [`Error::Mismatch`] when a row has no category.
     pub fn with_categories(mut self, categories: Categories) -> Result<Self, Error> {
         self.check_rows("a column of categories", categories.codes.len())?;
-        if let Some(row) = categories.codes.iter().position(|&code| code == UNLABELLED) {
+        if let Some(row) = categories.codes.iter().position(|&code| code == NO_TARGET) {
             return Err(Error::Mismatch(format!("row {row} has no {}", categories.name)));
         }
         self.categories.push(categories);
@@ -83,7 +83,7 @@ impl Features {
         }
     }
 
-    /// How many nodes or arcs there are.
+    /// How many nodes or edges there are.
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -159,7 +159,7 @@ impl Features {
     }
 }
 
-/// A column whose values are names: labels of nodes and arcs, and classes.
+/// A column whose values are names: features of nodes and edges, and classes.
 ///
 /// The different values are numbered in order, numbers by size and before words, so that the same
 /// file always gives the same numbering.
@@ -178,11 +178,11 @@ impl Categories {
         values.dedup();
         // Every value is in the list of values.
         let codes =
-            column.iter().map(|x| values.binary_search(x).map_or(UNLABELLED, code)).collect();
+            column.iter().map(|x| values.binary_search(x).map_or(NO_TARGET, code)).collect();
         Self { name: name.into(), values: values.iter().map(i64::to_string).collect(), codes }
     }
 
-    /// A column of words or numbers. An empty one is [`UNLABELLED`].
+    /// A column of words or numbers. An empty one is [`NO_TARGET`].
     pub fn from_text<T: AsRef<str>>(name: impl Into<String>, column: &[T]) -> Self {
         let mut values: Vec<&str> =
             column.iter().map(AsRef::as_ref).filter(|text| !text.is_empty()).collect();
@@ -191,13 +191,13 @@ impl Categories {
         let codes = column
             .iter()
             .map(|text| values.binary_search_by(|value| compare(value, text.as_ref())))
-            .map(|place| place.map_or(UNLABELLED, code))
+            .map(|place| place.map_or(NO_TARGET, code))
             .collect();
         let values = values.into_iter().map(str::to_owned).collect();
         Self { name: name.into(), values, codes }
     }
 
-    /// A column from the list of its values and, per row, a place in it or [`UNLABELLED`].
+    /// A column from the list of its values and, per row, a place in it or [`NO_TARGET`].
     ///
     /// # Errors
     ///
@@ -207,7 +207,7 @@ impl Categories {
         values: Vec<String>,
         codes: Vec<u32>,
     ) -> Result<Self, Error> {
-        let wrong = |&code: &u32| code != UNLABELLED && code as usize >= values.len();
+        let wrong = |&code: &u32| code != NO_TARGET && code as usize >= values.len();
         if let Some(row) = codes.iter().position(wrong) {
             return Err(Error::ColumnOutOfRange {
                 what: "a column of categories",
@@ -229,7 +229,7 @@ impl Categories {
         &self.values
     }
 
-    /// For every row, the place of its value in [`values`](Self::values), or [`UNLABELLED`].
+    /// For every row, the place of its value in [`values`](Self::values), or [`NO_TARGET`].
     pub fn codes(&self) -> &[u32] {
         &self.codes
     }
@@ -242,7 +242,7 @@ impl Categories {
     /// How many rows have each value.
     pub fn counts(&self) -> Vec<usize> {
         let mut counts = vec![0; self.values.len()];
-        for &code in self.codes.iter().filter(|&&code| code != UNLABELLED) {
+        for &code in self.codes.iter().filter(|&&code| code != NO_TARGET) {
             counts[code as usize] += 1;
         }
         counts
@@ -256,11 +256,11 @@ impl Categories {
         let place = |value: &String| values.binary_search_by(|v| compare(v, value));
         let renumber = |column: &Self| {
             let places: Vec<u32> =
-                column.values.iter().map(|v| place(v).map_or(UNLABELLED, code)).collect();
+                column.values.iter().map(|v| place(v).map_or(NO_TARGET, code)).collect();
             column
                 .codes
                 .iter()
-                .map(|&code| places.get(code as usize).copied().unwrap_or(UNLABELLED))
+                .map(|&code| places.get(code as usize).copied().unwrap_or(NO_TARGET))
                 .collect::<Vec<u32>>()
         };
         let codes = [renumber(self), renumber(other)].concat();

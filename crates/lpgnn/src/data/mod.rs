@@ -17,8 +17,8 @@ pub mod generate;
 
 pub use cache::{CACHE_VARIABLE, Cache, CachedSet};
 pub use dataset::{Dataset, DatasetParts, TargetColumn};
-pub use encoding::{Encoding, LabelOptions, LabelSource};
-pub use features::{Categories, Features};
+pub use encoding::{Encoding, FeatureOptions, FeatureSource};
+pub use features::{Categories, FeatureColumns};
 #[cfg(feature = "fetch")]
 pub use fetch::{FetchEvent, FetchOptions, Fetched, TU_COLLECTION, fetch};
 pub use known::{Builtin, PUBLISHED, PublishedSet};
@@ -26,7 +26,7 @@ pub use read::{Format, ReadOptions, read};
 pub use resolve::{Source, resolve};
 pub use split::{Level, Ratio, Split};
 pub use statistics::{
-    CategoryCounts, ClassCount, FeatureCounts, Oddities, SplitCounts, Spread, Statistics,
-    TargetCounts,
+    CategoryCounts, ClassCount, FeatureCounts, SplitCounts, Spread, Statistics, TargetCounts,
+    Warnings,
 };
 pub use write::{Overwrite, WriteFormat, WriteOptions, write};

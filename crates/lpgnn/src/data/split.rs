@@ -69,7 +69,7 @@ pub struct Split {
     /// Fits the weights.
     pub train: Vec<usize>,
     /// Chooses the epoch and the hyper-parameters.
-    pub valid: Vec<usize>,
+    pub val: Vec<usize>,
     /// Is scored once, at the end.
     pub test: Vec<usize>,
 }
@@ -81,21 +81,21 @@ pub struct Ratio {
     /// Share of the training set.
     pub train: f64,
     /// Share of the validation set.
-    pub valid: f64,
+    pub val: f64,
     /// Share of the test set.
     pub test: f64,
 }
 
 impl Default for Ratio {
     fn default() -> Self {
-        Self { train: 0.8, valid: 0.1, test: 0.1 }
+        Self { train: 0.8, val: 0.1, test: 0.1 }
     }
 }
 
 impl Ratio {
     pub(crate) fn check(self) -> Result<[f64; 3], Error> {
-        let shares = [self.train, self.valid, self.test];
-        for (option, share) in ["train", "valid", "test"].into_iter().zip(shares) {
+        let shares = [self.train, self.val, self.test];
+        for (option, share) in ["train", "val", "test"].into_iter().zip(shares) {
             if !(0.0..=1.0).contains(&share) {
                 return Err(Error::Option {
                     option,
@@ -107,7 +107,7 @@ impl Ratio {
         let sum: f64 = shares.iter().sum();
         if (sum - 1.0).abs() > 1e-6 {
             return Err(Error::Option {
-                option: "train + valid + test",
+                option: "train + val + test",
                 value: sum.to_string(),
                 expected: "the shares must sum to 1".into(),
             });
@@ -142,8 +142,8 @@ impl Split {
         for part in &mut parts {
             part.sort_unstable();
         }
-        let [train, valid, test] = parts;
-        Ok(Self { level, train, valid, test })
+        let [train, val, test] = parts;
+        Ok(Self { level, train, val, test })
     }
 
     /// `folds` splits whose test sets are disjoint and together hold everything. There are no
@@ -184,7 +184,7 @@ impl Split {
                 part.sort_unstable();
                 part
             };
-            Self { level, train: part(false), valid: vec![], test: part(true) }
+            Self { level, train: part(false), val: vec![], test: part(true) }
         };
         Ok((0..folds).map(fold).collect())
     }
@@ -208,13 +208,13 @@ impl Split {
             }
         }
         let order = class_by_class(dataset, self.level, seed)?;
-        let (mut train, mut valid) = (vec![], vec![]);
+        let (mut train, mut val) = (vec![], vec![]);
         for (place, member) in order.into_iter().filter(|&member| training[member]).enumerate() {
-            if place % every.max(2) == 0 { valid.push(member) } else { train.push(member) }
+            if place % every.max(2) == 0 { val.push(member) } else { train.push(member) }
         }
         train.sort_unstable();
-        valid.sort_unstable();
-        Ok(Self { level: self.level, train, valid, test: self.test.clone() })
+        val.sort_unstable();
+        Ok(Self { level: self.level, train, val, test: self.test.clone() })
     }
 
     /// The splits of a folder of index files: `train_idx-1.txt` and `test_idx-1.txt`, then 2 and
@@ -237,7 +237,7 @@ impl Split {
             let train_file = folder.join(format!("train_idx-{fold}.txt"));
             let train = read_indices(&train_file, level, &mut seen)?;
             let test = read_indices(&test_file, level, &mut seen)?;
-            splits.push(Self { level, train, valid: vec![], test });
+            splits.push(Self { level, train, val: vec![], test });
         }
     }
 
@@ -251,7 +251,7 @@ impl Split {
             Level::Graph => graphs,
         };
         let mut seen = vec![false; count];
-        for &member in self.train.iter().chain(&self.valid).chain(&self.test) {
+        for &member in self.train.iter().chain(&self.val).chain(&self.test) {
             match seen.get_mut(member) {
                 None => {
                     return Err(Error::Mismatch(format!(
@@ -345,19 +345,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::data::{Categories, DatasetParts, Features};
-    use crate::graph::UNLABELLED;
+    use crate::data::{Categories, DatasetParts, FeatureColumns};
+    use crate::graph::NO_TARGET;
 
     /// One-node graphs with these classes; a class of 9 is unknown.
     fn graphs(classes: &[u32]) -> Dataset {
-        let codes = classes.iter().map(|&c| if c == 9 { UNLABELLED } else { c }).collect();
+        let codes = classes.iter().map(|&c| if c == 9 { NO_TARGET } else { c }).collect();
         let values = (0..9).map(|c: u32| c.to_string()).collect();
         Dataset::new(DatasetParts {
             name: "graphs".into(),
             node_starts: (0..=classes.len()).collect(),
-            arcs: vec![],
-            node_features: Features::none(classes.len()),
-            arc_features: Features::none(0),
+            edges: vec![],
+            node_features: FeatureColumns::none(classes.len()),
+            edge_features: FeatureColumns::none(0),
             node_targets: None,
             graph_targets: Some(TargetColumn::Classes(
                 Categories::from_codes("class", values, codes).unwrap(),
@@ -385,14 +385,14 @@ mod tests {
     #[test]
     fn graphs_whose_nodes_have_the_targets_can_be_divided() {
         // Two nodes per graph; those of graph 2 are unknown.
-        let codes = (0..12).map(|node| if node / 2 == 2 { UNLABELLED } else { node % 2 }).collect();
+        let codes = (0..12).map(|node| if node / 2 == 2 { NO_TARGET } else { node % 2 }).collect();
         let values = vec!["out".to_owned(), "in".to_owned()];
         let dataset = Dataset::new(DatasetParts {
             name: "pairs".into(),
             node_starts: (0..=6).map(|graph| 2 * graph).collect(),
-            arcs: vec![],
-            node_features: Features::none(12),
-            arc_features: Features::none(0),
+            edges: vec![],
+            node_features: FeatureColumns::none(12),
+            edge_features: FeatureColumns::none(0),
             node_targets: Some(TargetColumn::Classes(
                 Categories::from_codes("class", values, codes).unwrap(),
             )),
@@ -405,7 +405,7 @@ mod tests {
         tested.sort_unstable();
         assert_eq!(tested, [0, 1, 3, 4, 5]);
         let inner = folds[0].with_validation(&dataset, 2, 0).unwrap();
-        assert_eq!((inner.train.len(), inner.valid.len()), (2, 2));
+        assert_eq!((inner.train.len(), inner.val.len()), (2, 2));
     }
 
     proptest! {
@@ -439,15 +439,15 @@ mod tests {
             classes in classes(), a in 0.0..1.0_f64, b in 0.0..1.0_f64, seed: u64,
         ) {
             let (low, high) = (a.min(b), a.max(b));
-            let ratio = Ratio { train: low, valid: high - low, test: 1.0 - high };
+            let ratio = Ratio { train: low, val: high - low, test: 1.0 - high };
             let dataset = graphs(&classes);
             let split = Split::by_ratio(&dataset, Level::Graph, ratio, seed).unwrap();
             let known = known(&classes);
-            let mut all = [split.train.clone(), split.valid.clone(), split.test.clone()].concat();
+            let mut all = [split.train.clone(), split.val.clone(), split.test.clone()].concat();
             all.sort_unstable();
             prop_assert_eq!(&all, &known);
             for (part, share) in
-                [(&split.train, ratio.train), (&split.valid, ratio.valid), (&split.test, ratio.test)]
+                [(&split.train, ratio.train), (&split.val, ratio.val), (&split.test, ratio.test)]
             {
                 let off = part.len() as f64 - share * known.len() as f64;
                 prop_assert!(off.abs() < 1.0, "{} of {} for {}", part.len(), known.len(), share);
@@ -470,9 +470,9 @@ mod tests {
     #[test]
     fn shares_that_are_rounded_do() {
         let dataset = graphs(&vec![0; 100_000]);
-        let ratio = Ratio { train: 0.0, valid: 0.333_333, test: 0.666_666_5 };
+        let ratio = Ratio { train: 0.0, val: 0.333_333, test: 0.666_666_5 };
         let split = Split::by_ratio(&dataset, Level::Graph, ratio, 0).unwrap();
-        assert_eq!((split.train.len(), split.valid.len()), (0, 33_333));
+        assert_eq!((split.train.len(), split.val.len()), (0, 33_333));
     }
 
     #[test]
@@ -494,10 +494,10 @@ mod tests {
             said(Split::by_ratio(&dataset, Level::Node, Ratio::default(), 0)),
             "graphs has no targets for nodes, so they cannot be divided"
         );
-        let ratio = Ratio { train: 0.5, valid: 0.5, test: 0.5 };
+        let ratio = Ratio { train: 0.5, val: 0.5, test: 0.5 };
         assert_eq!(
             said(Split::by_ratio(&dataset, Level::Graph, ratio, 0)),
-            "train + valid + test is 1.5, but the shares must sum to 1"
+            "train + val + test is 1.5, but the shares must sum to 1"
         );
         let ratio = Ratio { train: f64::NAN, ..ratio };
         assert_eq!(
@@ -523,8 +523,8 @@ mod tests {
         assert_eq!(
             splits,
             [
-                Split { level, train: vec![2, 0], valid: vec![], test: vec![1] },
-                Split { level, train: vec![1], valid: vec![], test: vec![0, 2] },
+                Split { level, train: vec![2, 0], val: vec![], test: vec![1] },
+                Split { level, train: vec![1], val: vec![], test: vec![0, 2] },
             ]
         );
     }

@@ -1,6 +1,6 @@
 use super::dataset::{Dataset, TargetColumn};
 use super::encoding::degrees;
-use super::features::Features;
+use super::features::FeatureColumns;
 use super::split::Level;
 use crate::graph::SparseRows;
 
@@ -13,20 +13,20 @@ pub struct Statistics {
     pub graphs: usize,
     /// Number of nodes, over all graphs.
     pub nodes: usize,
-    /// Number of arcs, over all graphs, each once.
-    pub arcs: usize,
-    /// Whether every arc comes with the arc back.
+    /// Number of edges, over all graphs, each once.
+    pub edges: usize,
+    /// Whether every edge comes with the edge back.
     pub undirected: bool,
     /// Nodes of a graph.
     pub nodes_per_graph: Spread,
-    /// Arcs of a graph.
-    pub arcs_per_graph: Spread,
+    /// Edges of a graph.
+    pub edges_per_graph: Spread,
     /// Neighbours of a node: parents and children, each once.
     pub degree: Spread,
     /// What is said of nodes.
     pub node_features: FeatureCounts,
-    /// What is said of arcs.
-    pub arc_features: FeatureCounts,
+    /// What is said of edges.
+    pub edge_features: FeatureCounts,
     /// What is to be predicted of nodes.
     pub node_targets: Option<TargetCounts>,
     /// What is to be predicted of graphs.
@@ -34,7 +34,7 @@ pub struct Statistics {
     /// The sizes of the split that came with the data.
     pub split: Option<SplitCounts>,
     /// What real files contain although one would not expect it.
-    pub oddities: Oddities,
+    pub warnings: Warnings,
 }
 
 /// The least, the mean and the most of some counts; all 0 without any.
@@ -48,7 +48,7 @@ pub struct Spread {
     pub max: usize,
 }
 
-/// How much is said of every node or arc.
+/// How much is said of every node or edge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct FeatureCounts {
     /// Columns of categories.
@@ -105,58 +105,58 @@ pub struct SplitCounts {
     /// Size of the training set.
     pub train: usize,
     /// Size of the validation set.
-    pub valid: usize,
+    pub val: usize,
     /// Size of the test set.
     pub test: usize,
 }
 
 /// What real files contain although one would not expect it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Oddities {
-    /// Arcs that were given again; each counts once.
-    pub duplicate_arcs: usize,
-    /// Duplicates with other features than the arc that was kept.
+pub struct Warnings {
+    /// Edges that were given again; each counts once.
+    pub duplicate_edges: usize,
+    /// Duplicates with other features than the edge that was kept.
     pub conflicting_duplicates: usize,
-    /// Arcs from a node to itself.
+    /// Edges from a node to itself.
     pub self_loops: usize,
-    /// Nodes of no arc.
+    /// Nodes of no edge.
     pub isolated_nodes: usize,
     /// Graphs without nodes.
     pub empty_graphs: usize,
-    /// Graphs with nodes and without arcs.
-    pub graphs_without_arcs: usize,
-    /// Graphs of more than one component, those without arcs included.
+    /// Graphs with nodes and without edges.
+    pub graphs_without_edges: usize,
+    /// Graphs of more than one component, those without edges included.
     pub disconnected_graphs: usize,
 }
 
 impl Statistics {
     /// Counts what `dataset` holds.
     pub fn of(dataset: &Dataset) -> Self {
-        let arcs = dataset.arcs();
+        let edges = dataset.edges();
         let nodes_of = || dataset.node_starts().windows(2).map(|w| w[0]..w[1]);
         let degrees = degrees(dataset);
-        let arcs_of: Vec<usize> = nodes_of()
+        let edges_of: Vec<usize> = nodes_of()
             .map(|nodes| {
-                let before = |node: usize| arcs.partition_point(|&(u, _)| (u as usize) < node);
+                let before = |node: usize| edges.partition_point(|&(u, _)| (u as usize) < node);
                 before(nodes.end) - before(nodes.start)
             })
             .collect();
         let mut components = Components::new(dataset.nodes());
-        for &(u, v) in arcs {
+        for &(u, v) in edges {
             components.join(u as usize, v as usize);
         }
         let pieces = |nodes: std::ops::Range<usize>| {
             nodes.filter(|&node| components.is_root(node)).take(2).count()
         };
-        let oddities = Oddities {
-            duplicate_arcs: dataset.duplicates(),
+        let warnings = Warnings {
+            duplicate_edges: dataset.duplicates(),
             conflicting_duplicates: dataset.conflicts(),
-            self_loops: arcs.iter().filter(|(u, v)| u == v).count(),
+            self_loops: edges.iter().filter(|(u, v)| u == v).count(),
             isolated_nodes: degrees.iter().filter(|&&degree| degree == 0).count(),
             empty_graphs: nodes_of().filter(std::ops::Range::is_empty).count(),
-            graphs_without_arcs: nodes_of()
-                .zip(&arcs_of)
-                .filter(|(nodes, arcs)| !nodes.is_empty() && **arcs == 0)
+            graphs_without_edges: nodes_of()
+                .zip(&edges_of)
+                .filter(|(nodes, edges)| !nodes.is_empty() && **edges == 0)
                 .count(),
             disconnected_graphs: nodes_of().filter(|nodes| pieces(nodes.clone()) > 1).count(),
         };
@@ -164,22 +164,22 @@ impl Statistics {
             name: dataset.name().to_owned(),
             graphs: dataset.graphs(),
             nodes: dataset.nodes(),
-            arcs: arcs.len(),
-            undirected: arcs.iter().all(|&(u, v)| u == v || arcs.binary_search(&(v, u)).is_ok()),
+            edges: edges.len(),
+            undirected: edges.iter().all(|&(u, v)| u == v || edges.binary_search(&(v, u)).is_ok()),
             nodes_per_graph: Spread::of(nodes_of().map(|nodes| nodes.len())),
-            arcs_per_graph: Spread::of(arcs_of.iter().copied()),
+            edges_per_graph: Spread::of(edges_of.iter().copied()),
             degree: Spread::of(degrees.iter().map(|&degree| degree as usize)),
             node_features: FeatureCounts::of(dataset.node_features()),
-            arc_features: FeatureCounts::of(dataset.arc_features()),
+            edge_features: FeatureCounts::of(dataset.edge_features()),
             node_targets: dataset.node_targets().map(TargetCounts::of),
             graph_targets: dataset.graph_targets().map(TargetCounts::of),
             split: dataset.split().map(|split| SplitCounts {
                 level: split.level,
                 train: split.train.len(),
-                valid: split.valid.len(),
+                val: split.val.len(),
                 test: split.test.len(),
             }),
-            oddities,
+            warnings,
         }
     }
 }
@@ -200,7 +200,7 @@ impl Spread {
 }
 
 impl FeatureCounts {
-    fn of(features: &Features) -> Self {
+    fn of(features: &FeatureColumns) -> Self {
         let categories = features
             .categories()
             .iter()
@@ -278,11 +278,11 @@ mod tests {
         Dataset::new(DatasetParts {
             name: "odd".into(),
             node_starts: vec![0, 5, 6, 6, 8],
-            arcs: vec![(0, 1), (1, 0), (1, 2), (2, 1), (2, 0), (0, 2), (2, 3), (0, 1), (5, 5)],
-            node_features: Features::none(8)
+            edges: vec![(0, 1), (1, 0), (1, 2), (2, 1), (2, 0), (0, 2), (2, 3), (0, 1), (5, 5)],
+            node_features: FeatureColumns::none(8)
                 .with_categories(Categories::from_integers("atom", &[0, 0, 1, 2, 7, 0, 0, 0]))
                 .unwrap(),
-            arc_features: Features::none(9)
+            edge_features: FeatureColumns::none(9)
                 .with_categories(Categories::from_integers("bond", &[1, 1, 1, 1, 1, 1, 1, 2, 1]))
                 .unwrap(),
             node_targets: None,
@@ -298,21 +298,21 @@ mod tests {
     #[test]
     fn everything_is_counted_once() {
         let found = Statistics::of(&odd());
-        assert_eq!((found.graphs, found.nodes, found.arcs), (4, 8, 8));
-        assert!(!found.undirected, "2 → 3 has no arc back");
+        assert_eq!((found.graphs, found.nodes, found.edges), (4, 8, 8));
+        assert!(!found.undirected, "2 → 3 has no edge back");
         assert_eq!(found.nodes_per_graph, Spread { min: 0, mean: 2.0, max: 5 });
-        assert_eq!(found.arcs_per_graph, Spread { min: 0, mean: 2.0, max: 7 });
+        assert_eq!(found.edges_per_graph, Spread { min: 0, mean: 2.0, max: 7 });
         // Degrees 2, 2, 3, 1, 0; 1 for the loop; 0, 0.
         assert_eq!(found.degree, Spread { min: 0, mean: 9.0 / 8.0, max: 3 });
         assert_eq!(
-            found.oddities,
-            Oddities {
-                duplicate_arcs: 1,
+            found.warnings,
+            Warnings {
+                duplicate_edges: 1,
                 conflicting_duplicates: 1,
                 self_loops: 1,
                 isolated_nodes: 3,
                 empty_graphs: 1,
-                graphs_without_arcs: 1,
+                graphs_without_edges: 1,
                 disconnected_graphs: 2,
             }
         );
@@ -325,6 +325,6 @@ mod tests {
         assert_eq!(json["graph_targets"]["kind"], "classes");
         assert_eq!(json["graph_targets"]["classes"][1]["count"], 2);
         assert_eq!(json["graph_targets"]["unknown"], 1);
-        assert_eq!(json["oddities"]["self_loops"], 1);
+        assert_eq!(json["warnings"]["self_loops"], 1);
     }
 }

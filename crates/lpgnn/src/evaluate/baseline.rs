@@ -7,41 +7,41 @@ use crate::output::{Output, Readout, Supervision, TargetScale, Task};
 use crate::saddle::PrimalRule;
 use crate::{Error, Matrix, Scalar, check};
 
-/// The structure-free baseline: a network of the sum of a graph's node labels, or of a node's own
-/// label, that sees no arcs. What a GNN adds to it is what it makes of the structure.
+/// The structure-free baseline: a network of the sum of a graph's node features, or of a node's own
+/// feature, that sees no edges. What a GNN adds to it is what it makes of the structure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Baseline {
     /// Units of the hidden layer.
-    pub hidden: usize,
+    pub hidden_dim: usize,
     /// Steps of Adam, each over all that is trained on.
     pub epochs: usize,
     /// Learning rate.
-    pub rate: f64,
-    /// Epochs between scores.
-    pub score_every: usize,
+    pub lr: f64,
+    /// Epochs between evaluation.
+    pub eval_every: usize,
     /// Where random numbers start.
     pub seed: u64,
 }
 
-/// Scores of the baseline after an epoch.
+/// ModelEvaluation of the baseline after an epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BaselineScore {
     /// The epoch, counted from 1.
     pub epoch: usize,
     /// The accuracy on the validation part, or minus the loss; none without such a part.
-    pub valid: Option<f64>,
+    pub val: Option<f64>,
     /// The same on the test part.
     pub test: f64,
 }
 
 impl Default for Baseline {
     fn default() -> Self {
-        Self { hidden: 32, epochs: 300, rate: 0.01, score_every: 10, seed: 0 }
+        Self { hidden_dim: 32, epochs: 300, lr: 0.01, eval_every: 10, seed: 0 }
     }
 }
 
 impl Baseline {
-    /// Its scores on the way, on the parts of `split`.
+    /// Its evaluation on the way, on the parts of `split`.
     ///
     /// # Errors
     ///
@@ -73,13 +73,13 @@ impl Baseline {
             })
         };
         let train = supervise(&split.train)?;
-        let (valid, test) = (supervise(&split.valid)?, supervise(&split.test)?);
+        let (val, test) = (supervise(&split.val)?, supervise(&split.test)?);
         if train.total() <= 0.0 || test.total() <= 0.0 {
             return Err(Error::Mismatch("nothing is left to train on or to test".into()));
         }
         let features = standardized(features, &rows(&split.train));
         let network = Network {
-            hidden: vec![self.hidden],
+            hidden_dims: vec![self.hidden_dim],
             activation: Activation::Relu,
             output_activation: Activation::Identity,
         };
@@ -89,7 +89,7 @@ impl Baseline {
         output.initialize(&mut check::uniform(self.seed), &mut weights);
         let (mut first, mut second) = (vec![0.0; weights.len()], vec![0.0; weights.len()]);
         let mut predictions = Matrix::zeros(features.rows(), targets.width());
-        let mut scores = vec![];
+        let mut evaluation = vec![];
         for epoch in 1..=self.epochs {
             let mut gradient = vec![0.0; weights.len()];
             #[allow(clippy::cast_possible_truncation, reason = "a mean in single precision")]
@@ -98,16 +98,16 @@ impl Baseline {
             let d = Some(&mut gradient[..]);
             output.evaluate(&weights, batch, &features, &task, &mut predictions, d, None, &scratch);
             let moments = [&mut first[..], &mut second[..]];
-            PrimalRule::Adam.descend(self.rate, epoch as u64, &mut weights, &gradient, moments);
-            if epoch % self.score_every.max(1) == 0 || epoch == self.epochs {
+            PrimalRule::Adam.descend(self.lr, epoch as u64, &mut weights, &gradient, moments);
+            if epoch % self.eval_every.max(1) == 0 || epoch == self.epochs {
                 let task = Task { factor: 0.0, ..task };
                 let y = &mut predictions;
                 output.evaluate(&weights, batch, &features, &task, y, None, None, &scratch);
-                let valid = (valid.total() > 0.0).then(|| value(&valid, y));
-                scores.push(BaselineScore { epoch, valid, test: value(&test, y) });
+                let val = (val.total() > 0.0).then(|| value(&val, y));
+                evaluation.push(BaselineScore { epoch, val, test: value(&test, y) });
             }
         }
-        Ok(scores)
+        Ok(evaluation)
     }
 }
 
@@ -124,11 +124,11 @@ fn value(supervision: &Supervision<f32>, predictions: &Matrix<f32>) -> f64 {
 
 /// `Σ_v l_v` of every graph.
 fn sums(batch: &GraphBatch<f32>) -> Matrix<f32> {
-    let labels = batch.node_labels();
-    let mut sums = Matrix::zeros(batch.graphs(), labels.width());
+    let features = batch.node_features();
+    let mut sums = Matrix::zeros(batch.graphs(), features.width());
     for graph in 0..batch.graphs() {
         for node in batch.nodes_of(graph) {
-            for (column, value) in labels.entries(node) {
+            for (column, value) in features.entries(node) {
                 sums.row_mut(graph)[column] += value;
             }
         }
@@ -138,17 +138,17 @@ fn sums(batch: &GraphBatch<f32>) -> Matrix<f32> {
 
 /// `l_v` of every node.
 fn own(batch: &GraphBatch<f32>) -> Matrix<f32> {
-    let labels = batch.node_labels();
-    let mut own = Matrix::zeros(batch.nodes(), labels.width());
+    let features = batch.node_features();
+    let mut own = Matrix::zeros(batch.nodes(), features.width());
     for node in 0..batch.nodes() {
-        for (column, value) in labels.entries(node) {
+        for (column, value) in features.entries(node) {
             own.row_mut(node)[column] += value;
         }
     }
     own
 }
 
-/// Columns with mean 0 and deviation 1 over some rows; a constant one is only shifted.
+/// Columns with mean 0 and std 1 over some rows; a constant one is only shifted.
 fn standardized(mut matrix: Matrix<f32>, rows: &[usize]) -> Matrix<f32> {
     let count = rows.len().max(1) as f64;
     for column in 0..matrix.cols() {
@@ -168,17 +168,17 @@ fn standardized(mut matrix: Matrix<f32>, rows: &[usize]) -> Matrix<f32> {
 mod tests {
     use super::*;
     use crate::data::generate::CliqueConfig;
-    use crate::data::{Encoding, LabelOptions};
+    use crate::data::{Encoding, FeatureOptions};
 
     #[test]
-    fn it_learns_what_labels_tell_and_no_more() {
-        // Membership in a clique has nothing to do with labels.
+    fn it_learns_what_features_tell_and_no_more() {
+        // Membership in a clique has nothing to do with features.
         let set = CliqueConfig::default().generate(1).unwrap();
-        let encoding = Encoding::new(&set, &LabelOptions::default()).unwrap();
+        let encoding = Encoding::new(&set, &FeatureOptions::default()).unwrap();
         let batch = encoding.batch(&set).unwrap();
         let split = set.split().unwrap();
-        let scores = Baseline::default().train(&batch, split, false).unwrap();
-        let last = scores.last().unwrap();
+        let evaluation = Baseline::default().train(&batch, split, false).unwrap();
+        let last = evaluation.last().unwrap();
         assert_eq!(last.epoch, 300);
         assert!((0.4..0.7).contains(&last.test), "{last:?}");
     }

@@ -85,20 +85,20 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 /// ```
 /// use lpgnn::evaluate::auc;
 ///
-/// let scores = [(0.9, true), (0.7, false), (0.6, true), (0.1, false)];
-/// assert_eq!(auc(scores.into_iter()), Some(0.75));
+/// let evaluation = [(0.9, true), (0.7, false), (0.6, true), (0.1, false)];
+/// assert_eq!(auc(evaluation.into_iter()), Some(0.75));
 /// ```
-pub fn auc(scores: impl Iterator<Item = (f64, bool)>) -> Option<f64> {
-    let mut scores: Vec<(f64, bool)> = scores.collect();
-    let positives = scores.iter().filter(|(_, positive)| *positive).count();
-    let negatives = scores.len() - positives;
-    if positives == 0 || negatives == 0 || scores.iter().any(|(score, _)| score.is_nan()) {
+pub fn auc(evaluation: impl Iterator<Item = (f64, bool)>) -> Option<f64> {
+    let mut evaluation: Vec<(f64, bool)> = evaluation.collect();
+    let positives = evaluation.iter().filter(|(_, positive)| *positive).count();
+    let negatives = evaluation.len() - positives;
+    if positives == 0 || negatives == 0 || evaluation.iter().any(|(score, _)| score.is_nan()) {
         return None;
     }
-    scores.sort_by(|a, b| a.0.total_cmp(&b.0));
+    evaluation.sort_by(|a, b| a.0.total_cmp(&b.0));
     // Σ over positives of the negatives below, and half of those level with it
     let (mut wins, mut below) = (0.0, 0.0);
-    for level in scores.chunk_by(|a, b| a.0.total_cmp(&b.0).is_eq()) {
+    for level in evaluation.chunk_by(|a, b| a.0.total_cmp(&b.0).is_eq()) {
         let up = level.iter().filter(|(_, positive)| *positive).count() as f64;
         let down = level.len() as f64 - up;
         wins += up * (below + 0.5 * down);
@@ -152,8 +152,8 @@ mod tests {
         assert_eq!(auc([(0.5, true)].into_iter()), None);
         assert_eq!(auc([(f64::NAN, true), (0.5, false)].into_iter()), None);
         // Of the six pairs, the positives win 0.8 > 0.4, 0.8 > 0.2, 0.4 > 0.2 and tie once.
-        let scores = [(0.8, true), (0.4, true), (0.4, false), (0.2, false), (0.9, false)];
-        close(auc(scores.into_iter()).unwrap(), 3.5 / 6.0);
+        let evaluation = [(0.8, true), (0.4, true), (0.4, false), (0.2, false), (0.9, false)];
+        close(auc(evaluation.into_iter()).unwrap(), 3.5 / 6.0);
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod values;
 
 pub use baseline::{Baseline, BaselineScore};
 pub use classes::{Confusion, auc, probabilities};
-pub use protocol::{MeanAndDeviation, Protocol, best_mean_epoch};
+pub use protocol::{MeanAndStd, Protocol, best_mean_epoch};
 pub use values::ValueErrors;
 
 use crate::graph::Targets;
@@ -117,11 +117,11 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::UNLABELLED;
+    use crate::graph::NO_TARGET;
 
     #[test]
     fn rows_without_a_target_do_not_count() {
-        let targets = Targets::classes(2, vec![0, UNLABELLED, 1]).unwrap();
+        let targets = Targets::classes(2, vec![0, NO_TARGET, 1]).unwrap();
         let outputs =
             Matrix::from_rows(&[vec![2.0, 0.0], vec![0.0, 9.0], vec![1.0, 0.0_f64]]).unwrap();
         let Metrics::Classes { count, accuracy, auc, .. } =

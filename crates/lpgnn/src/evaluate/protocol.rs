@@ -63,29 +63,29 @@ impl FromStr for Protocol {
     }
 }
 
-/// A mean over folds and the standard deviation from it (of the population, as in the paper).
+/// A mean over folds and the standard std from it (of the population, as in the paper).
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct MeanAndDeviation {
+pub struct MeanAndStd {
     /// The mean.
     pub mean: f64,
-    /// The standard deviation.
-    pub deviation: f64,
+    /// The standard std.
+    pub std: f64,
 }
 
-impl MeanAndDeviation {
+impl MeanAndStd {
     /// Of these values; none of no values.
     ///
     /// ```
-    /// use lpgnn::evaluate::MeanAndDeviation;
+    /// use lpgnn::evaluate::MeanAndStd;
     ///
-    /// let folds = MeanAndDeviation::of(&[1.0, 3.0]).unwrap();
-    /// assert_eq!((folds.mean, folds.deviation), (2.0, 1.0));
+    /// let folds = MeanAndStd::of(&[1.0, 3.0]).unwrap();
+    /// assert_eq!((folds.mean, folds.std), (2.0, 1.0));
     /// ```
     pub fn of(values: &[f64]) -> Option<Self> {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
         let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
-        (!values.is_empty()).then(|| Self { mean, deviation: variance.sqrt() })
+        (!values.is_empty()).then(|| Self { mean, std: variance.sqrt() })
     }
 }
 

@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use super::{Graph, Groups, Labels, NO_ARC, Neighbours, Targets};
+use super::{Features, Graph, Groups, NO_EDGE, Neighbours, Targets};
 use crate::{Error, Scalar};
 
 /// The disjoint union of some graphs: what one update works on.
@@ -9,11 +9,11 @@ use crate::{Error, Scalar};
 #[derive(Clone, Debug, PartialEq)]
 pub struct GraphBatch<S = f32> {
     node_starts: Vec<usize>,
-    arc_starts: Vec<usize>,
+    edge_starts: Vec<usize>,
     neighbours: Neighbours,
     groups: Groups,
-    node_labels: Labels<S>,
-    arc_labels: Labels<S>,
+    node_features: Features<S>,
+    edge_features: Features<S>,
     node_targets: Targets<S>,
     graph_targets: Targets<S>,
 }
@@ -23,12 +23,12 @@ pub struct GraphBatch<S = f32> {
 pub struct BatchParts<S = f32> {
     /// The first node of every graph, and the number of nodes: `graphs + 1` entries from 0.
     pub node_starts: Vec<usize>,
-    /// Arcs `(u, v)` in order and without duplicates; nodes are numbered through all graphs.
-    pub arcs: Vec<(u32, u32)>,
-    /// One label per node.
-    pub node_labels: Labels<S>,
-    /// One label per arc.
-    pub arc_labels: Labels<S>,
+    /// Edges `(u, v)` in order and without duplicates; nodes are numbered through all graphs.
+    pub edges: Vec<(u32, u32)>,
+    /// One feature per node.
+    pub node_features: Features<S>,
+    /// One feature per edge.
+    pub edge_features: Features<S>,
     /// One target per node.
     pub node_targets: Targets<S>,
     /// One target per graph.
@@ -40,11 +40,11 @@ impl<S: Scalar> GraphBatch<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when the graphs disagree on labels or targets, [`Error::TooLarge`] when
+    /// [`Error::Mismatch`] when the graphs disagree on features or targets, [`Error::TooLarge`] when
     /// the batch would have too many nodes.
     pub fn new(graphs: &[Graph<S>]) -> Result<Self, Error> {
         let mut node_starts = vec![0];
-        let mut arcs = Vec::new();
+        let mut edges = Vec::new();
         for graph in graphs {
             let start = node_starts[node_starts.len() - 1];
             let end = start + graph.nodes();
@@ -52,14 +52,14 @@ impl<S: Scalar> GraphBatch<S> {
                 return Err(Error::TooLarge);
             }
             let shift = u32::try_from(start).map_err(|_| Error::TooLarge)?;
-            arcs.extend(graph.arcs.iter().map(|&(u, v)| (u + shift, v + shift)));
+            edges.extend(graph.edges.iter().map(|&(u, v)| (u + shift, v + shift)));
             node_starts.push(end);
         }
         Self::from_parts(BatchParts {
             node_starts,
-            arcs,
-            node_labels: Labels::concatenate(graphs.iter().map(|graph| &graph.labels))?,
-            arc_labels: Labels::concatenate(graphs.iter().map(|graph| &graph.arc_labels))?,
+            edges,
+            node_features: Features::concatenate(graphs.iter().map(|graph| &graph.features))?,
+            edge_features: Features::concatenate(graphs.iter().map(|graph| &graph.edge_features))?,
             node_targets: Targets::concatenate(graphs.iter().map(|graph| &graph.node_targets))?,
             graph_targets: Targets::concatenate(graphs.iter().map(|graph| &graph.target))?,
         })
@@ -69,14 +69,14 @@ impl<S: Scalar> GraphBatch<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::RowCount`], [`Error::ArcOutOfRange`] or [`Error::ArcBetweenGraphs`] when the parts
-    /// do not fit each other, [`Error::Mismatch`] when arcs are not in order, [`Error::TooLarge`].
+    /// [`Error::RowCount`], [`Error::EdgeOutOfRange`] or [`Error::EdgeBetweenGraphs`] when the parts
+    /// do not fit each other, [`Error::Mismatch`] when edges are not in order, [`Error::TooLarge`].
     pub fn from_parts(parts: BatchParts<S>) -> Result<Self, Error> {
-        let BatchParts { node_starts, arcs, .. } = &parts;
+        let BatchParts { node_starts, edges, .. } = &parts;
         let (graphs, nodes) = check_starts(node_starts)?;
         for (what, found, expected) in [
-            ("the node labels", parts.node_labels.rows(), nodes),
-            ("the arc labels", parts.arc_labels.rows(), arcs.len()),
+            ("the node features", parts.node_features.rows(), nodes),
+            ("the edge features", parts.edge_features.rows(), edges.len()),
             ("the node targets", parts.node_targets.rows(), nodes),
             ("the graph targets", parts.graph_targets.rows(), graphs),
         ] {
@@ -86,40 +86,44 @@ impl<S: Scalar> GraphBatch<S> {
         }
         parts.node_targets.check_classes()?;
         parts.graph_targets.check_classes()?;
-        parts.node_labels.check_finite("the node labels")?;
-        parts.arc_labels.check_finite("the arc labels")?;
-        super::check_range(nodes, arcs)?;
-        if !arcs.is_sorted_by(|a, b| a < b) {
-            return Err(Error::Mismatch("arcs are not in order, or one occurs twice".into()));
+        parts.node_features.check_finite("the node features")?;
+        parts.edge_features.check_finite("the edge features")?;
+        super::check_range(nodes, edges)?;
+        if !edges.is_sorted_by(|a, b| a < b) {
+            return Err(Error::Mismatch("edges are not in order, or one occurs twice".into()));
         }
 
-        // Arcs lie in order of their source, so the graphs can be walked along with them.
-        let mut arc_starts = Vec::with_capacity(graphs + 1);
-        arc_starts.push(0);
-        let mut arc = 0;
+        // Edges lie in order of their source, so the graphs can be walked along with them.
+        let mut edge_starts = Vec::with_capacity(graphs + 1);
+        edge_starts.push(0);
+        let mut edge = 0;
         for graph in 0..graphs {
             let range = node_starts[graph]..node_starts[graph + 1];
-            while let Some(&(source, target)) = arcs.get(arc)
+            while let Some(&(source, target)) = edges.get(edge)
                 && (source as usize) < range.end
             {
                 if !range.contains(&(target as usize)) {
                     let target_graph =
                         node_starts.partition_point(|&start| start <= target as usize) - 1;
-                    return Err(Error::ArcBetweenGraphs { arc, source_graph: graph, target_graph });
+                    return Err(Error::EdgeBetweenGraphs {
+                        edge,
+                        source_graph: graph,
+                        target_graph,
+                    });
                 }
-                arc += 1;
+                edge += 1;
             }
-            arc_starts.push(arc);
+            edge_starts.push(edge);
         }
 
-        let neighbours = Neighbours::new(nodes, arcs, parts.arc_labels.width() > 0)?;
+        let neighbours = Neighbours::new(nodes, edges, parts.edge_features.width() > 0)?;
         Ok(Self {
             groups: Groups::new(&parts.node_starts, &neighbours.starts),
             node_starts: parts.node_starts,
-            arc_starts,
+            edge_starts,
             neighbours,
-            node_labels: parts.node_labels,
-            arc_labels: parts.arc_labels,
+            node_features: parts.node_features,
+            edge_features: parts.edge_features,
             node_targets: parts.node_targets,
             graph_targets: parts.graph_targets,
         })
@@ -132,34 +136,34 @@ impl<S: Scalar> GraphBatch<S> {
     /// When a graph does not exist.
     pub fn select(&self, graphs: &[usize]) -> Self {
         let mut node_starts = Vec::with_capacity(graphs.len() + 1);
-        let mut arc_starts = Vec::with_capacity(graphs.len() + 1);
+        let mut edge_starts = Vec::with_capacity(graphs.len() + 1);
         node_starts.push(0);
-        arc_starts.push(0);
-        let (mut nodes, mut arcs) = (0, 0);
+        edge_starts.push(0);
+        let (mut nodes, mut edges) = (0, 0);
         let mut neighbours = Neighbours { starts: vec![0], ..Neighbours::default() };
         for &graph in graphs {
-            self.copy_neighbours(graph, nodes, arcs, &mut neighbours);
+            self.copy_neighbours(graph, nodes, edges, &mut neighbours);
             nodes += self.nodes_of(graph).len();
-            arcs += self.arcs_of(graph).len();
+            edges += self.edges_of(graph).len();
             node_starts.push(nodes);
-            arc_starts.push(arcs);
+            edge_starts.push(edges);
         }
         assert!(neighbours.len() < u32::MAX as usize, "a selection repeats too many graphs");
         Self {
             groups: Groups::new(&node_starts, &neighbours.starts),
             node_starts,
-            arc_starts,
+            edge_starts,
             neighbours,
-            node_labels: self.node_labels.select(graphs.iter().flat_map(|&g| self.nodes_of(g))),
-            arc_labels: self.arc_labels.select(graphs.iter().flat_map(|&g| self.arcs_of(g))),
+            node_features: self.node_features.select(graphs.iter().flat_map(|&g| self.nodes_of(g))),
+            edge_features: self.edge_features.select(graphs.iter().flat_map(|&g| self.edges_of(g))),
             node_targets: self.node_targets.select(graphs.iter().flat_map(|&g| self.nodes_of(g))),
             graph_targets: self.graph_targets.select(graphs.iter().copied()),
         }
     }
 
-    /// Appends the neighbours of `graph` to `all`, its first node and arc renumbered.
+    /// Appends the neighbours of `graph` to `all`, its first node and edge renumbered.
     #[allow(clippy::cast_possible_truncation, reason = "32-bit numbers minus 32-bit numbers")]
-    fn copy_neighbours(&self, graph: usize, node: usize, arc: usize, all: &mut Neighbours) {
+    fn copy_neighbours(&self, graph: usize, node: usize, edge: usize, all: &mut Neighbours) {
         let nodes = self.nodes_of(graph);
         let from = &self.neighbours;
         let entries = from.starts[nodes.start] as usize..from.starts[nodes.end] as usize;
@@ -174,8 +178,8 @@ impl<S: Scalar> GraphBatch<S> {
         all.twins
             .extend(from.twins[entries.clone()].iter().map(|&t| moved(t, entries.start, place)));
         if !from.outgoing.is_empty() {
-            let first = self.arc_starts[graph];
-            let rename = |&a: &u32| if a == NO_ARC { NO_ARC } else { moved(a, first, arc) };
+            let first = self.edge_starts[graph];
+            let rename = |&a: &u32| if a == NO_EDGE { NO_EDGE } else { moved(a, first, edge) };
             all.outgoing.extend(from.outgoing[entries.clone()].iter().map(rename));
             all.incoming.extend(from.incoming[entries].iter().map(rename));
         }
@@ -191,9 +195,9 @@ impl<S: Scalar> GraphBatch<S> {
         self.node_starts.len() - 1
     }
 
-    /// Number of arcs, over all graphs.
-    pub fn arcs(&self) -> usize {
-        self.arc_starts[self.graphs()]
+    /// Number of edges, over all graphs.
+    pub fn edges(&self) -> usize {
+        self.edge_starts[self.graphs()]
     }
 
     /// The first node of every graph, and the number of nodes.
@@ -206,8 +210,8 @@ impl<S: Scalar> GraphBatch<S> {
         self.node_starts[graph]..self.node_starts[graph + 1]
     }
 
-    fn arcs_of(&self, graph: usize) -> Range<usize> {
-        self.arc_starts[graph]..self.arc_starts[graph + 1]
+    fn edges_of(&self, graph: usize) -> Range<usize> {
+        self.edge_starts[graph]..self.edge_starts[graph + 1]
     }
 
     /// `ne[v]` of every node.
@@ -228,30 +232,30 @@ impl<S: Scalar> GraphBatch<S> {
         self
     }
 
-    /// The same graphs with some entries of the node labels left out: see
-    /// [`Labels::with_dropout`].
+    /// The same graphs with some entries of the node features left out: see
+    /// [`Features::with_dropout`].
     #[must_use]
-    pub fn with_label_dropout(&self, rate: f64, seed: u64) -> Self {
+    pub fn with_feature_dropout(&self, rate: f64, seed: u64) -> Self {
         Self {
             node_starts: self.node_starts.clone(),
-            arc_starts: self.arc_starts.clone(),
+            edge_starts: self.edge_starts.clone(),
             neighbours: self.neighbours.clone(),
             groups: self.groups.clone(),
-            node_labels: self.node_labels.with_dropout(rate, seed),
-            arc_labels: self.arc_labels.clone(),
+            node_features: self.node_features.with_dropout(rate, seed),
+            edge_features: self.edge_features.clone(),
             node_targets: self.node_targets.clone(),
             graph_targets: self.graph_targets.clone(),
         }
     }
 
-    /// The label `l_v` of every node.
-    pub fn node_labels(&self) -> &Labels<S> {
-        &self.node_labels
+    /// The feature `l_v` of every node.
+    pub fn node_features(&self) -> &Features<S> {
+        &self.node_features
     }
 
-    /// The label `l_(u,v)` of every arc.
-    pub fn arc_labels(&self) -> &Labels<S> {
-        &self.arc_labels
+    /// The feature `l_(u,v)` of every edge.
+    pub fn edge_features(&self) -> &Features<S> {
+        &self.edge_features
     }
 
     /// The targets of the nodes.

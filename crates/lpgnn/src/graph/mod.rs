@@ -1,21 +1,21 @@
 mod batch;
+mod features;
 mod groups;
-mod labels;
 mod neighbours;
 mod targets;
 
 pub(crate) use batch::check_starts;
 pub use batch::{BatchParts, GraphBatch};
+pub use features::{Features, FeaturesView, OneHot, SparseRows};
 pub use groups::Groups;
-pub use labels::{Labels, LabelsView, OneHot, SparseRows};
-pub use neighbours::{NO_ARC, Neighbours};
-pub use targets::{Targets, UNLABELLED};
+pub use neighbours::{NO_EDGE, Neighbours};
+pub use targets::{NO_TARGET, Targets};
 
 use crate::{Error, Matrix, Scalar};
 
-/// A directed graph with labelled nodes and, where they have them, labelled arcs and targets.
+/// A directed graph with labelled nodes and, where they have them, labelled edges and targets.
 ///
-/// An undirected tie is two arcs. Whatever exists is valid: arcs name nodes that exist, lie in
+/// An undirected edge is two edges. Whatever exists is valid: edges name nodes that exist, lie in
 /// order and occur once.
 ///
 /// ```
@@ -28,63 +28,63 @@ use crate::{Error, Matrix, Scalar};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graph<S = f32> {
-    labels: Labels<S>,
-    arcs: Vec<(u32, u32)>,
-    arc_labels: Labels<S>,
+    features: Features<S>,
+    edges: Vec<(u32, u32)>,
+    edge_features: Features<S>,
     node_targets: Targets<S>,
     target: Targets<S>,
 }
 
 impl<S: Scalar> Graph<S> {
-    /// A graph from the labels `l_v` of its nodes and its arcs `(u, v)`, read "u → v".
+    /// A graph from the features `l_v` of its nodes and its edges `(u, v)`, read "u → v".
     ///
     /// # Errors
     ///
-    /// [`Error::RaggedRows`] or [`Error::ArcOutOfRange`], naming the first offender.
-    pub fn new(labels: &[Vec<S>], arcs: Vec<(u32, u32)>) -> Result<Self, Error> {
-        Self::with_labels(Labels::Dense(Matrix::from_rows(labels)?), arcs)
+    /// [`Error::RaggedRows`] or [`Error::EdgeOutOfRange`], naming the first offender.
+    pub fn new(features: &[Vec<S>], edges: Vec<(u32, u32)>) -> Result<Self, Error> {
+        Self::with_features(Features::Dense(Matrix::from_rows(features)?), edges)
     }
 
-    /// A graph from labels in any form and arcs. An arc that is given twice counts once.
+    /// A graph from features in any form and edges. An edge that is given twice counts once.
     ///
     /// # Errors
     ///
-    /// [`Error::ArcOutOfRange`], naming the first offender.
-    pub fn with_labels(labels: Labels<S>, mut arcs: Vec<(u32, u32)>) -> Result<Self, Error> {
-        check_range(labels.rows(), &arcs)?;
-        arcs.sort_unstable();
-        arcs.dedup();
-        let nodes = labels.rows();
-        let arc_labels = Labels::none(arcs.len());
+    /// [`Error::EdgeOutOfRange`], naming the first offender.
+    pub fn with_features(features: Features<S>, mut edges: Vec<(u32, u32)>) -> Result<Self, Error> {
+        check_range(features.rows(), &edges)?;
+        edges.sort_unstable();
+        edges.dedup();
+        let nodes = features.rows();
+        let edge_features = Features::none(edges.len());
         Ok(Self {
-            labels,
-            arcs,
-            arc_labels,
+            features,
+            edges,
+            edge_features,
             node_targets: Targets::None(nodes),
             target: Targets::None(1),
         })
     }
 
-    /// The same graph with a label on every arc; `arcs` and `arc_labels` go together.
+    /// The same graph with a feature on every edge; `edges` and `edge_features` go together.
     ///
     /// # Errors
     ///
-    /// As [`Graph::with_labels`], and [`Error::RowCount`] when there is not one label per arc. Of
-    /// the labels of an arc that is given twice, the first counts.
-    pub fn with_arc_labels(
-        labels: Labels<S>,
-        arcs: &[(u32, u32)],
-        arc_labels: &Labels<S>,
+    /// As [`Graph::with_features`], and [`Error::RowCount`] when there is not one feature per edge. Of
+    /// the features of an edge that is given twice, the first counts.
+    pub fn with_edge_features(
+        features: Features<S>,
+        edges: &[(u32, u32)],
+        edge_features: &Features<S>,
     ) -> Result<Self, Error> {
-        if arc_labels.rows() != arcs.len() {
-            let (expected, found) = (arcs.len(), arc_labels.rows());
-            return Err(Error::RowCount { what: "the arc labels", expected, found });
+        if edge_features.rows() != edges.len() {
+            let (expected, found) = (edges.len(), edge_features.rows());
+            return Err(Error::RowCount { what: "the edge features", expected, found });
         }
-        let mut order: Vec<usize> = (0..arcs.len()).collect();
-        order.sort_by_key(|&arc| arcs[arc]);
-        order.dedup_by_key(|arc| arcs[*arc]);
-        let graph = Self::with_labels(labels, arcs.to_vec())?;
-        Ok(Self { arc_labels: arc_labels.select(order.into_iter()), ..graph })
+        let mut order: Vec<usize> = (0..edges.len()).collect();
+        order.sort_by_key(|&edge| edges[edge]);
+        order.dedup_by_key(|edge| edges[*edge]);
+        let graph = Self::with_features(features, edges.to_vec())?;
+        Ok(Self { edge_features: edge_features.select(order.into_iter()), ..graph })
     }
 
     /// The same graph with a target on every node, or on those that have one.
@@ -93,7 +93,7 @@ impl<S: Scalar> Graph<S> {
     ///
     /// [`Error::RowCount`] when there is not one target per node.
     pub fn with_node_targets(self, targets: Targets<S>) -> Result<Self, Error> {
-        targets.check_rows("the node targets", self.labels.rows())?;
+        targets.check_rows("the node targets", self.features.rows())?;
         Ok(Self { node_targets: targets, ..self })
     }
 
@@ -109,28 +109,28 @@ impl<S: Scalar> Graph<S> {
 
     /// Number of nodes.
     pub fn nodes(&self) -> usize {
-        self.labels.rows()
+        self.features.rows()
     }
 
-    /// Every arc `u → v` as `(u, v)`, in order.
-    pub fn arcs(&self) -> &[(u32, u32)] {
-        &self.arcs
+    /// Every edge `u → v` as `(u, v)`, in order.
+    pub fn edges(&self) -> &[(u32, u32)] {
+        &self.edges
     }
 
-    /// The label `l_v` of every node.
-    pub fn labels(&self) -> &Labels<S> {
-        &self.labels
+    /// The feature `l_v` of every node.
+    pub fn features(&self) -> &Features<S> {
+        &self.features
     }
 }
 
 /// # Errors
 ///
-/// [`Error::ArcOutOfRange`], naming the first arc that leaves `0..nodes`.
-pub(crate) fn check_range(nodes: usize, arcs: &[(u32, u32)]) -> Result<(), Error> {
-    for (arc, &(source, target)) in arcs.iter().enumerate() {
+/// [`Error::EdgeOutOfRange`], naming the first edge that leaves `0..nodes`.
+pub(crate) fn check_range(nodes: usize, edges: &[(u32, u32)]) -> Result<(), Error> {
+    for (edge, &(source, target)) in edges.iter().enumerate() {
         let node = source.max(target) as usize;
         if node >= nodes {
-            return Err(Error::ArcOutOfRange { arc, node, nodes });
+            return Err(Error::EdgeOutOfRange { edge, node, nodes });
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 use crate::Error;
 
-/// No arc: the label of an arc in a direction in which there is none.
-pub const NO_ARC: u32 = u32::MAX;
+/// No edge: the feature of an edge in a direction in which there is none.
+pub const NO_EDGE: u32 = u32::MAX;
 
 /// The neighbours `ne[v]` of every node: its parents and its children, each once, in order.
 ///
@@ -12,53 +12,53 @@ pub struct Neighbours {
     pub(super) starts: Vec<u32>,
     pub(super) nodes: Vec<u32>,
     pub(super) twins: Vec<u32>,
-    /// The arcs `(v, u)` and `(u, v)` of every entry; empty when arcs have no labels.
+    /// The edges `(v, u)` and `(u, v)` of every entry; empty when edges have no features.
     pub(super) outgoing: Vec<u32>,
     pub(super) incoming: Vec<u32>,
 }
 
 impl Neighbours {
-    /// The neighbours along `arcs`, which are sorted, without duplicates and between `nodes` nodes.
-    pub(super) fn new(nodes: usize, arcs: &[(u32, u32)], with_arcs: bool) -> Result<Self, Error> {
-        // An entry is numbered with 32 bits, and an arc makes at most two.
-        if nodes >= u32::MAX as usize || arcs.len() >= (u32::MAX / 2) as usize {
+    /// The neighbours along `edges`, which are sorted, without duplicates and between `nodes` nodes.
+    pub(super) fn new(nodes: usize, edges: &[(u32, u32)], with_edges: bool) -> Result<Self, Error> {
+        // An entry is numbered with 32 bits, and an edge makes at most two.
+        if nodes >= u32::MAX as usize || edges.len() >= (u32::MAX / 2) as usize {
             return Err(Error::TooLarge);
         }
-        let children = starts(nodes, arcs.iter().map(|&(source, _)| source));
-        let parents = starts(nodes, arcs.iter().map(|&(_, target)| target));
+        let children = starts(nodes, edges.iter().map(|&(source, _)| source));
+        let parents = starts(nodes, edges.iter().map(|&(_, target)| target));
         // Sources come in order, so each list of parents does too.
-        let mut parent_arcs = vec![0_u32; arcs.len()];
+        let mut parent_edges = vec![0_u32; edges.len()];
         let mut next = parents.clone();
-        for (arc, &(_, target)) in (0_u32..).zip(arcs) {
-            parent_arcs[next[target as usize] as usize] = arc;
+        for (edge, &(_, target)) in (0_u32..).zip(edges) {
+            parent_edges[next[target as usize] as usize] = edge;
             next[target as usize] += 1;
         }
 
         let mut all = Self::default();
         all.starts.reserve(nodes + 1);
-        all.nodes.reserve(arcs.len());
+        all.nodes.reserve(edges.len());
         all.starts.push(0);
         for v in 0..nodes {
             let mut out = (children[v]..children[v + 1]).peekable();
-            let mut inward = parent_arcs[parents[v] as usize..parents[v + 1] as usize]
+            let mut inward = parent_edges[parents[v] as usize..parents[v + 1] as usize]
                 .iter()
                 .copied()
                 .peekable();
             loop {
-                let child = out.peek().map(|&arc| arcs[arc as usize].1);
-                let parent = inward.peek().map(|&arc| arcs[arc as usize].0);
+                let child = out.peek().map(|&edge| edges[edge as usize].1);
+                let parent = inward.peek().map(|&edge| edges[edge as usize].0);
                 let Some(u) = child.into_iter().chain(parent).min() else { break };
-                let outgoing = out.next_if(|_| child == Some(u)).unwrap_or(NO_ARC);
-                let incoming = inward.next_if(|_| parent == Some(u)).unwrap_or(NO_ARC);
+                let outgoing = out.next_if(|_| child == Some(u)).unwrap_or(NO_EDGE);
+                let incoming = inward.next_if(|_| parent == Some(u)).unwrap_or(NO_EDGE);
                 all.nodes.push(u);
-                if with_arcs {
+                if with_edges {
                     all.outgoing.push(outgoing);
                     all.incoming.push(incoming);
                 }
             }
             #[allow(
                 clippy::cast_possible_truncation,
-                reason = "at most twice the arcs, see above"
+                reason = "at most twice the edges, see above"
             )]
             all.starts.push(all.nodes.len() as u32);
         }
@@ -122,12 +122,12 @@ impl Neighbours {
         &self.twins
     }
 
-    /// For every entry `u ∈ ne[v]`, the arc `(v, u)` or [`NO_ARC`]. Empty when arcs have no labels.
+    /// For every entry `u ∈ ne[v]`, the edge `(v, u)` or [`NO_EDGE`]. Empty when edges have no features.
     pub fn outgoing(&self) -> &[u32] {
         &self.outgoing
     }
 
-    /// For every entry `u ∈ ne[v]`, the arc `(u, v)` or [`NO_ARC`]. Empty when arcs have no labels.
+    /// For every entry `u ∈ ne[v]`, the edge `(u, v)` or [`NO_EDGE`]. Empty when edges have no features.
     pub fn incoming(&self) -> &[u32] {
         &self.incoming
     }

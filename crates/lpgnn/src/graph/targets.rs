@@ -1,14 +1,14 @@
 use crate::{Error, Matrix, Scalar};
 
 /// The class of a node or graph of which none is known.
-pub const UNLABELLED: u32 = u32::MAX;
+pub const NO_TARGET: u32 = u32::MAX;
 
 /// What is to be predicted, one row per node or per graph.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Targets<S = f32> {
     /// Nothing is known, for this many nodes or graphs.
     None(usize),
-    /// A class, or [`UNLABELLED`].
+    /// A class, or [`NO_TARGET`].
     Classes {
         /// How many classes there are.
         classes: usize,
@@ -20,7 +20,7 @@ pub enum Targets<S = f32> {
 }
 
 impl<S: Scalar> Targets<S> {
-    /// Classes below `classes`, or [`UNLABELLED`].
+    /// Classes below `classes`, or [`NO_TARGET`].
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl<S: Scalar> Targets<S> {
     pub fn is_known(&self, i: usize) -> bool {
         match self {
             Self::None(_) => false,
-            Self::Classes { class, .. } => class[i] != UNLABELLED,
+            Self::Classes { class, .. } => class[i] != NO_TARGET,
             Self::Values(values) => values.row(i).iter().all(|x| x.is_finite()),
         }
     }
@@ -74,7 +74,7 @@ impl<S: Scalar> Targets<S> {
     /// [`Error::ColumnOutOfRange`], naming the first row whose class does not exist.
     pub(crate) fn check_classes(&self) -> Result<(), Error> {
         let Self::Classes { classes, class } = self else { return Ok(()) };
-        let wrong = |&c: &u32| c != UNLABELLED && c as usize >= *classes;
+        let wrong = |&c: &u32| c != NO_TARGET && c as usize >= *classes;
         class.iter().position(wrong).map_or(Ok(()), |row| {
             let (column, width) = (class[row] as usize, *classes);
             Err(Error::ColumnOutOfRange { what: "the targets", row, column, width })
@@ -152,7 +152,7 @@ impl<S: Scalar> Targets<S> {
     fn append_unknown(&mut self, more: usize) {
         match self {
             Self::None(rows) => *rows += more,
-            Self::Classes { class, .. } => class.resize(class.len() + more, UNLABELLED),
+            Self::Classes { class, .. } => class.resize(class.len() + more, NO_TARGET),
             Self::Values(values) => {
                 let (rows, cols) = (values.rows() + more, values.cols());
                 let mut entries = std::mem::take(values).into_entries();

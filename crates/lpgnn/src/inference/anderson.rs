@@ -5,18 +5,18 @@ use crate::Scalar;
 use crate::numeric::{Arithmetic, Kernel, dispatch, dot};
 use crate::transition::for_each_group;
 
-/// The last iterates of one graph, `r = f − x` being the residual of an iterate `x` with image `f`.
+/// The last iterates of one graph, `r = f − x` being the residual of an iterate `x` with f_x `f`.
 #[derive(Clone, Debug)]
 pub(super) struct Anderson<S> {
     window: usize,
-    /// `R` and `F`: differences of consecutive residuals and of images, newest last.
+    /// `R` and `F`: differences of consecutive residuals and of f_x, newest last.
     d_residuals: Vec<Vec<S>>,
-    d_images: Vec<Vec<S>>,
+    d_fs: Vec<Vec<S>>,
     /// `Rᵀ R`, up to its diagonal.
     gram: Vec<Vec<f64>>,
-    /// The residual and the image of the last iterate; empty before there is one.
+    /// The residual and the f_x of the last iterate; empty before there is one.
     residual: Vec<S>,
-    image: Vec<S>,
+    f_x: Vec<S>,
     best: f64,
 }
 
@@ -29,9 +29,9 @@ const PART: usize = 1 << 12;
 impl<S: Scalar> Anderson<S> {
     /// No iterates yet; at most `window` are combined.
     pub(super) fn new(window: usize) -> Self {
-        let (d_residuals, d_images, gram) = (vec![], vec![], vec![]);
-        let (residual, image) = (vec![], vec![]);
-        Self { window, d_residuals, d_images, gram, residual, image, best: f64::INFINITY }
+        let (d_residuals, d_fs, gram) = (vec![], vec![], vec![]);
+        let (residual, f_x) = (vec![], vec![]);
+        Self { window, d_residuals, d_fs, gram, residual, f_x, best: f64::INFINITY }
     }
 
     /// Replaces `x` by the next iterate, given `f = f_a(x)`; `beta` damps a step without a past.
@@ -43,8 +43,8 @@ impl<S: Scalar> Anderson<S> {
         let parts = x.chunks_mut(PART).zip(f.chunks(PART)).zip((0..).step_by(PART));
         let mut parts: Vec<_> = parts.collect();
         for_each_group(&mut parts, |((x, f), start)| {
-            let d_images = self.d_images.iter().map(|d| &d[*start..][..f.len()]).collect();
-            dispatch(Step { x, f, beta, gamma: &gamma, d_images });
+            let d_fs = self.d_fs.iter().map(|d| &d[*start..][..f.len()]).collect();
+            dispatch(Step { x, f, beta, gamma: &gamma, d_fs });
         });
     }
 
@@ -52,27 +52,27 @@ impl<S: Scalar> Anderson<S> {
     fn combination(&mut self, x: &[S], f: &[S]) -> Option<Vec<f64>> {
         let first = self.residual.is_empty();
         // The newest differences take the room of the oldest.
-        let (mut d_residual, mut d_image) = (vec![], vec![]);
+        let (mut d_residual, mut d_f) = (vec![], vec![]);
         if self.d_residuals.len() == self.window {
-            (d_residual, d_image) = (self.d_residuals.remove(0), self.d_images.remove(0));
+            (d_residual, d_f) = (self.d_residuals.remove(0), self.d_fs.remove(0));
             self.gram.remove(0);
             for row in &mut self.gram {
                 row.remove(0);
             }
         }
-        for room in [&mut self.residual, &mut self.image, &mut d_residual, &mut d_image] {
+        for room in [&mut self.residual, &mut self.f_x, &mut d_residual, &mut d_f] {
             room.resize(x.len(), S::ZERO);
         }
         let past = &self.d_residuals;
         let mut parts: Vec<Newest<'_, S>> = x
             .chunks(PART)
             .zip(f.chunks(PART))
-            .zip(self.residual.chunks_mut(PART).zip(self.image.chunks_mut(PART)))
-            .zip(d_residual.chunks_mut(PART).zip(d_image.chunks_mut(PART)))
+            .zip(self.residual.chunks_mut(PART).zip(self.f_x.chunks_mut(PART)))
+            .zip(d_residual.chunks_mut(PART).zip(d_f.chunks_mut(PART)))
             .zip((0..).step_by(PART))
-            .map(|((((x, f), (residual, image)), (d_residual, d_image)), start)| {
+            .map(|((((x, f), (residual, f_x)), (d_residual, d_f)), start)| {
                 let past = past.iter().map(|d| &d[start..][..x.len()]).collect();
-                Newest { x, f, residual, image, d_residual, d_image, past, sums: vec![] }
+                Newest { x, f, residual, f_x, d_residual, d_f, past, sums: vec![] }
             })
             .collect();
         for_each_group(&mut parts, Newest::differ);
@@ -87,7 +87,7 @@ impl<S: Scalar> Anderson<S> {
         self.best = self.best.min(length);
         if grown {
             self.d_residuals.clear();
-            self.d_images.clear();
+            self.d_fs.clear();
             self.gram.clear();
         }
         if grown || first {
@@ -95,7 +95,7 @@ impl<S: Scalar> Anderson<S> {
         }
         let m = self.d_residuals.len() + 1;
         self.d_residuals.push(d_residual);
-        self.d_images.push(d_image);
+        self.d_fs.push(d_f);
         self.gram.push(sums[1..=m].to_vec());
 
         let mut gram = self.gram.clone();
@@ -112,9 +112,9 @@ struct Newest<'a, S> {
     f: &'a [S],
     /// Of the last iterate, then of this one.
     residual: &'a mut [S],
-    image: &'a mut [S],
+    f_x: &'a mut [S],
     d_residual: &'a mut [S],
-    d_image: &'a mut [S],
+    d_f: &'a mut [S],
     /// Earlier differences of residuals.
     past: Vec<&'a [S]>,
     /// What this part adds to `‖r‖²`, to the newest row of `Rᵀ R` and to `Rᵀ r`.
@@ -132,13 +132,13 @@ impl<S: Scalar> Newest<'_, S> {
     }
 }
 
-/// The newest residual and image, and how they differ from the last.
+/// The newest residual and f_x, and how they differ from the last.
 impl<S: Scalar> Kernel for &mut Newest<'_, S> {
     type Output = ();
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
-        let last = self.residual.iter_mut().zip(self.image.iter_mut());
-        let differences = self.d_residual.iter_mut().zip(self.d_image.iter_mut());
+        let last = self.residual.iter_mut().zip(self.f_x.iter_mut());
+        let differences = self.d_residual.iter_mut().zip(self.d_f.iter_mut());
         for (((&x, &f), last), d) in self.x.iter().zip(self.f).zip(last).zip(differences) {
             let r = f - x;
             (*d.0, *d.1) = (r - *last.0, f - *last.1);
@@ -153,19 +153,19 @@ struct Step<'a, S> {
     f: &'a [S],
     beta: S,
     gamma: &'a [S],
-    d_images: Vec<&'a [S]>,
+    d_fs: Vec<&'a [S]>,
 }
 
 impl<S: Scalar> Kernel for Step<'_, S> {
     type Output = ();
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
-        let Self { x, f, beta, gamma, d_images } = self;
+        let Self { x, f, beta, gamma, d_fs } = self;
         if gamma.is_empty() {
             return x.iter_mut().zip(f).for_each(|(x, &f)| *x += beta * (f - *x));
         }
         x.copy_from_slice(f);
-        for (&gamma, d) in gamma.iter().zip(d_images) {
+        for (&gamma, d) in gamma.iter().zip(d_fs) {
             x.iter_mut().zip(d).for_each(|(x, &d)| *x -= gamma * d);
         }
     }
@@ -208,11 +208,11 @@ mod tests {
         let mut x = vec![0.0, 0.0];
         let mut anderson = Anderson::new(5);
         for _ in 0..6 {
-            let image = f(&x);
-            anderson.advance(&mut x, &image, 1.0);
+            let f_x = f(&x);
+            anderson.advance(&mut x, &f_x, 1.0);
         }
-        let image = f(&x);
-        let residual = (image[0] - x[0]).abs().max((image[1] - x[1]).abs());
+        let f_x = f(&x);
+        let residual = (f_x[0] - x[0]).abs().max((f_x[1] - x[1]).abs());
         assert!(residual < 1e-6, "{x:?} leaves {residual:e}");
     }
 

@@ -1,12 +1,12 @@
 //! States of graphs that were not trained on, with the weights as they are.
 
 mod anderson;
+mod converge;
 mod relax;
-mod settle;
 
+pub(crate) use converge::converge_next;
+pub use converge::{FixedPointOptions, converge, converge_from};
 pub use relax::{RelaxOptions, relax};
-pub(crate) use settle::settle_next;
-pub use settle::{SettleOptions, settle, settle_from};
 
 use crate::graph::GraphBatch;
 use crate::lagrangian::{Model, ReadFrom, side_by_side};
@@ -18,32 +18,32 @@ use crate::{Matrix, Scalar};
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "method")]
 pub enum Inference {
-    /// Iterating `f_a` to a stated tolerance.
-    Settle(SettleOptions),
+    /// Iterating `f_a` to a stated tol.
+    FixedPoint(FixedPointOptions),
     /// The paper's short optimisation of the constraint.
     Relax(RelaxOptions),
 }
 
 impl Default for Inference {
     fn default() -> Self {
-        Self::Settle(SettleOptions::default())
+        Self::FixedPoint(FixedPointOptions::default())
     }
 }
 
 /// States that were found, and how well they meet `x = f_a(x)`.
 #[derive(Clone, Debug)]
-pub struct Settled<S = f32> {
+pub struct FixedPoint<S = f32> {
     /// `X` of every layer.
     pub states: Vec<Matrix<S>>,
     /// `max abs(x − f_a)` over the nodes and layers of every graph.
     pub residuals: Vec<f64>,
-    /// Whether a graph's residual is within the tolerance.
+    /// Whether a graph's residual is within the tol.
     pub converged: Vec<bool>,
     /// How many times `f_a` was applied, over all layers.
     pub iterations: usize,
 }
 
-impl<S: Scalar> Settled<S> {
+impl<S: Scalar> FixedPoint<S> {
     /// How many graphs did not converge.
     pub fn failures(&self) -> usize {
         self.converged.iter().filter(|&&converged| !converged).count()
@@ -63,11 +63,11 @@ impl Inference {
         weights: &[S],
         batch: &GraphBatch<S>,
         scratch: &Scratch<S>,
-    ) -> Settled<S> {
+    ) -> FixedPoint<S> {
         match self {
-            Self::Settle(options) => settle(model, weights, batch, options, scratch),
+            Self::FixedPoint(options) => converge(model, weights, batch, options, scratch),
             Self::Relax(options) => {
-                let start = model.rest(batch.nodes(), weights.to_vec());
+                let start = model.zeros(batch.nodes(), weights.to_vec());
                 relax(model, start, batch, options, scratch)
             }
         }
@@ -82,13 +82,13 @@ pub fn predict<S: Scalar>(
     states: &[Matrix<S>],
     scratch: &Scratch<S>,
 ) -> Matrix<S> {
-    let images = match model.reads().from {
+    let f_x = match model.reads().from {
         ReadFrom::State => vec![],
-        ReadFrom::Image => model.images(model.layers(), weights, batch, states, scratch),
+        ReadFrom::Transition => model.f_x(model.layers(), weights, batch, states, scratch),
     };
     let parts = model.read_layers().map(|layer| match model.reads().from {
         ReadFrom::State => &states[layer],
-        ReadFrom::Image => &*images[layer],
+        ReadFrom::Transition => &*f_x[layer],
     });
     let reads = side_by_side(&parts.collect::<Vec<_>>());
     model.output().predict(&weights[model.output_weights()], batch, &reads, scratch)
@@ -103,7 +103,7 @@ fn residuals<S: Scalar>(
     scratch: &Scratch<S>,
 ) -> Vec<f64> {
     let mut worst = vec![0.0; batch.graphs()];
-    for (x, f) in states.iter().zip(model.images(states.len(), weights, batch, states, scratch)) {
+    for (x, f) in states.iter().zip(model.f_x(states.len(), weights, batch, states, scratch)) {
         for (graph, worst) in worst.iter_mut().enumerate() {
             *worst = worse(*worst, graph_residual(batch, graph, x, &f));
         }
@@ -136,10 +136,10 @@ pub fn spectral_radius<S: Scalar>(
     scratch: &Scratch<S>,
 ) -> f64 {
     let mut largest = 0.0_f64;
-    let images = model.images(states.len() - 1, weights, batch, states, scratch);
+    let f_x = model.f_x(states.len() - 1, weights, batch, states, scratch);
     for (layer, transition) in model.transitions().enumerate() {
-        let labels = model.labels(layer, batch, states, &images);
-        let input = Input { batch, labels, states: &states[layer] };
+        let features = model.features(layer, batch, states, &f_x);
+        let input = Input { batch, features, states: &states[layer] };
         let weights = &weights[model.transition_weights(layer)];
         largest = worse(largest, layer_radius(transition, weights, input, iterations, scratch));
     }
@@ -167,7 +167,7 @@ fn layer_radius<S: Scalar>(
         v.as_mut_slice().iter_mut().for_each(|v| *v *= unit);
         let mut next = Matrix::zeros(v.rows(), v.cols());
         let gradients =
-            crate::transition::Gradients { weights: None, states: &mut next, labels: None };
+            crate::transition::Gradients { weights: None, states: &mut next, features: None };
         transition.backward(weights, input, &v, gradients, scratch);
         v = next;
         // The first half turns v towards the leading directions; complex ones make single ratios

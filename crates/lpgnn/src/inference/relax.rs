@@ -1,9 +1,9 @@
-use super::{Settled, residuals};
+use super::{FixedPoint, residuals};
 use crate::graph::{GraphBatch, Targets};
 use crate::lagrangian::{Lagrangian, Model, Variables, Weighing};
 use crate::numeric::Scratch;
 use crate::output::Supervision;
-use crate::saddle::{Bdmm, Memory, check_count, check_positive};
+use crate::saddle::{Bdmm, OptimizerState, check_count, check_positive};
 use crate::{Error, Scalar};
 
 /// How the constraint is optimised at test time.
@@ -11,20 +11,20 @@ use crate::{Error, Scalar};
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RelaxOptions {
     /// The largest `abs(x − f_a)` of a graph that counts as converged.
-    pub tolerance: f64,
+    pub tol: f64,
     /// Updates at most.
-    pub steps: usize,
-    /// `η_X`, halved eight times on the way: Adam leaves a residual of about its last rate.
-    pub state_rate: f64,
+    pub max_iter: usize,
+    /// `η_X`, halved eight times on the way: Adam leaves a residual of about its last learning rate.
+    pub state_lr: f64,
     /// `η_Λ`
-    pub multiplier_rate: f64,
+    pub multiplier_lr: f64,
     /// `ρ`
-    pub damping: f64,
+    pub penalty: f64,
 }
 
 impl Default for RelaxOptions {
     fn default() -> Self {
-        Self { tolerance: 1e-2, steps: 400, state_rate: 0.05, multiplier_rate: 0.01, damping: 1.0 }
+        Self { tol: 1e-2, max_iter: 400, state_lr: 0.05, multiplier_lr: 0.01, penalty: 1.0 }
     }
 }
 
@@ -35,16 +35,16 @@ impl RelaxOptions {
     ///
     /// [`Error::Option`], naming the first value that is not.
     pub fn check(self) -> Result<Self, Error> {
-        check_positive("tolerance", self.tolerance)?;
-        check_positive("state rate", self.state_rate)?;
-        check_positive("multiplier rate", self.multiplier_rate)?;
-        check_count("steps", self.steps)?;
-        if self.damping >= 0.0 && self.damping.is_finite() {
+        check_positive("tol", self.tol)?;
+        check_positive("state-lr", self.state_lr)?;
+        check_positive("multiplier-lr", self.multiplier_lr)?;
+        check_count("max-iter", self.max_iter)?;
+        if self.penalty >= 0.0 && self.penalty.is_finite() {
             return Ok(self);
         }
         Err(Error::Option {
-            option: "damping",
-            value: self.damping.to_string(),
+            option: "penalty",
+            value: self.penalty.to_string(),
             expected: "a number that is not negative is expected".into(),
         })
     }
@@ -62,23 +62,23 @@ pub fn relax<S: Scalar>(
     batch: &GraphBatch<S>,
     options: &RelaxOptions,
     scratch: &Scratch<S>,
-) -> Settled<S> {
+) -> FixedPoint<S> {
     let nothing = Supervision::all(Targets::None(model.output().rows(batch)));
-    let weighing = Weighing { damping: options.damping, ..Weighing::default() };
+    let weighing = Weighing { penalty: options.penalty, ..Weighing::default() };
     let lagrangian = Lagrangian::new(model, batch, &nothing, weighing, scratch)
         .expect("a model that has read a batch can read it again, and there are no targets");
     let solver = Bdmm {
-        state_rate: options.state_rate,
-        state_half_life: Some(options.steps.max(8) as f64 / 8.0),
-        multiplier_rate: options.multiplier_rate,
+        state_lr: options.state_lr,
+        state_lr_half_life: Some(options.max_iter.max(8) as f64 / 8.0),
+        multiplier_lr: options.multiplier_lr,
         ..Bdmm::default()
     };
     let mut at = start;
-    let mut memory = Memory::new(&at);
+    let mut memory = OptimizerState::new(&at);
     // The best states so far: descent and ascent do not come nearer at every step.
     let (mut best, mut least) = (at.states.clone(), f64::INFINITY);
     let mut iterations = 0;
-    while iterations < options.steps {
+    while iterations < options.max_iter {
         iterations += 1;
         let before = at.states.clone();
         // The evaluation is of the point before the step.
@@ -86,12 +86,12 @@ pub fn relax<S: Scalar>(
         if residual < least {
             (best, least) = (before, residual);
         }
-        if residual <= options.tolerance || !residual.is_finite() {
+        if residual <= options.tol || !residual.is_finite() {
             break;
         }
     }
     at.states = best;
     let residuals = residuals(model, &at.weights, batch, &at.states, scratch);
-    let converged = residuals.iter().map(|&residual| residual <= options.tolerance).collect();
-    Settled { states: at.states, residuals, converged, iterations }
+    let converged = residuals.iter().map(|&residual| residual <= options.tol).collect();
+    FixedPoint { states: at.states, residuals, converged, iterations }
 }

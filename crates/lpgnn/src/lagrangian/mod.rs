@@ -27,12 +27,17 @@ use term::ConstraintTerm;
 pub trait Objective<S: Scalar = f32> {
     /// The value and the gradient at a point. Of the gradient, what is wanted is set; the rest may
     /// be anything.
-    fn evaluate(&self, at: &Variables<S>, want: Want, gradient: &mut Variables<S>) -> Evaluation;
+    fn evaluate(
+        &self,
+        at: &Variables<S>,
+        request: Request,
+        gradient: &mut Variables<S>,
+    ) -> Evaluation;
 }
 
 /// Which parts of an evaluation are wanted; `∂𝓛/∂Λ` always is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Want {
+pub struct Request {
     /// The loss; without it, only the constraint term counts, in the gradients too.
     pub loss: bool,
     /// `∂𝓛/∂θ`
@@ -41,7 +46,7 @@ pub struct Want {
     pub states: bool,
 }
 
-impl Want {
+impl Request {
     /// Everything.
     pub const ALL: Self = Self { loss: true, weights: true, states: true };
     /// `∂𝓛/∂Λ` alone: for `G = lin` that is `X − f_a(X)`, a forward pass.
@@ -53,7 +58,7 @@ impl Want {
 pub struct Evaluation {
     /// `w Σ_S loss(f_r, y)`
     pub loss: f64,
-    /// `Σ λ · G(x − f_a)`, and the damping term if there is one.
+    /// `Σ λ · G(x − f_a)`, and the penalty term if there is one.
     pub constraint: f64,
     /// The mean of `abs(x − f_a)` over nodes and components.
     pub residual_mean: f64,
@@ -94,12 +99,12 @@ pub struct Weighing {
     /// Whether the constraint term is a sum or a mean over nodes and components.
     pub constraint: Scale,
     /// `ρ`
-    pub damping: f64,
+    pub penalty: f64,
 }
 
 impl Default for Weighing {
     fn default() -> Self {
-        Self { loss_weight: 1.0, loss: Scale::Sum, constraint: Scale::Sum, damping: 0.0 }
+        Self { loss_weight: 1.0, loss: Scale::Sum, constraint: Scale::Sum, penalty: 0.0 }
     }
 }
 
@@ -196,25 +201,30 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
 }
 
 impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
-    fn evaluate(&self, at: &Variables<S>, want: Want, gradient: &mut Variables<S>) -> Evaluation {
+    fn evaluate(
+        &self,
+        at: &Variables<S>,
+        request: Request,
+        gradient: &mut Variables<S>,
+    ) -> Evaluation {
         let (model, batch, scratch) = (self.model, self.batch, self.scratch);
-        let reads_image = model.reads().from == ReadFrom::Image;
+        let reads_transition = model.reads().from == ReadFrom::Transition;
         let layers = model.layers();
-        let derive = want.weights || want.states;
+        let derive = request.weights || request.states;
         // Images that something reads: the output, the layer above, or the residual itself.
-        let images = match (reads_image, want.loss || !derive) {
+        let f_x = match (reads_transition, request.loss || !derive) {
             (false, _) => vec![],
-            (true, true) => model.images(layers, &at.weights, batch, &at.states, scratch),
-            (true, false) => model.images(layers - 1, &at.weights, batch, &at.states, scratch),
+            (true, true) => model.f_x(layers, &at.weights, batch, &at.states, scratch),
+            (true, false) => model.f_x(layers - 1, &at.weights, batch, &at.states, scratch),
         };
         gradient.weights.fill(S::ZERO);
         let (mut loss, mut correct) = (0.0, (0, 0));
         // ∂𝓛/∂ what is read of a layer, by the output and by the layer above.
         let mut d_read: Vec<Option<ReadGradient<'_, S>>> = (0..layers).map(|_| None).collect();
-        if want.loss {
+        if request.loss {
             let read = model.read_layers();
-            let reads: Vec<&Matrix<S>> = if reads_image {
-                images[read.clone()].iter().map(|image| &**image).collect()
+            let reads: Vec<&Matrix<S>> = if reads_transition {
+                f_x[read.clone()].iter().map(|f| &**f).collect()
             } else {
                 at.states[read.clone()].iter().collect()
             };
@@ -232,18 +242,18 @@ impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
                 states: &at.states[layer],
                 multipliers: &at.multipliers[layer],
                 constraint: model.constraint(),
-                factor: self.factors().1(transition.state()),
-                damping: S::of(self.weighing.damping),
+                factor: self.factors().1(transition.state_dim()),
+                penalty: S::of(self.weighing.penalty),
                 batch,
                 d_read: d_read_here.as_ref(),
-                reads_image,
+                reads_transition,
                 scratch,
             };
             components += at.states[layer].as_slice().len();
             let range = model.transition_weights(layer);
             let weights = &at.weights[range.clone()];
-            let labels = model.labels(layer, batch, &at.states, &images);
-            let input = Input { batch, labels, states: &at.states[layer] };
+            let features = model.features(layer, batch, &at.states, &f_x);
+            let input = Input { batch, features, states: &at.states[layer] };
             let (d_states, d_multipliers) =
                 (&mut gradient.states[layer], &mut gradient.multipliers[layer]);
             tally = tally.and(if derive {
@@ -256,9 +266,9 @@ impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
                     zeros
                 });
                 let gradients = Gradients {
-                    weights: want.weights.then_some(&mut gradient.weights[range]),
+                    weights: request.weights.then_some(&mut gradient.weights[range]),
                     states: d_states,
-                    labels: below.as_deref_mut(),
+                    features: below.as_deref_mut(),
                 };
                 let tally =
                     transition.pass(weights, input, &term, d_multipliers, gradients, scratch);
@@ -267,15 +277,15 @@ impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
                 }
                 tally
             } else {
-                let image = if reads_image {
+                let f = if reads_transition {
                     None
                 } else {
-                    let mut image = scratch.matrix(batch.nodes(), transition.state());
-                    transition.forward(weights, input, &mut image, scratch);
-                    Some(image)
+                    let mut f = scratch.matrix(batch.nodes(), transition.state_dim());
+                    transition.forward(weights, input, &mut f, scratch);
+                    Some(f)
                 };
-                let image = image.as_ref().unwrap_or_else(|| &images[layer]);
-                term.residual(batch.groups().ranges(), image, d_states, d_multipliers)
+                let f = f.as_ref().unwrap_or_else(|| &f_x[layer]);
+                term.residual(batch.groups().ranges(), f, d_states, d_multipliers)
             });
         }
         Evaluation {

@@ -1,7 +1,7 @@
 use std::fmt::Debug;
 
 use crate::constraint::Constraint;
-use crate::graph::{GraphBatch, LabelsView};
+use crate::graph::{FeaturesView, GraphBatch};
 use crate::lagrangian::Variables;
 use crate::numeric::{Scratch, SpareMatrix};
 use crate::output::Output;
@@ -10,8 +10,8 @@ use crate::{Error, Matrix, Scalar};
 
 /// The functions of an LP-GNN: `f_a` of every layer, `f_r`, `G`, and what they read.
 ///
-/// Layer 1 reads the labels of the nodes; layer `k` reads layer `k − 1` in their place, its states or
-/// their image, as the output does.
+/// Layer 1 reads the features of the nodes; layer `k` reads layer `k − 1` in their place, its states or
+/// their f_x, as the output does.
 #[derive(Debug)]
 pub struct Model<S: Scalar = f32> {
     transitions: Vec<Box<dyn Transition<S>>>,
@@ -25,13 +25,13 @@ pub struct Model<S: Scalar = f32> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Reads {
-    /// The states or their image.
+    /// The states or their f_x.
     pub from: ReadFrom,
     /// Of which layers.
     pub layers: ReadLayers,
 }
 
-/// The states or their image.
+/// The states or their f_x.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadFrom {
@@ -40,7 +40,7 @@ pub enum ReadFrom {
     State,
     /// `f_{a,v}(X)`, as in its authors' code: what a cheating state gains is lost on the way, and
     /// the layers of a stack are never behind each other.
-    Image,
+    Transition,
 }
 
 /// Which layers the output reads.
@@ -84,8 +84,8 @@ impl<S: Scalar> Model<S> {
             return Err(Error::Mismatch("a model has at least one layer".into()));
         };
         let read = match reads.layers {
-            ReadLayers::Last => last.state(),
-            ReadLayers::All => transitions.iter().map(|layer| layer.state()).sum(),
+            ReadLayers::Last => last.state_dim(),
+            ReadLayers::All => transitions.iter().map(|layer| layer.state_dim()).sum(),
         };
         if read != output.input() {
             return Err(Error::Mismatch(format!(
@@ -106,17 +106,17 @@ impl<S: Scalar> Model<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when labels have other lengths than its functions read.
+    /// [`Error::Mismatch`] when features have other lengths than its functions read.
     pub fn check(&self, batch: &GraphBatch<S>) -> Result<(), Error> {
         let mut below = None;
         for transition in &self.transitions {
             let states = below.map(|width| Matrix::zeros(batch.nodes(), width));
-            let labels = match &states {
-                None => batch.node_labels().view(),
-                Some(states) => LabelsView::Dense(states),
+            let features = match &states {
+                None => batch.node_features().view(),
+                Some(states) => FeaturesView::Dense(states),
             };
-            transition.check(batch, labels)?;
-            below = Some(transition.state());
+            transition.check(batch, features)?;
+            below = Some(transition.state_dim());
         }
         Ok(())
     }
@@ -178,16 +178,16 @@ impl<S: Scalar> Model<S> {
             transition.initialize(draw, &mut weights[self.transition_weights(layer)]);
         }
         self.output.initialize(draw, &mut weights[self.output_weights()]);
-        self.rest(nodes, weights)
+        self.zeros(nodes, weights)
     }
 
     /// The point with these weights at which states and multipliers are zero.
-    pub fn rest(&self, nodes: usize, weights: Vec<S>) -> Variables<S> {
+    pub fn zeros(&self, nodes: usize, weights: Vec<S>) -> Variables<S> {
         let multiplier = |state| match self.multipliers {
             Multipliers::PerNode => 1,
             Multipliers::PerComponent => state,
         };
-        let widths = || self.transitions().map(Transition::state);
+        let widths = || self.transitions().map(Transition::state_dim);
         Variables {
             weights,
             states: widths().map(|width| Matrix::zeros(nodes, width)).collect(),
@@ -196,7 +196,7 @@ impl<S: Scalar> Model<S> {
     }
 
     /// `f_a` of the first `count` layers.
-    pub(crate) fn images<'s>(
+    pub(crate) fn f_x<'s>(
         &self,
         count: usize,
         weights: &[S],
@@ -204,31 +204,31 @@ impl<S: Scalar> Model<S> {
         states: &[Matrix<S>],
         scratch: &'s Scratch<S>,
     ) -> Vec<SpareMatrix<'s, S>> {
-        let mut images: Vec<SpareMatrix<'s, S>> = Vec::with_capacity(count);
+        let mut f_x: Vec<SpareMatrix<'s, S>> = Vec::with_capacity(count);
         for (layer, transition) in self.transitions().enumerate().take(count) {
-            let labels = self.labels(layer, batch, states, &images);
-            let input = Input { batch, labels, states: &states[layer] };
-            let mut image = scratch.matrix(batch.nodes(), transition.state());
+            let features = self.features(layer, batch, states, &f_x);
+            let input = Input { batch, features, states: &states[layer] };
+            let mut f = scratch.matrix(batch.nodes(), transition.state_dim());
             let weights = &weights[self.transition_weights(layer)];
-            transition.forward(weights, input, &mut image, scratch);
-            images.push(image);
+            transition.forward(weights, input, &mut f, scratch);
+            f_x.push(f);
         }
-        images
+        f_x
     }
 
-    /// The labels that `layer` reads: those of the graphs, or what the output would read of the
+    /// The features that `layer` reads: those of the graphs, or what the output would read of the
     /// layer below.
-    pub(crate) fn labels<'a>(
+    pub(crate) fn features<'a>(
         &self,
         layer: usize,
         batch: &'a GraphBatch<S>,
         states: &'a [Matrix<S>],
-        images: &'a [SpareMatrix<'_, S>],
-    ) -> LabelsView<'a, S> {
+        f_x: &'a [SpareMatrix<'_, S>],
+    ) -> FeaturesView<'a, S> {
         match (layer.checked_sub(1), self.reads.from) {
-            (None, _) => batch.node_labels().view(),
-            (Some(below), ReadFrom::State) => LabelsView::Dense(&states[below]),
-            (Some(below), ReadFrom::Image) => LabelsView::Dense(&images[below]),
+            (None, _) => batch.node_features().view(),
+            (Some(below), ReadFrom::State) => FeaturesView::Dense(&states[below]),
+            (Some(below), ReadFrom::Transition) => FeaturesView::Dense(&f_x[below]),
         }
     }
 

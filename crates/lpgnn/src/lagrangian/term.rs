@@ -22,11 +22,11 @@ pub(super) struct ConstraintTerm<'a, S: Scalar> {
     /// `c`: one for a sum, less for a mean.
     pub(super) factor: S,
     /// `ρ`
-    pub(super) damping: S,
+    pub(super) penalty: S,
     pub(super) batch: &'a GraphBatch<S>,
-    /// `∂𝓛/∂x` of what else reads the states, or `∂𝓛/∂f_a` if it reads their image.
+    /// `∂𝓛/∂x` of what else reads the states, or `∂𝓛/∂f_a` if it reads their f_x.
     pub(super) d_read: Option<&'a ReadGradient<'a, S>>,
-    pub(super) reads_image: bool,
+    pub(super) reads_transition: bool,
     pub(super) scratch: &'a Scratch<S>,
 }
 
@@ -35,21 +35,21 @@ impl<S: Scalar> ConstraintTerm<'_, S> {
     pub(super) fn residual(
         &self,
         groups: &[Range<usize>],
-        image: &Matrix<S>,
+        f_x: &Matrix<S>,
         spare: &mut Matrix<S>,
         d_multipliers: &mut Matrix<S>,
     ) -> Tally {
-        let (width, multiplier) = (image.cols(), d_multipliers.cols());
-        let mut d_image = self.scratch.take(image.as_slice().len());
-        let rows = split_rows(&mut d_image, width, groups)
+        let (width, multiplier) = (f_x.cols(), d_multipliers.cols());
+        let mut d_f = self.scratch.take(f_x.as_slice().len());
+        let rows = split_rows(&mut d_f, width, groups)
             .into_iter()
             .zip(split_rows(spare.as_mut_slice(), width, groups))
             .zip(split_rows(d_multipliers.as_mut_slice(), multiplier, groups));
         let mut work: Vec<_> =
             groups.iter().zip(rows).map(|work| (work, Tally::default())).collect();
-        for_each_group(&mut work, |((nodes, ((d_image, d_states), d_multipliers)), tally)| {
-            let rows = NodeRows { d_image, d_states, d_multipliers };
-            *tally = self.upstream((*nodes).clone(), Self::rows(image, nodes), rows);
+        for_each_group(&mut work, |((nodes, ((d_f, d_states), d_multipliers)), tally)| {
+            let rows = NodeRows { d_f, d_states, d_multipliers };
+            *tally = self.upstream((*nodes).clone(), Self::rows(f_x, nodes), rows);
         });
         work.iter().fold(Tally::default(), |all, (_, tally)| all.and(*tally))
     }
@@ -60,23 +60,23 @@ impl<S: Scalar> ConstraintTerm<'_, S> {
 }
 
 impl<S: Scalar> Upstream<S> for ConstraintTerm<'_, S> {
-    fn upstream(&self, nodes: Range<usize>, image: &[S], rows: NodeRows<'_, S>) -> Tally {
+    fn upstream(&self, nodes: Range<usize>, f_x: &[S], rows: NodeRows<'_, S>) -> Tally {
         let width = self.states.cols();
         if width == 0 {
             return Tally::default();
         }
-        let NodeRows { d_image, d_states, d_multipliers } = rows;
-        // d_image holds a, d_states holds G'(a), until they get their own values.
-        let residual = Residual { x: Self::rows(self.states, &nodes), f: image, a: &mut *d_image };
+        let NodeRows { d_f, d_states, d_multipliers } = rows;
+        // d_f holds a, d_states holds G'(a), until they get their own values.
+        let residual = Residual { x: Self::rows(self.states, &nodes), f: f_x, a: &mut *d_f };
         let tally = dispatch(residual);
         // G(a) becomes ∂T/∂λ where every component has a multiplier.
         let per_component = self.multipliers.cols() == width;
-        let mut values = self.scratch.take(if per_component { 0 } else { d_image.len() });
+        let mut values = self.scratch.take(if per_component { 0 } else { d_f.len() });
         let g: &mut [S] = if per_component { &mut *d_multipliers } else { &mut values };
-        self.constraint.evaluate(d_image, g, d_states);
+        self.constraint.evaluate(d_f, g, d_states);
         // Where a node has one multiplier, it is repeated, and what it is multiplied with added up.
         let lambda = Self::rows(self.multipliers, &nodes);
-        let mut repeated = self.scratch.take(if per_component { 0 } else { d_image.len() });
+        let mut repeated = self.scratch.take(if per_component { 0 } else { d_f.len() });
         if !per_component {
             for (to, &lambda) in repeated.chunks_exact_mut(width).zip(lambda) {
                 to.fill(lambda);
@@ -84,17 +84,17 @@ impl<S: Scalar> Upstream<S> for ConstraintTerm<'_, S> {
         }
         let read = self.d_read.map(|d| d.rows(self.batch, nodes.clone(), self.scratch));
         let (read, nothing): (&[S], &[S]) = (read.as_deref().unwrap_or_default(), &[]);
-        let (loss_states, loss_image) =
-            if self.reads_image { (nothing, read) } else { (read, nothing) };
+        let (loss_states, loss_f) =
+            if self.reads_transition { (nothing, read) } else { (read, nothing) };
         let constraint = dispatch(Derive {
             factor: self.factor,
-            damping: self.damping,
+            penalty: self.penalty,
             lambda: if per_component { lambda } else { &repeated },
             g: if per_component { d_multipliers } else { &values },
-            d_image,
+            d_f,
             d_states,
             loss_states,
-            loss_image,
+            loss_f,
         });
         if !per_component {
             dispatch(SumUp { width, g: &values, sums: &mut *d_multipliers });
@@ -152,16 +152,16 @@ impl<S: Scalar> Kernel for Residual<'_, S> {
 /// returns `T`.
 struct Derive<'a, S> {
     factor: S,
-    damping: S,
+    penalty: S,
     lambda: &'a [S],
     g: &'a [S],
     /// `a`, then the derivative in `f_a`.
-    d_image: &'a mut [S],
+    d_f: &'a mut [S],
     /// `G'(a)`, then the derivative in `x`.
     d_states: &'a mut [S],
-    /// What else reads states and images, empty where nothing does.
+    /// What else reads states and f_x, empty where nothing does.
     loss_states: &'a [S],
-    loss_image: &'a [S],
+    loss_f: &'a [S],
 }
 
 impl<S: Scalar> Kernel for Derive<'_, S> {
@@ -169,53 +169,53 @@ impl<S: Scalar> Kernel for Derive<'_, S> {
 
     #[inline(always)]
     fn run<A: Arithmetic>(self) -> f64 {
-        let count = self.d_image.len();
+        let count = self.d_f.len();
         let (mut constraint, whole) = (0.0, count / LANES * LANES);
-        let (c, rho) = (A::Lanes::<S>::splat(self.factor), A::Lanes::<S>::splat(self.damping));
+        let (c, rho) = (A::Lanes::<S>::splat(self.factor), A::Lanes::<S>::splat(self.penalty));
         let (zero, half) = (A::Lanes::<S>::splat(S::ZERO), A::Lanes::<S>::splat(S::of(0.5)));
         // The derivatives in x and in f_a of eight components, and their part of T.
-        let derive = |[lambda, g, a, slope, loss_state, loss_image]: [A::Lanes<S>; 6], value| {
+        let derive = |[lambda, g, a, slope, loss_state, loss_f]: [A::Lanes<S>; 6], value| {
             let damped = a.mul(rho);
             let value = damped.mul(half).mul_add(a, lambda.mul_add(g, value));
             let d = lambda.mul_add(slope, damped).mul(c);
-            (loss_state.add(d), loss_image.sub(d), value)
+            (loss_state.add(d), loss_f.sub(d), value)
         };
         for start in (0..whole).step_by(ADDED) {
             let mut value = zero;
             for at in (start..whole.min(start + ADDED)).step_by(LANES) {
                 let eight = |x: &[S]| A::Lanes::<S>::load(x[at..].first_chunk().expect("whole"));
                 let loss = |x: &[S]| if x.is_empty() { zero } else { eight(x) };
-                let (d_state, d_image, sum) = derive(
+                let (d_state, d_f, sum) = derive(
                     [
                         eight(self.lambda),
                         eight(self.g),
-                        eight(self.d_image),
+                        eight(self.d_f),
                         eight(self.d_states),
                         loss(self.loss_states),
-                        loss(self.loss_image),
+                        loss(self.loss_f),
                     ],
                     value,
                 );
                 value = sum;
                 d_state.store(self.d_states[at..].first_chunk_mut().expect("whole"));
-                d_image.store(self.d_image[at..].first_chunk_mut().expect("whole"));
+                d_f.store(self.d_f[at..].first_chunk_mut().expect("whole"));
             }
             constraint += (self.factor * total(value)).f64();
         }
         let some = |x: &[S]| A::Lanes::<S>::load_some(x.get(whole..).unwrap_or_default());
-        let (d_state, d_image, value) = derive(
+        let (d_state, d_f, value) = derive(
             [
                 some(self.lambda),
                 some(self.g),
-                some(self.d_image),
+                some(self.d_f),
                 some(self.d_states),
                 some(self.loss_states),
-                some(self.loss_image),
+                some(self.loss_f),
             ],
             zero,
         );
         d_state.store_some(&mut self.d_states[whole..]);
-        d_image.store_some(&mut self.d_image[whole..]);
+        d_f.store_some(&mut self.d_f[whole..]);
         constraint + (self.factor * total(value)).f64()
     }
 }

@@ -71,20 +71,20 @@ fn power_iteration<S: Scalar>(
             return length;
         }
         v.iter_mut().for_each(|x| *x /= length);
-        let image: Vec<f64> = w
+        let f_x: Vec<f64> = w
             .chunks_exact(columns)
             .map(|row| row.iter().zip(v.iter()).map(|(w, v)| w.f64() * v).sum())
             .collect();
-        let next = image.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let next = f_x.iter().map(|x| x * x).sum::<f64>().sqrt();
         v.fill(0.0);
-        for (row, u) in w.chunks_exact(columns).zip(&image) {
+        for (row, u) in w.chunks_exact(columns).zip(&f_x) {
             for (v, w) in v.iter_mut().zip(row) {
                 *v += w.f64() * u;
             }
         }
-        let settled = (next - norm).abs() <= TOLERANCE * next;
+        let converged = (next - norm).abs() <= TOLERANCE * next;
         norm = next;
-        if settled {
+        if converged {
             break;
         }
     }

@@ -1,6 +1,6 @@
 //! Products of tall, narrow matrices with small ones: the only kind an update needs.
 //!
-//! Rows are nodes, arcs or graphs, up to millions; columns are components of a state or units of a
+//! Rows are nodes, edges or graphs, up to millions; columns are components of a state or units of a
 //! layer, tens. The small factor is packed once per update into panels that fit the registers and
 //! then multiplies block after block of rows while they are in cache.
 

@@ -1,4 +1,4 @@
-//! Products of two tall, narrow matrices: what rows of nodes, arcs or graphs add to the gradient of
+//! Products of two tall, narrow matrices: what rows of nodes, edges or graphs add to the gradient of
 //! weights.
 
 use std::ops::Range;

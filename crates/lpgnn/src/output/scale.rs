@@ -4,7 +4,7 @@ use super::{Output, Supervision};
 use crate::Scalar;
 use crate::graph::Targets;
 
-/// The mean `μ` and the deviation `σ` of real targets, component by component.
+/// The mean `μ` and the std `σ` of real targets, component by component.
 ///
 /// Training sees `(t − μ) / σ`, so that neither the unit of a target nor where its zero lies
 /// matters. The last layer of `f_r` is linear, and so can take both back into its weights:
@@ -15,7 +15,7 @@ use crate::graph::Targets;
 #[derive(Clone, Debug, PartialEq)]
 pub struct TargetScale {
     mean: Vec<f64>,
-    deviation: Vec<f64>,
+    std: Vec<f64>,
 }
 
 impl TargetScale {
@@ -29,13 +29,13 @@ impl TargetScale {
         let mean: Vec<f64> = (0..values.cols())
             .map(|j| rows.iter().map(|row| row[j].f64()).sum::<f64>() / count)
             .collect();
-        let deviation = mean.iter().enumerate().map(|(j, mean)| {
+        let std = mean.iter().enumerate().map(|(j, mean)| {
             let squares = rows.iter().map(|row| (row[j].f64() - mean).powi(2)).sum::<f64>();
-            let deviation = (squares / count).sqrt();
-            // Rounding of what is constant is no deviation.
-            if deviation > 1e-6 * mean.abs() { deviation } else { 1.0 }
+            let std = (squares / count).sqrt();
+            // Rounding of what is constant is no std.
+            if std > 1e-6 * mean.abs() { std } else { 1.0 }
         });
-        Some(Self { deviation: deviation.collect(), mean })
+        Some(Self { std: std.collect(), mean })
     }
 
     /// `(t − μ) / σ` of all real targets.
@@ -44,8 +44,8 @@ impl TargetScale {
         let Targets::Values(values) = supervision.targets() else { return supervision.clone() };
         let (mut values, columns) = (values.clone(), values.cols().max(1));
         for (i, t) in values.as_mut_slice().iter_mut().enumerate() {
-            let (mean, deviation) = (self.mean[i % columns], self.deviation[i % columns]);
-            *t = S::of((t.f64() - mean) / deviation);
+            let (mean, std) = (self.mean[i % columns], self.std[i % columns]);
+            *t = S::of((t.f64() - mean) / std);
         }
         supervision.with_targets(Targets::Values(values))
     }
@@ -58,11 +58,11 @@ impl TargetScale {
     pub fn undo<S: Scalar>(&self, output: &Output, weights: &mut [S]) {
         let (matrix, bias) = output.last_layer();
         for (i, w) in weights[matrix].iter_mut().enumerate() {
-            *w *= S::of(self.deviation[i % self.deviation.len()]);
+            *w *= S::of(self.std[i % self.std.len()]);
         }
-        let scale = self.deviation.iter().zip(&self.mean);
-        for (b, (deviation, mean)) in weights[bias].iter_mut().zip(scale) {
-            *b = S::of(b.f64() * deviation + mean);
+        let scale = self.std.iter().zip(&self.mean);
+        for (b, (std, mean)) in weights[bias].iter_mut().zip(scale) {
+            *b = S::of(b.f64() * std + mean);
         }
     }
 }
@@ -84,7 +84,7 @@ mod tests {
     fn only_supervised_rows_set_the_scale() {
         let all = supervision(&[[1.0, 7.0], [9e9, -9e9], [5.0, 7.0], [f64::NAN, 0.0]], &[0, 2, 3]);
         let scale = TargetScale::of(&all).unwrap();
-        assert_eq!(scale, TargetScale { mean: vec![3.0, 7.0], deviation: vec![2.0, 1.0] });
+        assert_eq!(scale, TargetScale { mean: vec![3.0, 7.0], std: vec![2.0, 1.0] });
         let standardized = scale.standardize(&all);
         let Targets::Values(values) = standardized.targets() else { panic!("values") };
         assert_eq!((values.row(0), values.row(2)), (&[-1.0, 0.0][..], &[1.0, 0.0][..]));
@@ -102,7 +102,7 @@ mod tests {
         let reads = Matrix::from_entries(3, 3, (0..9).map(|i| f64::from(i) * 0.1).collect());
         let (reads, scratch) = (reads.unwrap(), Scratch::new());
         let small = output.predict(&weights, &batch, &reads, &scratch);
-        let scale = TargetScale { mean: vec![1000.0, -0.5], deviation: vec![3.0, 0.01] };
+        let scale = TargetScale { mean: vec![1000.0, -0.5], std: vec![3.0, 0.01] };
         scale.undo(&output, &mut weights);
         let large = output.predict(&weights, &batch, &reads, &scratch);
         for (small, large) in small.as_slice().chunks(2).zip(large.as_slice().chunks(2)) {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use super::RunConfig;
 use super::bundle::Bundle;
 use crate::lagrangian::{Model, Variables};
-use crate::saddle::Memory;
-use crate::train::{Best, Score, Scores, TrainerState};
+use crate::saddle::OptimizerState;
+use crate::train::{Best, ModelEvaluation, SplitMetrics, TrainerState};
 use crate::{Error, NormMemory, Place};
 
 /// Where training is, and what it is the training of.
@@ -43,7 +43,7 @@ struct About {
 #[derive(serde::Serialize, serde::Deserialize)]
 struct AboutBest {
     epoch: usize,
-    scores: Scores,
+    evaluation: ModelEvaluation,
 }
 
 const FORMAT: u32 = 1;
@@ -81,7 +81,7 @@ impl Checkpoint {
                 .collect(),
             best: best
                 .as_ref()
-                .map(|best| AboutBest { epoch: best.epoch, scores: best.scores.clone() }),
+                .map(|best| AboutBest { epoch: best.epoch, evaluation: best.evaluation.clone() }),
         };
         let about = serde_json::to_value(about)
             .map_err(|error| Place::file(path).error(error.to_string()))?;
@@ -119,7 +119,7 @@ impl Checkpoint {
         if (about.format, about.kind.as_str()) != (FORMAT, "checkpoint") {
             return Err(format!("is a {} in format {}", about.kind, about.format));
         }
-        let shape = model.rest(nodes, vec![0.0; model.weights()]);
+        let shape = model.zeros(nodes, vec![0.0; model.weights()]);
         let variables = take(&mut bundle, "variables", &shape, true)?;
         let moments = (0..)
             .zip(&about.moments)
@@ -138,14 +138,19 @@ impl Checkpoint {
         }
         let best = match about.best {
             None => None,
-            Some(AboutBest { epoch, scores }) => {
+            Some(AboutBest { epoch, evaluation }) => {
                 let weights = bundle.take("best.weights", &[model.weights()])?;
                 let score = bundle.take_f64("best.score", 2)?;
                 let accuracy = (!score[1].is_nan()).then_some(score[1]);
-                Some(Best { epoch, score: Score { loss: score[0], accuracy }, scores, weights })
+                Some(Best {
+                    epoch,
+                    score: SplitMetrics { loss: score[0], accuracy },
+                    evaluation,
+                    weights,
+                })
             }
         };
-        let memory = Memory {
+        let memory = OptimizerState {
             gradient: variables.zeros_like(),
             moments,
             weight_steps: about.weight_steps,

@@ -3,7 +3,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use crate::Error;
-use crate::data::{Format, LabelOptions, Ratio};
+use crate::data::{FeatureOptions, Format, Ratio};
 use crate::train::{ModelConfig, TrainingConfig};
 
 /// All settings of a run, as `config.toml` has them.
@@ -12,8 +12,8 @@ use crate::train::{ModelConfig, TrainingConfig};
 pub struct RunConfig {
     /// What is learnt from.
     pub data: DataConfig,
-    /// How features become labels.
-    pub labels: LabelOptions,
+    /// How features become features.
+    pub features: FeatureOptions,
     /// What is trained, validated and tested on.
     pub split: SplitConfig,
     /// The functions.
@@ -62,7 +62,7 @@ pub struct SplitConfig {
     /// Share of the training part, if it is drawn.
     pub train: f64,
     /// Share of the validation part.
-    pub valid: f64,
+    pub val: f64,
     /// Share of the test part.
     pub test: f64,
     /// Where its random numbers start.
@@ -86,8 +86,8 @@ pub enum SplitSource {
 
 impl Default for SplitConfig {
     fn default() -> Self {
-        let Ratio { train, valid, test } = Ratio::default();
-        Self { source: SplitSource::Auto, train, valid, test, seed: 0 }
+        let Ratio { train, val, test } = Ratio::default();
+        Self { source: SplitSource::Auto, train, val, test, seed: 0 }
     }
 }
 
@@ -131,39 +131,42 @@ const NOTES: &[(&str, &str)] = &[
     ("data.source", "a file, a folder, or a name: see `lpgnn data list`"),
     ("data.format", "tu, gin, matlab, citation, tables; none: recognised by content"),
     ("data.task", "auto, nodes or graphs: whose targets are predicted"),
-    ("labels.", "How features become labels."),
-    ("labels.source", "auto, categories, values, all, degree, constant"),
-    ("labels.largest-degree", "larger degrees count as this one"),
-    ("labels.standardize", "real values to mean 0 and deviation 1"),
-    ("labels.unit-rows", "every row of sparse values divided by its sum"),
-    ("labels.arcs", "whether features of arcs become labels"),
+    ("features.", "How features become features."),
+    ("features.source", "auto, categories, values, all, degree, constant"),
+    ("features.largest-degree", "larger degrees count as this one"),
+    ("features.standardize", "real values to mean 0 and std 1"),
+    ("features.row-normalize", "every row of sparse values divided by its sum"),
+    ("features.edges", "whether features of edges become features"),
     ("split.", "What is trained, validated and tested on."),
     ("split.source", "auto: the data's own, else drawn; data; ratio"),
     ("split.train", "shares, if it is drawn; they sum to 1"),
-    ("split.valid", "chooses the epoch"),
+    ("split.val", "chooses the epoch"),
     ("split.test", "is looked at at the end"),
     ("split.seed", ""),
     ("model.", "The functions f_a, f_r and G."),
     ("model.transition", "gnn-sum, gnn-mean, gnn-normalized, gin, gcn-mean, gcn, sage-max"),
     ("model.layers", "K: states per node, each reading the one below"),
-    ("model.state", "components of a state"),
-    ("model.hidden", "units of the hidden layers of h, in f_a"),
+    ("model.state_dim-dim", "components of a state"),
+    ("model.hidden_dims-dims", "units of the hidden layers of h, in f_a"),
     ("model.activation", "tanh, relu, leaky-relu, identity: of hidden units"),
     ("model.output-activation", "the same, of the output of h"),
-    ("model.carry", "random, identity, held: the weights of states at first, and for good"),
-    ("model.readout-hidden", "units of the hidden layers of f_r"),
+    (
+        "model.state-weights",
+        "random, identity, frozen: the weights of states at first, and for good",
+    ),
+    ("model.readout-hidden-dims", "units of the hidden layers of f_r"),
     ("model.readout-activation", "the activation of those"),
     ("model.pool", "sum or mean over the nodes of a graph"),
     ("model.dropout", "share of hidden units of f_r left out in training"),
     ("model.multipliers", "per-component or per-node; G = lin needs per-component"),
     ("model.inputs.", "The arguments of h, for gnn and sage."),
     ("model.inputs.neighbour-state", "x_u"),
-    ("model.inputs.neighbour-label", "l_u"),
-    ("model.inputs.arc-labels", "l_(v,u) and l_(u,v)"),
+    ("model.inputs.neighbour-features", "l_u"),
+    ("model.inputs.edge-features", "l_(v,u) and l_(u,v)"),
     ("model.inputs.own-state", "x_v"),
-    ("model.inputs.own-label", "l_v"),
+    ("model.inputs.own-features", "l_v"),
     ("model.reads.", "What f_r reads."),
-    ("model.reads.from", "state: x; image: f_a(x)"),
+    ("model.reads.from", "state: x; transition: f_a(x)"),
     ("model.reads.layers", "last or all"),
     ("model.constraint.", "G, the constraint function."),
     ("model.constraint.g", "lin, lin-eps, abs, abs-eps, squared; lin unless solver is bdmm"),
@@ -174,50 +177,50 @@ const NOTES: &[(&str, &str)] = &[
     ("training.batch-size", "graphs per update; none: all of them"),
     ("training.lipschitz", "bound on the Lipschitz constant of f_a, or none"),
     ("training.standardize", "whether f_r descends as if what it reads were standardised"),
-    ("training.weight-penalty", "what half the sum of squared weights is multiplied with"),
-    ("training.label-dropout", "share of the entries of node labels left out in an update"),
+    ("training.l2", "what half the sum of squared weights is multiplied with"),
+    ("training.feature-dropout", "share of the entries of node features left out in an update"),
     ("training.class-weights", "equal; balanced: rare classes count more"),
-    ("training.score-every", "epochs between scores on settled states"),
-    ("training.patience", "scores without a better one before it ends; none: never"),
+    ("training.eval-every", "epochs between evaluation on converged states"),
+    ("training.patience", "evaluation without a better one before it ends; none: never"),
     ("training.weighing.", "The terms of the Lagrangian."),
     ("training.weighing.loss-weight", "what the loss is multiplied with"),
     ("training.weighing.loss", "sum or mean over what is supervised"),
     ("training.weighing.constraint", "sum or mean over nodes and components"),
-    ("training.weighing.damping", "rho, of the quadratic term"),
+    ("training.weighing.penalty", "rho, of the quadratic term"),
     ("training.solver.", "The solver of the saddle point."),
     ("training.solver.kind", "one-shot, bdmm, implicit, unrolled"),
     ("training.solver.beta", "step of the fixed-point iteration, in (0, 1]"),
     ("training.solver.inner-steps", "steps of states and multipliers per step of the weights"),
-    ("training.solver.tolerance", "change at which the iteration has settled"),
-    ("training.solver.steps", "iterations at most"),
+    ("training.solver.tol", "change at which the iteration has converged"),
+    ("training.solver.max-iter", "iterations at most"),
     ("training.solver.state-rule", "adam or sgd"),
-    ("training.solver.state-rate", "learning rate of the states"),
-    ("training.solver.state-half-life", "updates after which that rate is half; none keeps it"),
+    ("training.solver.state-lr", "learning rate of the states"),
+    ("training.solver.state-lr-half-life", "updates after which that rate is half; none keeps it"),
     ("training.solver.dual-rule", "adam, plain, or { nu-pi = { nu = 0.0, kappa = 1.0 } }"),
-    ("training.solver.multiplier-rate", "learning rate of the multipliers"),
+    ("training.solver.multiplier-lr", "learning rate of the multipliers"),
     ("training.solver.order", "simultaneous; alternating: multipliers first"),
     ("training.solver.weights.", "How the weights descend."),
     ("training.solver.weights.rule", "adam or sgd"),
-    ("training.solver.weights.rate", "learning rate of the weights"),
-    ("training.solver.weights.half-life", "updates after which it is half; none keeps it"),
-    ("training.solver.weights.decay", "weight decay, relative to the rate"),
+    ("training.solver.weights.lr", "learning rate of the weights"),
+    ("training.solver.weights.lr-half-life", "updates after which it is half; none keeps it"),
+    ("training.solver.weights.weight-decay", "weight decay, relative to the rate"),
     ("training.inference.", "States of graphs that are not trained on."),
-    ("training.inference.method", "settle: iterate f_a; relax: optimise the constraint"),
-    ("training.inference.tolerance", "largest |x - f_a| of a graph that has converged"),
-    ("training.inference.limit", "applications of f_a at most, per layer"),
+    ("training.inference.method", "converge: iterate f_a; relax: optimise the constraint"),
+    ("training.inference.tol", "largest |x - f_a| of a graph that has converged"),
+    ("training.inference.max-iter", "applications of f_a at most, per layer"),
     ("training.inference.beta", "step, in (0, 1]"),
     ("training.inference.window", "iterates that Anderson acceleration combines; 0: none"),
-    ("training.inference.steps", "updates at most"),
-    ("training.inference.state-rate", "learning rate of the states"),
-    ("training.inference.multiplier-rate", "learning rate of the multipliers"),
-    ("training.inference.damping", "rho"),
-    ("training.inference.fall-back", "what graphs that do not settle get; none: nothing"),
-    ("training.inference.fall-back.", "A second chance for graphs that do not settle; or none."),
-    ("training.inference.fall-back.tolerance", "largest |x - f_a| of a graph that has converged"),
-    ("training.inference.fall-back.steps", "updates at most"),
-    ("training.inference.fall-back.state-rate", "learning rate of the states"),
-    ("training.inference.fall-back.multiplier-rate", "learning rate of the multipliers"),
-    ("training.inference.fall-back.damping", "rho"),
+    ("training.inference.max-iter", "updates at most"),
+    ("training.inference.state-lr", "learning rate of the states"),
+    ("training.inference.multiplier-lr", "learning rate of the multipliers"),
+    ("training.inference.penalty", "rho"),
+    ("training.inference.fall-back", "what graphs that do not converge get; none: nothing"),
+    ("training.inference.fall-back.", "A second chance for graphs that do not converge; or none."),
+    ("training.inference.fall-back.tol", "largest |x - f_a| of a graph that has converged"),
+    ("training.inference.fall-back.max-iter", "updates at most"),
+    ("training.inference.fall-back.state-lr", "learning rate of the states"),
+    ("training.inference.fall-back.multiplier-lr", "learning rate of the multipliers"),
+    ("training.inference.fall-back.penalty", "rho"),
 ];
 
 fn note(path: &str) -> Option<(usize, &'static str)> {
@@ -284,7 +287,7 @@ fn toml_value(value: &Value) -> String {
 mod tests {
     use super::*;
     use crate::constraint::ConstraintFunction;
-    use crate::inference::{Inference, RelaxOptions, SettleOptions};
+    use crate::inference::{FixedPointOptions, Inference, RelaxOptions};
     use crate::saddle::{Bdmm, DualRule, Implicit, Unrolled};
     use crate::train::SolverConfig;
 
@@ -292,7 +295,11 @@ mod tests {
         let mut configs = vec![RunConfig::default()];
         let dual_rule = DualRule::NuPi { nu: 0.5, kappa: 2.0 };
         for solver in [
-            SolverConfig::Bdmm(Bdmm { dual_rule, state_half_life: Some(70.0), ..Bdmm::default() }),
+            SolverConfig::Bdmm(Bdmm {
+                dual_rule,
+                state_lr_half_life: Some(70.0),
+                ..Bdmm::default()
+            }),
             SolverConfig::Implicit(Implicit::default()),
             SolverConfig::Unrolled(Unrolled::default()),
         ] {
@@ -305,8 +312,10 @@ mod tests {
             configs.push(config);
         }
         let mut config = RunConfig::default();
-        config.training.inference =
-            Inference::Settle(SettleOptions { fall_back: None, ..SettleOptions::default() });
+        config.training.inference = Inference::FixedPoint(FixedPointOptions {
+            fall_back: None,
+            ..FixedPointOptions::default()
+        });
         config.data.source = "a \"strange\"\\name".into();
         configs.push(config);
         configs

@@ -4,9 +4,9 @@ use serde_json::Value;
 use super::{RunConfig, Setting, Task, TaskChoice};
 use crate::activation::Activation;
 use crate::constraint::ConstraintFunction;
-use crate::data::{Dataset, LabelSource, Level, Split};
+use crate::data::{Dataset, FeatureSource, Level, Split};
 use crate::lagrangian::{Multipliers, ReadFrom, ReadLayers, Reads, Scale};
-use crate::network::Carry;
+use crate::network::StateWeights;
 use crate::saddle::{Bdmm, Implicit, OneShot, Unrolled, WeightDescent};
 use crate::train::{ModelConfig, SolverConfig, TrainingConfig, TransitionKind};
 
@@ -42,8 +42,8 @@ impl RunConfig {
         // whole graphs learn slowly, and rest before they have found it.
         let updates = if batches { dataset.graphs().div_ceil(BATCH) } else { 1 };
         let updates = epochs.saturating_mul(updates);
-        let half_life = (task == Task::Nodes).then_some((updates as f64 / 3.0).round().max(1.0));
-        let weights = WeightDescent { rate: 0.005, half_life, ..WeightDescent::default() };
+        let lr_half_life = (task == Task::Nodes).then_some((updates as f64 / 3.0).round().max(1.0));
+        let weights = WeightDescent { lr: 0.005, lr_half_life, ..WeightDescent::default() };
         let solver = match solver {
             "bdmm" => SolverConfig::Bdmm(Bdmm::default()),
             "implicit" => SolverConfig::Implicit(Implicit { weights, ..Implicit::default() }),
@@ -60,23 +60,23 @@ impl RunConfig {
         let mut config = Self::default();
         source.clone_into(&mut config.data.source);
         if dataset.reads_all() {
-            config.labels.source = LabelSource::All;
+            config.features.source = FeatureSource::All;
         }
         let transition = match task {
             _ if largest_degree(dataset) <= LARGE_DEGREE => TransitionKind::GnnSum,
             Task::Nodes => TransitionKind::GnnMean,
             Task::Graphs => TransitionKind::GnnNormalized,
         };
-        let reads = Reads { from: ReadFrom::Image, layers: ReadLayers::Last };
+        let reads = Reads { from: ReadFrom::Transition, layers: ReadLayers::Last };
         config.model = match task {
             Task::Nodes => ModelConfig { transition, reads, ..ModelConfig::default() },
             // Sums over a graph are far from where tanh bends, and there are few of them to fit.
             Task::Graphs => ModelConfig {
                 transition,
                 reads,
-                state: 16,
-                hidden: vec![32],
-                readout_hidden: vec![32],
+                state_dim: 16,
+                hidden_dims: vec![32],
+                readout_hidden_dims: vec![32],
                 readout_activation: Activation::Relu,
                 dropout: 0.5,
                 ..ModelConfig::default()
@@ -86,15 +86,15 @@ impl RunConfig {
             epochs,
             solver,
             batch_size: batches.then_some(BATCH),
-            score_every: (epochs / 20).clamp(1, if batches { 2 } else { 10 }),
+            eval_every: (epochs / 20).clamp(1, if batches { 2 } else { 10 }),
             ..TrainingConfig::default()
         };
         if matches!(config.training.solver, SolverConfig::Bdmm(_)) {
-            // A loss that weighs little cannot write the classes into the states, and damping holds
+            // A loss that weighs little cannot write the classes into the states, and penalty holds
             // them to the constraint. A node pulls its own state alone, a graph those of all its
             // nodes in one direction.
             config.training.weighing.loss_weight = if task == Task::Nodes { 0.01 } else { 0.001 };
-            config.training.weighing.damping = 1.0;
+            config.training.weighing.penalty = 1.0;
             config.model.constraint = ConstraintFunction::Squared;
             config.model.multipliers = Multipliers::PerNode;
         }
@@ -109,10 +109,10 @@ impl RunConfig {
     }
 
     /// What does well on many graphs: layers that count what those below have found, all of them
-    /// read. There are few graphs to learn from, so that weights are held small.
+    /// read. There are few graphs to learn from, so that weights are kept small.
     fn stack_layers(&mut self) {
         let SolverConfig::OneShot(solver) = &mut self.training.solver else { return };
-        solver.weights.decay = 0.03;
+        solver.weights.weight_decay = 0.03;
         self.model.layers = 4;
         self.model.reads.layers = ReadLayers::All;
         self.model.activation = Activation::Relu;
@@ -122,19 +122,19 @@ impl RunConfig {
     /// What does well on one large graph of texts, few of which have a target: all that is learnt is
     /// how words are read, with some of them left out, and the fixed point spreads it.
     fn hold_what_carries_states(&mut self) {
-        self.labels.unit_rows = true;
+        self.features.row_normalize = true;
         self.model.transition = TransitionKind::Gcn;
-        self.model.carry = Carry::Held;
-        self.model.state = 16;
-        (self.model.hidden, self.model.readout_hidden) = (vec![], vec![]);
+        self.model.state_weights = StateWeights::Frozen;
+        self.model.state_dim = 16;
+        (self.model.hidden_dims, self.model.readout_hidden_dims) = (vec![], vec![]);
         let training = &mut self.training;
         training.standardize = false;
-        training.label_dropout = 0.5;
-        training.weight_penalty = 0.005;
+        training.feature_dropout = 0.5;
+        training.l2 = 0.005;
         training.weighing.loss = Scale::Mean;
         let weights = WeightDescent::default();
         match &mut training.solver {
-            // As many steps as it takes to follow labels that change with every update.
+            // As many steps as it takes to follow features that change with every update.
             SolverConfig::OneShot(solver) => {
                 *solver = OneShot { weights, inner_steps: 20, ..OneShot::default() };
             }
@@ -156,7 +156,7 @@ fn has_few_targets_and_many_words(dataset: &Dataset) -> bool {
 
 fn largest_degree(dataset: &Dataset) -> usize {
     let mut degrees = vec![0; dataset.nodes()];
-    for &(_, target) in dataset.arcs() {
+    for &(_, target) in dataset.edges() {
         degrees[target as usize] += 1;
     }
     degrees.into_iter().max().unwrap_or(0)

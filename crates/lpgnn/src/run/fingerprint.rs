@@ -2,7 +2,7 @@ use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-use crate::data::{Categories, Dataset, Features, TargetColumn};
+use crate::data::{Categories, Dataset, FeatureColumns, TargetColumn};
 
 /// The SHA-256 of all arrays of a data set: the same for the same graphs, features and targets,
 /// whatever file they came from. The name and the split are no part of it.
@@ -10,9 +10,9 @@ pub fn fingerprint(dataset: &Dataset) -> String {
     let mut hash = Hash(Sha256::new());
     hash.numbers("starts", dataset.node_starts().iter().map(|&start| start as u64));
     let ends = |&(u, v): &(u32, u32)| [u64::from(u), u64::from(v)];
-    hash.numbers("arcs", dataset.arcs().iter().flat_map(ends));
+    hash.numbers("edges", dataset.edges().iter().flat_map(ends));
     hash.features("nodes", dataset.node_features());
-    hash.features("arcs", dataset.arc_features());
+    hash.features("edges", dataset.edge_features());
     for (level, targets) in [("node", dataset.node_targets()), ("graph", dataset.graph_targets())] {
         match targets {
             None => hash.text(level),
@@ -66,7 +66,7 @@ impl Hash {
         self.numbers("values", values.iter().map(|x| u64::from(x.to_bits())));
     }
 
-    fn features(&mut self, level: &str, features: &Features) {
+    fn features(&mut self, level: &str, features: &FeatureColumns) {
         features.categories().iter().for_each(|column| self.categories(level, column));
         self.values(level, features.value_names(), features.values().as_slice());
         if let Some(sparse) = features.sparse() {

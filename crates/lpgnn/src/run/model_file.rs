@@ -5,7 +5,7 @@ use super::tensors::shapes;
 use super::{Setup, SplitConfig};
 use crate::data::{Dataset, Encoding};
 use crate::graph::GraphBatch;
-use crate::inference::{Settled, predict};
+use crate::inference::{FixedPoint, predict};
 use crate::lagrangian::Model;
 use crate::train::{ModelConfig, TrainingConfig};
 use crate::{Error, Matrix, Place, Scratch};
@@ -62,7 +62,7 @@ pub struct Predictions {
     /// The graphs in numbers, with their targets if they were asked for.
     pub batch: GraphBatch<f32>,
     /// The states that were found, and how well they meet `x = f_a(x)`.
-    pub settled: Settled<f32>,
+    pub fixed_point: FixedPoint<f32>,
     /// A row for every node or graph: what softmax makes probabilities of, or values.
     pub outputs: Matrix<f32>,
 }
@@ -149,8 +149,8 @@ impl SavedModel {
     ///
     /// [`Error::Option`], [`Error::Mismatch`] when its parts do not fit each other.
     pub fn build(&self) -> Result<Model<f32>, Error> {
-        let (label, arc_label) = (self.encoding.node_width(), self.encoding.arc_width());
-        let model = self.model.build(label, arc_label, self.outputs, self.task.per_graph())?;
+        let (feature, edge_feature) = (self.encoding.node_width(), self.encoding.edge_width());
+        let model = self.model.build(feature, edge_feature, self.outputs, self.task.per_graph())?;
         if model.weights() == self.weights.len() {
             Ok(model)
         } else {
@@ -173,9 +173,9 @@ impl SavedModel {
         };
         model.check(&batch)?;
         let scratch = Scratch::new();
-        let settled = self.training.inference.states(&model, &self.weights, &batch, &scratch);
-        let outputs = predict(&model, &self.weights, &batch, &settled.states, &scratch);
-        Ok(Predictions { batch, settled, outputs })
+        let fixed_point = self.training.inference.states(&model, &self.weights, &batch, &scratch);
+        let outputs = predict(&model, &self.weights, &batch, &fixed_point.states, &scratch);
+        Ok(Predictions { batch, fixed_point, outputs })
     }
 
     /// # Errors
@@ -281,17 +281,17 @@ impl SavedModel {
     }
 
     fn shapes(&self) -> Vec<(String, Vec<usize>)> {
-        shapes(&self.model, self.encoding.node_width(), self.encoding.arc_width(), self.outputs)
+        shapes(&self.model, self.encoding.node_width(), self.encoding.edge_width(), self.outputs)
     }
 
     /// That no size is so large that a computation with it would fail.
     fn check_sizes(&self) -> Result<(), String> {
         self.encoding.check(LARGEST_WIDTH).map_err(|error| format!("cannot be used: {error}"))?;
         let config = &self.model;
-        let units = config.hidden.iter().chain(&config.readout_hidden);
-        if units.chain([&config.state, &self.outputs]).any(|&width| width > LARGEST_WIDTH)
+        let units = config.hidden_dims.iter().chain(&config.readout_hidden_dims);
+        if units.chain([&config.state_dim, &self.outputs]).any(|&width| width > LARGEST_WIDTH)
             || config.layers > MOST_LAYERS
-            || config.hidden.len() + config.readout_hidden.len() > MOST_LAYERS
+            || config.hidden_dims.len() + config.readout_hidden_dims.len() > MOST_LAYERS
         {
             return Err("cannot be used: its functions are too large".into());
         }

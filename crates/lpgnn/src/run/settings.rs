@@ -22,8 +22,8 @@ const OPTIONAL: [&str; 7] = [
     "training.batch-size",
     "training.lipschitz",
     "training.patience",
-    "training.solver.state-half-life",
-    "training.solver.weights.half-life",
+    "training.solver.state-lr-half-life",
+    "training.solver.weights.lr-half-life",
     "training.inference.fall-back",
 ];
 
@@ -31,7 +31,7 @@ const OPTIONAL: [&str; 7] = [
 const TAGS: [&str; 3] = ["training.solver.kind", "training.inference.method", "model.constraint.g"];
 
 impl Setting {
-    /// `path`, as in `training.solver.weights.rate`, is to have this value.
+    /// `path`, as in `training.solver.weights.lr`, is to have this value.
     pub fn new(origin: &str, path: &str, value: impl Into<Value>) -> Self {
         Self { origin: origin.to_owned(), path: path.to_owned(), value: value.into() }
     }
@@ -280,8 +280,8 @@ mod tests {
         );
         assert_eq!(said("epochs=3"), "--set: epochs is no setting; did you mean training.epochs?");
         assert_eq!(
-            said("training.rate=3"),
-            "--set: training.rate is no setting; did you mean training.solver.weights.rate?"
+            said("training.lr=3"),
+            "--set: training.lr is no setting; did you mean training.solver.weights.lr?"
         );
         assert_eq!(said("zzz=3"), "--set: zzz is no setting; `lpgnn config` shows all");
         assert_eq!(said("model=3"), "--set: model is a section, not a setting");
@@ -310,10 +310,10 @@ mod tests {
 
     #[test]
     fn another_solver_brings_its_own_settings() {
-        let config = set(&["training.solver.state-rate=0.5", "training.solver.kind=bdmm"]).unwrap();
+        let config = set(&["training.solver.state-lr=0.5", "training.solver.kind=bdmm"]).unwrap();
         let SolverConfig::Bdmm(bdmm) = config.training.solver else { panic!("it was asked for") };
-        assert!((bdmm.state_rate - 0.5).abs() < 1e-12);
-        let said = set(&["training.solver.state-rate=0.5"]).unwrap_err();
+        assert!((bdmm.state_lr - 0.5).abs() < 1e-12);
+        let said = set(&["training.solver.state-lr=0.5"]).unwrap_err();
         assert!(said.contains("is no setting"), "{said}");
     }
 
@@ -326,8 +326,10 @@ mod tests {
             ConstraintFunction::AbsoluteInsensitive { epsilon: 0.01 }
         );
         let config = set(&["training.inference.fall-back=none"]).unwrap();
-        let Inference::Settle(settle) = config.training.inference else { panic!("the default") };
-        assert_eq!(settle.fall_back, None);
+        let Inference::FixedPoint(converge) = config.training.inference else {
+            panic!("the default")
+        };
+        assert_eq!(converge.fall_back, None);
     }
 
     #[test]

@@ -48,12 +48,13 @@ impl Setup {
     pub fn with_split(config: &RunConfig, dataset: &Dataset, split: Split) -> Result<Self, Error> {
         let plan = config.training.clone().check()?;
         let task = Task::of(config.data.task, dataset)?;
-        let encoding = Encoding::for_split(dataset, &config.labels, &split)?;
+        let encoding = Encoding::for_split(dataset, &config.features, &split)?;
         let batch = encoding.batch::<f32>(dataset)?;
         let mut data = TrainingData::new(&batch, &split, task.per_graph())?;
         let target_scale = data.standardize_targets();
-        let (labels, arc_labels) = (encoding.node_width(), encoding.arc_width());
-        let model = config.model.build(labels, arc_labels, data.outputs(), task.per_graph())?;
+        let (features, edge_features) = (encoding.node_width(), encoding.edge_width());
+        let model =
+            config.model.build(features, edge_features, data.outputs(), task.per_graph())?;
         let value_names = match task.targets(dataset) {
             Some(TargetColumn::Values { names, .. }) => names.clone(),
             _ => vec![],
@@ -141,7 +142,7 @@ impl SplitConfig {
                 task.as_str()
             ))),
             _ => {
-                let ratio = Ratio { train: self.train, valid: self.valid, test: self.test };
+                let ratio = Ratio { train: self.train, val: self.val, test: self.test };
                 Split::by_ratio(dataset, task.level(dataset), ratio, self.seed)
             }
         }

@@ -3,42 +3,42 @@ use crate::train::{ModelConfig, TransitionKind};
 /// The matrices that the weights of a model consist of, in the order in which they lie in it: the
 /// name and the rows and columns of each, or the length of a bias.
 ///
-/// The names follow the layouts that [`ArcNetwork`](crate::transition::ArcNetwork),
+/// The names follow the layouts that [`EdgeNetwork`](crate::transition::EdgeNetwork),
 /// [`NodeNetwork`](crate::transition::NodeNetwork) and [`Output`](crate::output::Output) document.
 pub(super) fn shapes(
     config: &ModelConfig,
-    label: usize,
-    arc_label: usize,
+    feature: usize,
+    edge_feature: usize,
     outputs: usize,
 ) -> Vec<(String, Vec<usize>)> {
     let mut shapes = vec![];
     let inputs = config.inputs;
     let of = |wanted: bool, length: usize| if wanted { length } else { 0 };
     for layer in 0..config.layers {
-        let label = if layer == 0 { label } else { config.state };
-        let arcs = of(inputs.arc_labels, arc_label);
+        let feature = if layer == 0 { feature } else { config.state_dim };
+        let edges = of(inputs.edge_features, edge_feature);
         let own_state = inputs.own_state && config.transition != TransitionKind::SageMax;
         let arguments = match config.transition {
             TransitionKind::Gin | TransitionKind::GcnMean | TransitionKind::Gcn => {
-                vec![("states", config.state), ("label", label)]
+                vec![("states", config.state_dim), ("features", feature)]
             }
             _ => vec![
-                ("neighbour_state", of(inputs.neighbour_state, config.state)),
-                ("neighbour_label", of(inputs.neighbour_label, label)),
-                ("outgoing_arc_label", arcs),
-                ("incoming_arc_label", arcs),
-                ("own_state", of(own_state, config.state)),
-                ("own_label", of(inputs.own_label, label)),
+                ("neighbour_state", of(inputs.neighbour_state, config.state_dim)),
+                ("neighbour_features", of(inputs.neighbour_features, feature)),
+                ("outgoing_edge_feature", edges),
+                ("incoming_edge_feature", edges),
+                ("own_state", of(own_state, config.state_dim)),
+                ("own_features", of(inputs.own_features, feature)),
             ],
         };
         let prefix = format!("transition.{layer}");
-        network(&mut shapes, &prefix, &arguments, &config.hidden, config.state);
+        network(&mut shapes, &prefix, &arguments, &config.hidden_dims, config.state_dim);
     }
     let read = match config.reads.layers {
-        crate::lagrangian::ReadLayers::Last => config.state,
-        crate::lagrangian::ReadLayers::All => config.state * config.layers,
+        crate::lagrangian::ReadLayers::Last => config.state_dim,
+        crate::lagrangian::ReadLayers::All => config.state_dim * config.layers,
     };
-    network(&mut shapes, "output", &[("state", read)], &config.readout_hidden, outputs);
+    network(&mut shapes, "output", &[("state", read)], &config.readout_hidden_dims, outputs);
     shapes
 }
 
@@ -82,8 +82,8 @@ mod tests {
                     let config = ModelConfig {
                         transition,
                         layers,
-                        hidden: hidden.clone(),
-                        readout_hidden: hidden.clone(),
+                        hidden_dims: hidden.clone(),
+                        readout_hidden_dims: hidden.clone(),
                         reads: Reads { layers: ReadLayers::All, ..Reads::default() },
                         ..ModelConfig::default()
                     };

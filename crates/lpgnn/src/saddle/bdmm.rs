@@ -1,6 +1,6 @@
 use super::rule::{PrimalRule, WeightDescent, axpy, decayed};
-use super::{Memory, SaddleSolver, check_positive};
-use crate::lagrangian::{Evaluation, Objective, Variables, Want};
+use super::{OptimizerState, SaddleSolver, check_positive};
+use crate::lagrangian::{Evaluation, Objective, Request, Variables};
 use crate::{Error, Matrix, Scalar};
 
 /// The basic differential multiplier method, as in the paper: weights and states descend the
@@ -17,13 +17,13 @@ pub struct Bdmm {
     /// How the states descend.
     pub state_rule: PrimalRule,
     /// `η_X`
-    pub state_rate: f64,
-    /// Updates after which `η_X` is half of what it was: Adam leaves a residual of about the rate.
-    pub state_half_life: Option<f64>,
+    pub state_lr: f64,
+    /// Updates after which `η_X` is half of what it was: Adam leaves a residual of about the lr.
+    pub state_lr_half_life: Option<f64>,
     /// How the multipliers climb.
     pub dual_rule: DualRule,
     /// `η_Λ`
-    pub multiplier_rate: f64,
+    pub multiplier_lr: f64,
     /// All at once, or multipliers first.
     pub order: Order,
 }
@@ -32,7 +32,7 @@ pub struct Bdmm {
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DualRule {
-    /// As the paper does. For a `G` that is never negative, `λ` grows by about its rate per update,
+    /// As the paper does. For a `G` that is never negative, `λ` grows by about its lr per update,
     /// however small the violation.
     Adam,
     /// `λ ← λ + η ∂𝓛/∂λ`
@@ -63,10 +63,10 @@ impl Default for Bdmm {
         Self {
             weights: WeightDescent::default(),
             state_rule: PrimalRule::Adam,
-            state_rate: 0.01,
-            state_half_life: None,
+            state_lr: 0.01,
+            state_lr_half_life: None,
             dual_rule: DualRule::Adam,
-            multiplier_rate: 0.01,
+            multiplier_lr: 0.01,
             order: Order::Simultaneous,
         }
     }
@@ -80,10 +80,10 @@ impl Bdmm {
     /// [`Error::Option`], naming the first value that is not.
     pub fn check(self) -> Result<Self, Error> {
         self.weights.check()?;
-        check_positive("state rate", self.state_rate)?;
-        check_positive("multiplier rate", self.multiplier_rate)?;
-        if let Some(half_life) = self.state_half_life {
-            check_positive("state half-life", half_life)?;
+        check_positive("state-lr", self.state_lr)?;
+        check_positive("multiplier-lr", self.multiplier_lr)?;
+        if let Some(half_life) = self.state_lr_half_life {
+            check_positive("state-lr-half-life", half_life)?;
         }
         if let DualRule::NuPi { nu, kappa } = self.dual_rule
             && !((0.0..1.0).contains(&nu) && kappa >= 0.0 && kappa.is_finite())
@@ -103,47 +103,47 @@ impl Bdmm {
         &self,
         objective: &dyn Objective<S>,
         at: &mut Variables<S>,
-        memory: &mut Memory<S>,
+        memory: &mut OptimizerState<S>,
     ) -> Evaluation {
-        self.update(objective, at, memory, Want { loss: false, weights: false, states: true })
+        self.update(objective, at, memory, Request { loss: false, weights: false, states: true })
     }
 
     fn update<S: Scalar>(
         &self,
         objective: &dyn Objective<S>,
         at: &mut Variables<S>,
-        memory: &mut Memory<S>,
-        want: Want,
+        memory: &mut OptimizerState<S>,
+        request: Request,
     ) -> Evaluation {
         memory.reserve(2, at);
         memory.node_steps += 1;
         let evaluation = match self.order {
             Order::Simultaneous => {
-                let evaluation = objective.evaluate(at, want, &mut memory.gradient);
+                let evaluation = objective.evaluate(at, request, &mut memory.gradient);
                 self.move_multipliers(at, memory);
                 evaluation
             }
             Order::Alternating => {
-                objective.evaluate(at, Want::RESIDUAL, &mut memory.gradient);
+                objective.evaluate(at, Request::RESIDUAL, &mut memory.gradient);
                 self.move_multipliers(at, memory);
-                objective.evaluate(at, want, &mut memory.gradient)
+                objective.evaluate(at, request, &mut memory.gradient)
             }
         };
         self.move_states(at, memory);
-        if want.weights {
+        if request.weights {
             self.weights.step(&mut at.weights, memory);
         }
         evaluation
     }
 
-    fn move_states<S: Scalar>(&self, at: &mut Variables<S>, memory: &mut Memory<S>) {
-        let rate = decayed(self.state_rate, self.state_half_life, memory.node_steps);
+    fn move_states<S: Scalar>(&self, at: &mut Variables<S>, memory: &mut OptimizerState<S>) {
+        let lr = decayed(self.state_lr, self.state_lr_half_life, memory.node_steps);
         let (first, second) = memory.moments.split_at_mut(1);
         for (k, states) in at.states.iter_mut().enumerate() {
             let moments = [first[0].states[k].as_mut_slice(), second[0].states[k].as_mut_slice()];
             let gradient = memory.gradient.states[k].as_slice();
             self.state_rule.descend(
-                rate,
+                lr,
                 memory.node_steps,
                 states.as_mut_slice(),
                 gradient,
@@ -152,8 +152,8 @@ impl Bdmm {
         }
     }
 
-    fn move_multipliers<S: Scalar>(&self, at: &mut Variables<S>, memory: &mut Memory<S>) {
-        let rate = self.multiplier_rate;
+    fn move_multipliers<S: Scalar>(&self, at: &mut Variables<S>, memory: &mut OptimizerState<S>) {
+        let lr = self.multiplier_lr;
         let (first, second) = memory.moments.split_at_mut(1);
         for (k, multipliers) in at.multipliers.iter_mut().enumerate() {
             let multipliers = multipliers.as_mut_slice();
@@ -162,21 +162,15 @@ impl Bdmm {
                 .map(Matrix::as_mut_slice);
             match self.dual_rule {
                 DualRule::Adam => {
-                    PrimalRule::Adam.ascend(
-                        rate,
-                        memory.node_steps,
-                        multipliers,
-                        gradient,
-                        moments,
-                    );
+                    PrimalRule::Adam.ascend(lr, memory.node_steps, multipliers, gradient, moments);
                 }
-                DualRule::Plain => axpy(S::of(rate), gradient, multipliers),
+                DualRule::Plain => axpy(S::of(lr), gradient, multipliers),
                 DualRule::NuPi { nu, kappa } => {
                     let [xi, _] = moments;
                     for ((lambda, &e), xi) in multipliers.iter_mut().zip(gradient).zip(xi) {
                         let before = *xi;
                         *xi = S::of(nu) * before + S::of(1.0 - nu) * e;
-                        *lambda += S::of(rate) * (e + S::of(kappa) * (*xi - before));
+                        *lambda += S::of(lr) * (e + S::of(kappa) * (*xi - before));
                     }
                 }
             }
@@ -189,8 +183,8 @@ impl<S: Scalar> SaddleSolver<S> for Bdmm {
         &mut self,
         objective: &dyn Objective<S>,
         at: &mut Variables<S>,
-        memory: &mut Memory<S>,
+        memory: &mut OptimizerState<S>,
     ) -> Evaluation {
-        self.update(objective, at, memory, Want::ALL)
+        self.update(objective, at, memory, Request::ALL)
     }
 }

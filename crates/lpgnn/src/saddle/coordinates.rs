@@ -2,7 +2,7 @@ use crate::Scalar;
 use crate::transition::FirstLayer;
 
 /// Coordinates of a first layer, of `f_r` or of `h` above another layer of states, in which what it
-/// reads has mean 0 and deviation 1.
+/// reads has mean 0 and std 1.
 ///
 /// With `z = (p − μ) / σ` for what is read, `p`, the layer `Wᵀ p + b` is `Vᵀ z + c`, where
 ///
@@ -24,7 +24,7 @@ pub(crate) struct Coordinates {
 /// The share of the largest variance that every component is taken to have besides its own.
 const FLOOR: f64 = 1e-4;
 /// The share of the largest mean square up to which a variance is rounding, or states that are not
-/// quite where they settle.
+/// quite where they converge.
 const ROUNDING: f64 = 1e-6;
 
 impl Coordinates {

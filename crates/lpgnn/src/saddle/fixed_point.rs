@@ -1,8 +1,8 @@
 //! Solvers that iterate the transition function: one step, many steps, or a fixed number.
 
 use super::rule::{WeightDescent, axpy};
-use super::{Memory, SaddleSolver, check_positive};
-use crate::lagrangian::{Evaluation, Objective, Variables, Want};
+use super::{OptimizerState, SaddleSolver, check_positive};
+use crate::lagrangian::{Evaluation, Objective, Request, Variables};
 use crate::numeric::worse;
 use crate::{Error, Matrix, Scalar};
 
@@ -13,7 +13,7 @@ use crate::{Error, Matrix, Scalar};
 /// ```
 ///
 /// which for `G = lin` is `x − β ∂𝓛/∂λ` and `λ − β ∂𝓛/∂x`. The loss never pulls `x`. Where `f_a`
-/// contracts, both settle while the weights move, and at rest the weight gradient is exact.
+/// contracts, both converge while the weights move, and at rest the weight gradient is exact.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct OneShot {
@@ -50,17 +50,17 @@ impl<S: Scalar> SaddleSolver<S> for OneShot {
         &mut self,
         objective: &dyn Objective<S>,
         at: &mut Variables<S>,
-        memory: &mut Memory<S>,
+        memory: &mut OptimizerState<S>,
     ) -> Evaluation {
         memory.reserve_weights(self.weights.rule.moments(), at);
         memory.node_steps += 1;
         let beta = S::of(self.beta);
         for _ in 1..self.inner_steps {
-            let want = Want { weights: false, ..Want::ALL };
-            objective.evaluate(at, want, &mut memory.gradient);
+            let request = Request { weights: false, ..Request::ALL };
+            objective.evaluate(at, request, &mut memory.gradient);
             exchange(beta, at, &memory.gradient);
         }
-        let evaluation = objective.evaluate(at, Want::ALL, &mut memory.gradient);
+        let evaluation = objective.evaluate(at, Request::ALL, &mut memory.gradient);
         exchange(beta, at, &memory.gradient);
         self.weights.step(&mut at.weights, memory);
         evaluation
@@ -92,16 +92,16 @@ pub struct Implicit {
     pub weights: WeightDescent,
     /// `β`, in `(0, 1]`, of both iterations.
     pub beta: f64,
-    /// The largest change of a component at which an iteration has settled: of a state, or of a
+    /// The largest change of a component at which an iteration has converged: of a state, or of a
     /// multiplier relative to the largest one.
-    pub tolerance: f64,
+    pub tol: f64,
     /// Steps at most, of each iteration.
-    pub steps: usize,
+    pub max_iter: usize,
 }
 
 impl Default for Implicit {
     fn default() -> Self {
-        Self { weights: WeightDescent::default(), beta: 1.0, tolerance: 1e-5, steps: 200 }
+        Self { weights: WeightDescent::default(), beta: 1.0, tol: 1e-5, max_iter: 200 }
     }
 }
 
@@ -114,8 +114,8 @@ impl Implicit {
     pub fn check(self) -> Result<Self, Error> {
         self.weights.check()?;
         check_beta(self.beta)?;
-        check_positive("tolerance", self.tolerance)?;
-        check_count("steps", self.steps)?;
+        check_positive("tol", self.tol)?;
+        check_count("max-iter", self.max_iter)?;
         Ok(self)
     }
 }
@@ -125,32 +125,32 @@ impl<S: Scalar> SaddleSolver<S> for Implicit {
         &mut self,
         objective: &dyn Objective<S>,
         at: &mut Variables<S>,
-        memory: &mut Memory<S>,
+        memory: &mut OptimizerState<S>,
     ) -> Evaluation {
         memory.reserve_weights(self.weights.rule.moments(), at);
         memory.node_steps += 1;
         let beta = S::of(self.beta);
         // x = f_a(x), from the states of the last update
-        for _ in 0..self.steps {
-            let evaluation = objective.evaluate(at, Want::RESIDUAL, &mut memory.gradient);
-            if evaluation.residual_max <= self.tolerance || !evaluation.residual_max.is_finite() {
+        for _ in 0..self.max_iter {
+            let evaluation = objective.evaluate(at, Request::RESIDUAL, &mut memory.gradient);
+            if evaluation.residual_max <= self.tol || !evaluation.residual_max.is_finite() {
                 break;
             }
             subtract(beta, &memory.gradient.multipliers, &mut at.states);
         }
         // λ = Jᵀ λ − ∂loss/∂x
-        for _ in 0..self.steps {
-            let want = Want { weights: false, ..Want::ALL };
-            objective.evaluate(at, want, &mut memory.gradient);
+        for _ in 0..self.max_iter {
+            let request = Request { weights: false, ..Request::ALL };
+            objective.evaluate(at, request, &mut memory.gradient);
             // Relative to the multipliers, whose size is that of the loss, whatever its weight.
             let change = largest(&memory.gradient.states);
             let size = largest(&at.multipliers);
-            if change <= self.tolerance * size || !(change + size).is_finite() {
+            if change <= self.tol * size || !(change + size).is_finite() {
                 break;
             }
             subtract(beta, &memory.gradient.states, &mut at.multipliers);
         }
-        let evaluation = objective.evaluate(at, Want::ALL, &mut memory.gradient);
+        let evaluation = objective.evaluate(at, Request::ALL, &mut memory.gradient);
         self.weights.step(&mut at.weights, memory);
         evaluation
     }
@@ -160,22 +160,22 @@ impl<S: Scalar> SaddleSolver<S> for Implicit {
     }
 }
 
-/// The original GNN: `f_a` iterated from zero until it settles or `steps` times, and the loss
-/// propagated back through all iterations. Memory grows with their number.
+/// The original GNN: `f_a` iterated from zero until it converges or `max_iter` times, and the loss
+/// propagated back through all iterations. OptimizerState grows with their number.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Unrolled {
     /// How the weights descend.
     pub weights: WeightDescent,
-    /// The largest change of a component at which the iteration has settled.
-    pub tolerance: f64,
+    /// The largest change of a component at which the iteration has converged.
+    pub tol: f64,
     /// `T`: iterations at most.
-    pub steps: usize,
+    pub max_iter: usize,
 }
 
 impl Default for Unrolled {
     fn default() -> Self {
-        Self { weights: WeightDescent::default(), tolerance: 1e-3, steps: 50 }
+        Self { weights: WeightDescent::default(), tol: 1e-3, max_iter: 50 }
     }
 }
 
@@ -187,8 +187,8 @@ impl Unrolled {
     /// [`Error::Option`], naming the first value that is not.
     pub fn check(self) -> Result<Self, Error> {
         self.weights.check()?;
-        check_positive("tolerance", self.tolerance)?;
-        check_count("steps", self.steps)?;
+        check_positive("tol", self.tol)?;
+        check_count("max-iter", self.max_iter)?;
         Ok(self)
     }
 }
@@ -198,7 +198,7 @@ impl<S: Scalar> SaddleSolver<S> for Unrolled {
         &mut self,
         objective: &dyn Objective<S>,
         at: &mut Variables<S>,
-        memory: &mut Memory<S>,
+        memory: &mut OptimizerState<S>,
     ) -> Evaluation {
         memory.reserve_weights(self.weights.rule.moments(), at);
         memory.node_steps += 1;
@@ -211,17 +211,17 @@ impl<S: Scalar> SaddleSolver<S> for Unrolled {
 
         // x(t+1) = f_a(x(t)) = x(t) − ∂𝓛/∂Λ
         let mut path: Vec<Vec<Matrix<S>>> = vec![];
-        for _ in 0..self.steps {
+        for _ in 0..self.max_iter {
             path.push(at.states.clone());
-            let evaluation = objective.evaluate(at, Want::RESIDUAL, gradient);
+            let evaluation = objective.evaluate(at, Request::RESIDUAL, gradient);
             subtract(S::ONE, &gradient.multipliers, &mut at.states);
-            if evaluation.residual_max <= self.tolerance || !evaluation.residual_max.is_finite() {
+            if evaluation.residual_max <= self.tol || !evaluation.residual_max.is_finite() {
                 break;
             }
         }
 
         // a(T) = ∂loss/∂x(T); Λ is zero, so the constraint term adds nothing
-        let evaluation = objective.evaluate(at, Want::ALL, gradient);
+        let evaluation = objective.evaluate(at, Request::ALL, gradient);
         let end = std::mem::take(&mut at.states);
         let mut d_weights = gradient.weights.clone();
         // a(t) = Jᵀ a(t+1): at Λ = −a, ∂𝓛/∂X is Jᵀa − a, and ∂𝓛/∂θ is what step t adds
@@ -230,8 +230,8 @@ impl<S: Scalar> SaddleSolver<S> for Unrolled {
         }
         for states in path.into_iter().rev() {
             at.states = states;
-            let want = Want { loss: false, ..Want::ALL };
-            objective.evaluate(at, want, gradient);
+            let request = Request { loss: false, ..Request::ALL };
+            objective.evaluate(at, request, gradient);
             axpy(S::ONE, &gradient.weights, &mut d_weights);
             subtract(S::ONE, &gradient.states, &mut at.multipliers);
         }

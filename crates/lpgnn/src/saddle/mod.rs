@@ -7,7 +7,7 @@
 //! |---|---|---|---|
 //! | [`Bdmm`] | descend `∂𝓛/∂X` | climb `∂𝓛/∂Λ` | descend `∂𝓛/∂θ` |
 //! | [`OneShot`] | `X − β ∂𝓛/∂Λ` | `Λ − β ∂𝓛/∂X` | descend |
-//! | [`Implicit`] | the same until it settles | then the same until it settles | descend |
+//! | [`Implicit`] | the same until it converges | then the same until it converges | descend |
 //! | [`Unrolled`] | `T` steps of the same, from zero | carried back through the steps | descend |
 //!
 //! For `G = lin` and one multiplier per component `X − ∂𝓛/∂Λ = f_a(X)`, so the last three iterate
@@ -48,10 +48,10 @@ pub trait SaddleSolver<S: Scalar = f32>: Debug + Send {
         &mut self,
         objective: &dyn Objective<S>,
         at: &mut Variables<S>,
-        memory: &mut Memory<S>,
+        memory: &mut OptimizerState<S>,
     ) -> Evaluation;
 
-    /// Whether it needs `G = lin`, one multiplier per component and plain sums without damping.
+    /// Whether it needs `G = lin`, one multiplier per component and plain sums without penalty.
     fn needs_linear_constraint(&self) -> bool {
         false
     }
@@ -62,7 +62,7 @@ pub trait SaddleSolver<S: Scalar = f32>: Debug + Send {
 /// States and multipliers belong to nodes, and so does what is remembered of them: with batches of
 /// some of the graphs it moves along with its nodes.
 #[derive(Clone, Debug, Default)]
-pub struct Memory<S = f32> {
+pub struct OptimizerState<S = f32> {
     /// The gradient of the last update; its storage is used again.
     pub gradient: Variables<S>,
     /// What the rules need: moments of gradients, shaped like the variables.
@@ -75,7 +75,7 @@ pub struct Memory<S = f32> {
     pub(crate) coordinates: Arc<[Coordinates]>,
 }
 
-impl<S: Scalar> Memory<S> {
+impl<S: Scalar> OptimizerState<S> {
     /// Nothing is remembered yet of variables of the shape of `at`.
     pub fn new(at: &Variables<S>) -> Self {
         Self {

@@ -29,31 +29,31 @@ impl PrimalRule {
     /// One step down: `step` counts from 1.
     pub(crate) fn descend<S: Scalar>(
         self,
-        rate: f64,
+        lr: f64,
         step: u64,
         variable: &mut [S],
         gradient: &[S],
         moments: [&mut [S]; 2],
     ) {
-        self.follow(-rate, step, variable, gradient, moments);
+        self.follow(-lr, step, variable, gradient, moments);
     }
 
     /// One step up. Besides the fixed-point solvers' exchange this is the only way in which
     /// something climbs the Lagrangian.
     pub(crate) fn ascend<S: Scalar>(
         self,
-        rate: f64,
+        lr: f64,
         step: u64,
         variable: &mut [S],
         gradient: &[S],
         moments: [&mut [S]; 2],
     ) {
-        self.follow(rate, step, variable, gradient, moments);
+        self.follow(lr, step, variable, gradient, moments);
     }
 
     fn follow<S: Scalar>(
         self,
-        rate: f64,
+        lr: f64,
         step: u64,
         variable: &mut [S],
         gradient: &[S],
@@ -64,7 +64,7 @@ impl PrimalRule {
                 #[allow(clippy::cast_precision_loss, reason = "far below 2⁵² steps")]
                 let step = step as f64;
                 let adam = AdamStep {
-                    rate: S::of(rate / (1.0 - 0.9_f64.powf(step))),
+                    lr: S::of(lr / (1.0 - 0.9_f64.powf(step))),
                     correction: S::of(1.0 / (1.0 - 0.999_f64.powf(step))),
                 };
                 if variable.len() <= CHUNK {
@@ -77,7 +77,7 @@ impl PrimalRule {
                         .for_each(|((x, d), (m, v))| adam.apply(x, d, m, v));
                 }
             }
-            Self::Sgd => axpy(S::of(rate), gradient, variable),
+            Self::Sgd => axpy(S::of(lr), gradient, variable),
         }
     }
 }
@@ -86,7 +86,7 @@ impl PrimalRule {
 #[derive(Clone, Copy)]
 struct AdamStep<S> {
     /// `η / (1 − β₁ᵗ)`, negative to go down.
-    rate: S,
+    lr: S,
     /// `1 / (1 − β₂ᵗ)`
     correction: S,
 }
@@ -105,7 +105,7 @@ impl<S: Scalar> AdamStep<S> {
         let first = splat(0.9).mul_add(Lanes::load(m), splat(0.1).mul(gradient));
         let second = splat(0.999).mul_add(Lanes::load(v), splat(0.001).mul(gradient).mul(gradient));
         let root = A::Lanes::<S>::splat(self.correction).mul(second).sqrt().add(splat(1e-8));
-        let step = A::Lanes::<S>::splat(self.rate).mul(first).div(root);
+        let step = A::Lanes::<S>::splat(self.lr).mul(first).div(root);
         A::Lanes::<S>::load(x).add(step).store(x);
         first.store(m);
         second.store(v);
@@ -161,16 +161,16 @@ pub struct WeightDescent {
     /// Adam or plain descent.
     pub rule: PrimalRule,
     /// `η_θ`
-    pub rate: f64,
-    /// Updates after which the rate is half of what it was; none keeps it.
-    pub half_life: Option<f64>,
-    /// How much of every weight is taken off per update, relative to the rate.
-    pub decay: f64,
+    pub lr: f64,
+    /// Updates after which the lr is half of what it was; none keeps it.
+    pub lr_half_life: Option<f64>,
+    /// How much of every weight is taken off per update, relative to the lr.
+    pub weight_decay: f64,
 }
 
 impl Default for WeightDescent {
     fn default() -> Self {
-        Self { rule: PrimalRule::Adam, rate: 0.01, half_life: None, decay: 0.0 }
+        Self { rule: PrimalRule::Adam, lr: 0.01, lr_half_life: None, weight_decay: 0.0 }
     }
 }
 
@@ -179,14 +179,14 @@ impl WeightDescent {
     ///
     /// [`Error::Option`], naming the first value that is not usable.
     pub fn check(&self) -> Result<(), Error> {
-        check_positive("weight rate", self.rate)?;
-        if let Some(half_life) = self.half_life {
-            check_positive("weight half-life", half_life)?;
+        check_positive("weight lr", self.lr)?;
+        if let Some(lr_half_life) = self.lr_half_life {
+            check_positive("lr-half-life", lr_half_life)?;
         }
-        if self.decay < 0.0 || !self.decay.is_finite() {
+        if self.weight_decay < 0.0 || !self.weight_decay.is_finite() {
             return Err(Error::Option {
-                option: "weight decay",
-                value: self.decay.to_string(),
+                option: "weight-decay",
+                value: self.weight_decay.to_string(),
                 expected: "a number that is not negative is expected".into(),
             });
         }
@@ -194,17 +194,17 @@ impl WeightDescent {
     }
 
     /// One step of the weights along the gradient in `memory`.
-    pub(crate) fn step<S: Scalar>(&self, weights: &mut [S], memory: &mut super::Memory<S>) {
+    pub(crate) fn step<S: Scalar>(&self, weights: &mut [S], memory: &mut super::OptimizerState<S>) {
         memory.weight_steps += 1;
-        let rate = decayed(self.rate, self.half_life, memory.weight_steps);
-        if self.decay > 0.0 {
-            let keep = S::of(1.0 - rate * self.decay);
+        let lr = decayed(self.lr, self.lr_half_life, memory.weight_steps);
+        if self.weight_decay > 0.0 {
+            let keep = S::of(1.0 - lr * self.weight_decay);
             weights.iter_mut().for_each(|w| *w *= keep);
         }
-        let super::Memory { gradient, moments, weight_steps, coordinates, .. } = memory;
+        let super::OptimizerState { gradient, moments, weight_steps, coordinates, .. } = memory;
         let moments = pair(moments, |moments| &mut moments.weights);
         let descend = |weights: &mut [S], gradient: &[S]| {
-            self.rule.descend(rate, *weight_steps, weights, gradient, moments);
+            self.rule.descend(lr, *weight_steps, weights, gradient, moments);
         };
         if coordinates.is_empty() {
             descend(weights, &gradient.weights);
@@ -214,11 +214,11 @@ impl WeightDescent {
     }
 }
 
-/// A rate after `step − 1` steps.
-pub(super) fn decayed(rate: f64, half_life: Option<f64>, step: u64) -> f64 {
+/// A lr after `step − 1` steps.
+pub(super) fn decayed(lr: f64, lr_half_life: Option<f64>, step: u64) -> f64 {
     #[allow(clippy::cast_precision_loss, reason = "far below 2⁵² steps")]
     let passed = step.saturating_sub(1) as f64;
-    half_life.map_or(rate, |half_life| rate * (-passed / half_life).exp2())
+    lr_half_life.map_or(lr, |lr_half_life| lr * (-passed / lr_half_life).exp2())
 }
 
 /// The same part of the first two moments, empty where there are none.

@@ -2,11 +2,11 @@ use crate::activation::Activation;
 use crate::constraint::ConstraintFunction;
 use crate::inference::Inference;
 use crate::lagrangian::{Model, Multipliers, ReadLayers, Reads, Weighing};
-use crate::network::{Carry, Network};
+use crate::network::{Network, StateWeights};
 use crate::output::{Output, Readout};
 use crate::saddle::{Bdmm, Implicit, OneShot, SaddleSolver, Unrolled, check_positive};
 use crate::transition::{
-    Aggregation, ArcInputs, ArcNetwork, NeighbourSum, NodeNetwork, Transition,
+    Aggregation, EdgeInputs, EdgeNetwork, NeighbourSum, NodeNetwork, Transition,
 };
 use crate::{Error, Scalar};
 
@@ -19,19 +19,19 @@ pub struct ModelConfig {
     /// `K`
     pub layers: usize,
     /// `s`, the components of a state.
-    pub state: usize,
+    pub state_dim: usize,
     /// Units of every hidden layer of `h`.
-    pub hidden: Vec<usize>,
+    pub hidden_dims: Vec<usize>,
     /// Activation of the hidden units of `h`.
     pub activation: Activation,
     /// Activation of the output of `h`.
     pub output_activation: Activation,
-    /// What the matrices of `h` that carry states from hop to hop are.
-    pub carry: Carry,
+    /// What the matrices of `h` that state_weights states from hop to hop are.
+    pub state_weights: StateWeights,
     /// Arguments of `h`, for the transitions that look at pairs of neighbours.
-    pub inputs: ArcInputs,
+    pub inputs: EdgeInputs,
     /// Units of every hidden layer of `f_r`.
-    pub readout_hidden: Vec<usize>,
+    pub readout_hidden_dims: Vec<usize>,
     /// Activation of the hidden units of `f_r`.
     pub readout_activation: Activation,
     /// How what is read of the nodes of a graph becomes one; for graph-focused tasks.
@@ -83,13 +83,13 @@ impl Default for ModelConfig {
         Self {
             transition: TransitionKind::GnnMean,
             layers: 1,
-            state: 10,
-            hidden: vec![20],
+            state_dim: 10,
+            hidden_dims: vec![20],
             activation: Activation::Tanh,
             output_activation: Activation::Identity,
-            carry: Carry::default(),
-            inputs: ArcInputs::default(),
-            readout_hidden: vec![20],
+            state_weights: StateWeights::default(),
+            inputs: EdgeInputs::default(),
+            readout_hidden_dims: vec![20],
             readout_activation: Activation::Tanh,
             pool: Pool::Sum,
             dropout: 0.0,
@@ -105,7 +105,7 @@ const LARGEST: usize = 1 << 16;
 const MOST_LAYERS: usize = 1 << 10;
 
 impl ModelConfig {
-    /// The model, for node labels of `label` components, arc labels of `arc_label`, and `outputs`
+    /// The model, for node features of `feature` components, edge features of `edge_feature`, and `outputs`
     /// classes or values per node or per graph.
     ///
     /// # Errors
@@ -113,8 +113,8 @@ impl ModelConfig {
     /// [`Error::Option`], naming the first value that cannot be used; [`Error::Mismatch`].
     pub fn build<S: Scalar>(
         &self,
-        label: usize,
-        arc_label: usize,
+        feature: usize,
+        edge_feature: usize,
         outputs: usize,
         per_graph: bool,
     ) -> Result<Model<S>, Error> {
@@ -126,8 +126,9 @@ impl ModelConfig {
                 expected,
             });
         }
-        let units = self.hidden.iter().chain(&self.readout_hidden);
-        for (option, count) in units.map(|&units| ("hidden", units)).chain([("state", self.state)])
+        let units = self.hidden_dims.iter().chain(&self.readout_hidden_dims);
+        for (option, count) in
+            units.map(|&units| ("hidden-dims", units)).chain([("state-dim", self.state_dim)])
         {
             if count == 0 || count > LARGEST {
                 let expected = format!("a number from 1 to {LARGEST} is expected");
@@ -136,19 +137,19 @@ impl ModelConfig {
         }
         check_share("dropout", self.dropout)?;
         let h = Network {
-            hidden: self.hidden.clone(),
+            hidden_dims: self.hidden_dims.clone(),
             activation: self.activation,
             output_activation: self.output_activation,
         };
         let transitions = (0..self.layers)
             .map(|layer| {
-                let label = if layer == 0 { label } else { self.state };
-                self.transition(label, arc_label, &h)
+                let feature = if layer == 0 { feature } else { self.state_dim };
+                self.transition(feature, edge_feature, &h)
             })
             .collect();
         let read = match self.reads.layers {
-            ReadLayers::Last => self.state,
-            ReadLayers::All => self.state * self.layers,
+            ReadLayers::Last => self.state_dim,
+            ReadLayers::All => self.state_dim * self.layers,
         };
         let readout = match (per_graph, self.pool) {
             (false, _) => Readout::Node,
@@ -156,7 +157,7 @@ impl ModelConfig {
             (true, Pool::Mean) => Readout::GraphMean,
         };
         let f_r = Network {
-            hidden: self.readout_hidden.clone(),
+            hidden_dims: self.readout_hidden_dims.clone(),
             activation: self.readout_activation,
             output_activation: Activation::Identity,
         };
@@ -167,24 +168,28 @@ impl ModelConfig {
 
     fn transition<S: Scalar>(
         &self,
-        label: usize,
-        arc_label: usize,
+        feature: usize,
+        edge_feature: usize,
         h: &Network,
     ) -> Box<dyn Transition<S>> {
-        let arc = |inputs, aggregation| -> Box<dyn Transition<S>> {
-            let network = ArcNetwork::new(self.state, label, arc_label, inputs, h, aggregation);
-            Box::new(network.with_carry(self.carry))
+        let edge = |inputs, aggregation| -> Box<dyn Transition<S>> {
+            let network =
+                EdgeNetwork::new(self.state_dim, feature, edge_feature, inputs, h, aggregation);
+            Box::new(network.with_state_weights(self.state_weights))
         };
         let node = |sum| -> Box<dyn Transition<S>> {
-            Box::new(NodeNetwork::new(self.state, label, h, sum).with_carry(self.carry))
+            Box::new(
+                NodeNetwork::new(self.state_dim, feature, h, sum)
+                    .with_state_weights(self.state_weights),
+            )
         };
-        // max_u h(x_u), with labels so that they reach h at all
-        let sage = ArcInputs { own_state: false, ..self.inputs };
+        // max_u h(x_u), with features so that they reach h at all
+        let sage = EdgeInputs { own_state: false, ..self.inputs };
         match self.transition {
-            TransitionKind::GnnSum => arc(self.inputs, Aggregation::Sum),
-            TransitionKind::GnnMean => arc(self.inputs, Aggregation::Mean),
-            TransitionKind::GnnNormalized => arc(self.inputs, Aggregation::NormalizedSum),
-            TransitionKind::SageMax => arc(sage, Aggregation::Max),
+            TransitionKind::GnnSum => edge(self.inputs, Aggregation::Sum),
+            TransitionKind::GnnMean => edge(self.inputs, Aggregation::Mean),
+            TransitionKind::GnnNormalized => edge(self.inputs, Aggregation::NormalizedSum),
+            TransitionKind::SageMax => edge(sage, Aggregation::Max),
             TransitionKind::Gin => node(NeighbourSum::Plain),
             TransitionKind::GcnMean => node(NeighbourSum::Mean),
             TransitionKind::Gcn => node(NeighbourSum::Normalized),
@@ -209,19 +214,19 @@ pub struct TrainingConfig {
     /// A bound on the Lipschitz constant of `f_a`, kept after every update.
     pub lipschitz: Option<f64>,
     /// Whether the layers that read states, the first of `f_r` and those of `h` above another layer,
-    /// descend in coordinates in which what they read has mean 0 and deviation 1, and start there.
+    /// descend in coordinates in which what they read has mean 0 and std 1, and start there.
     /// The functions a model can be are the same.
     pub standardize: bool,
     /// `ρ_θ`: what `½ Σ θ²` is multiplied with in the Lagrangian, over all weights.
-    pub weight_penalty: f64,
-    /// Probability with which an entry of a node label is left out in an update; those that stay
+    pub l2: f64,
+    /// Probability with which an entry of a node feature is left out in an update; those that stay
     /// count so much more.
-    pub label_dropout: f64,
+    pub feature_dropout: f64,
     /// Whether rare classes count more in the loss.
     pub class_weights: ClassWeights,
-    /// Epochs between scores on settled states.
-    pub score_every: usize,
-    /// Scores without a better one on the validation part after which training ends.
+    /// Epochs between evaluation on converged states.
+    pub eval_every: usize,
+    /// ModelEvaluation without a better one on the validation part after which training ends.
     pub patience: Option<usize>,
     /// How states of graphs that are not trained on are found.
     pub inference: Inference,
@@ -262,10 +267,10 @@ impl Default for TrainingConfig {
             weighing: Weighing::default(),
             lipschitz: Some(0.9),
             standardize: true,
-            weight_penalty: 0.0,
-            label_dropout: 0.0,
+            l2: 0.0,
+            feature_dropout: 0.0,
             class_weights: ClassWeights::Equal,
-            score_every: 10,
+            eval_every: 10,
             patience: None,
             inference: Inference::default(),
         }
@@ -282,8 +287,8 @@ impl TrainingConfig {
     /// ```
     /// use lpgnn::train::TrainingConfig;
     ///
-    /// let error = TrainingConfig { score_every: 0, ..TrainingConfig::default() }.check().unwrap_err();
-    /// assert_eq!(error.to_string(), "score-every is 0, but at least one is expected");
+    /// let error = TrainingConfig { eval_every: 0, ..TrainingConfig::default() }.check().unwrap_err();
+    /// assert_eq!(error.to_string(), "eval-every is 0, but at least one is expected");
     /// ```
     ///
     /// # Errors
@@ -292,7 +297,7 @@ impl TrainingConfig {
     pub fn check(self) -> Result<TrainingPlan, Error> {
         for (option, count) in [
             ("epochs", self.epochs),
-            ("score-every", self.score_every),
+            ("eval-every", self.eval_every),
             ("batch-size", self.batch_size.unwrap_or(1)),
             ("patience", self.patience.unwrap_or(1)),
         ] {
@@ -304,11 +309,9 @@ impl TrainingConfig {
         if let Some(bound) = self.lipschitz {
             check_positive("lipschitz", bound)?;
         }
-        check_share("label-dropout", self.label_dropout)?;
+        check_share("feature-dropout", self.feature_dropout)?;
         check_positive("loss-weight", self.weighing.loss_weight)?;
-        for (option, value) in
-            [("damping", self.weighing.damping), ("weight-penalty", self.weight_penalty)]
-        {
+        for (option, value) in [("penalty", self.weighing.penalty), ("l2", self.l2)] {
             if value < 0.0 || !value.is_finite() {
                 let expected = "a number that is not negative is expected".into();
                 return Err(Error::Option { option, value: value.to_string(), expected });
@@ -321,7 +324,7 @@ impl TrainingConfig {
             SolverConfig::Unrolled(solver) => drop(solver.check()?),
         }
         match self.inference {
-            Inference::Settle(options) => drop(options.check()?),
+            Inference::FixedPoint(options) => drop(options.check()?),
             Inference::Relax(options) => drop(options.check()?),
         }
         Ok(TrainingPlan(self))

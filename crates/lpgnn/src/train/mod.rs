@@ -1,16 +1,16 @@
 //! Training: a configuration becomes a checked plan, and the plan runs.
 
 mod config;
+mod l2;
 mod parts;
-mod penalty;
 mod report;
 mod standardize;
 
 pub use config::{
     ClassWeights, ModelConfig, Pool, SolverConfig, TrainingConfig, TrainingPlan, TransitionKind,
 };
-pub use parts::{PartName, TrainingData};
-pub use report::{EpochReport, Score, Scores};
+pub use parts::{SplitName, TrainingData};
+pub use report::{EpochReport, ModelEvaluation, SplitMetrics};
 
 use std::ops::{ControlFlow, Range};
 
@@ -19,14 +19,14 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use crate::graph::{GraphBatch, Targets};
-use crate::inference::{Settled, predict, spectral_radius};
+use crate::inference::{FixedPoint, predict, spectral_radius};
 use crate::lagrangian::{Lagrangian, Model, Multipliers, Scale, Variables};
 use crate::numeric::{NormMemory, Scratch, length};
 use crate::output::Supervision;
-use crate::saddle::{Memory, SaddleSolver, gather, scatter};
+use crate::saddle::{OptimizerState, SaddleSolver, gather, scatter};
 use crate::transition::{Degrees, Transition};
 use crate::{Error, Matrix, Scalar, check};
-use penalty::Penalized;
+use l2::WithL2;
 use report::EpochSums;
 use standardize::{coordinates, start_standardized};
 
@@ -46,7 +46,7 @@ pub struct Trainer<'a, S: Scalar = f32> {
     scratch: Scratch<S>,
     held_out_only: bool,
     /// Weights that stay what they start as, and where they are.
-    held: Vec<(Range<usize>, Vec<S>)>,
+    frozen: Vec<(Range<usize>, Vec<S>)>,
 }
 
 /// Everything that changes in training: what a checkpoint keeps.
@@ -57,12 +57,12 @@ pub struct TrainerState<S = f32> {
     /// Weights, and the states and multipliers of all training graphs.
     pub variables: Variables<S>,
     /// What the solver remembers of them.
-    pub memory: Memory<S>,
+    pub memory: OptimizerState<S>,
     /// Where the next estimates of matrix norms start, per layer.
     pub norms: Vec<NormMemory>,
     /// The best weights so far, by the validation part.
     pub best: Option<Best<S>>,
-    /// How many scores there have been since.
+    /// How many evaluation there have been since.
     pub since_best: usize,
 }
 
@@ -72,9 +72,9 @@ pub struct Best<S = f32> {
     /// The epoch, counted from 1.
     pub epoch: usize,
     /// Its score on the validation part.
-    pub score: Score,
-    /// All its scores.
-    pub scores: Scores,
+    pub score: SplitMetrics,
+    /// All its evaluation.
+    pub evaluation: ModelEvaluation,
     /// Its weights.
     pub weights: Vec<S>,
 }
@@ -119,8 +119,8 @@ pub struct Trained<S = f32> {
     pub weights: Vec<S>,
     /// The epoch they are of, counted from 1.
     pub epoch: usize,
-    /// Their scores, if that epoch was scored.
-    pub scores: Option<Scores>,
+    /// Their evaluation, if that epoch was scored.
+    pub evaluation: Option<ModelEvaluation>,
     /// Why it ended.
     pub reason: StopReason,
 }
@@ -143,7 +143,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         if config.solver.build::<S>().needs_linear_constraint() {
             check_linear(model, config)?;
         }
-        if config.patience.is_some() && !data.has(PartName::Valid) {
+        if config.patience.is_some() && !data.has(SplitName::Val) {
             return Err(Error::Mismatch(
                 "patience needs a validation part to see whether it improves".into(),
             ));
@@ -179,8 +179,8 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         if config.standardize {
             start_standardized(model, graphs, &config.inference, &mut variables, &scratch);
         }
-        let held = held(model, &variables.weights);
-        let memory = Memory::new(&variables);
+        let frozen = frozen(model, &variables.weights);
+        let memory = OptimizerState::new(&variables);
         let state = TrainerState { epoch: 0, variables, memory, norms, best: None, since_best: 0 };
         Ok(Self {
             plan,
@@ -192,7 +192,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             state,
             scratch,
             held_out_only: false,
-            held,
+            frozen,
         })
     }
 
@@ -210,9 +210,9 @@ impl<'a, S: Scalar> Trainer<'a, S> {
     }
 
     /// The same, on the way scoring only what is not trained on: where many models are compared,
-    /// settling the training graphs is most of what scores cost. The last epoch is scored in full.
+    /// converging the training graphs is most of what evaluation cost. The last epoch is scored in full.
     #[must_use]
-    pub fn scoring_held_out(mut self) -> Self {
+    pub fn evaluating_held_out(mut self) -> Self {
         self.held_out_only = self.data.batches.len() > 1;
         self
     }
@@ -247,11 +247,11 @@ impl<'a, S: Scalar> Trainer<'a, S> {
     /// [`Error::Mismatch`] when a Lipschitz bound is asked of a function that cannot keep one.
     pub fn run(mut self, observer: &mut dyn Observer<S>) -> Result<Trained<S>, Error> {
         let config = self.plan.config().clone();
-        let mut last_scores = None;
+        let mut last_evaluation = None;
         while self.state.epoch < config.epochs {
             // Asked first, so that who resumes a training that was out of patience goes no further.
             if config.patience.is_some_and(|patience| self.state.since_best >= patience) {
-                return Ok(self.finish(StopReason::NoImprovement, last_scores));
+                return Ok(self.finish(StopReason::NoImprovement, last_evaluation));
             }
             let before = self.state.variables.weights.clone();
             let mut report = self.epoch()?;
@@ -263,36 +263,36 @@ impl<'a, S: Scalar> Trainer<'a, S> {
                 let epoch = self.state.epoch;
                 self.state.variables.weights = before;
                 self.state.epoch -= 1;
-                return Ok(self.finish(StopReason::Diverged { epoch, variable }, last_scores));
+                return Ok(self.finish(StopReason::Diverged { epoch, variable }, last_evaluation));
             }
-            let due = self.state.epoch.is_multiple_of(config.score_every)
+            let due = self.state.epoch.is_multiple_of(config.eval_every)
                 || self.state.epoch == config.epochs;
             if due {
                 let brief = self.held_out_only && self.state.epoch < config.epochs;
-                let scores = if brief { self.score_held_out() } else { self.score() };
-                self.keep_best(&scores);
-                last_scores = Some((self.state.epoch, scores.clone()));
-                report.scores = Some(scores);
+                let evaluation = if brief { self.evaluate_held_out() } else { self.evaluate() };
+                self.keep_best(&evaluation);
+                last_evaluation = Some((self.state.epoch, evaluation.clone()));
+                report.evaluation = Some(evaluation);
             }
             if observer.epoch(&report, &self.state).is_break() {
-                return Ok(self.finish(StopReason::Stopped, last_scores));
+                return Ok(self.finish(StopReason::Stopped, last_evaluation));
             }
         }
-        Ok(self.finish(StopReason::Epochs, last_scores))
+        Ok(self.finish(StopReason::Epochs, last_evaluation))
     }
 
-    fn finish(self, reason: StopReason, last: Option<(usize, Scores)>) -> Trained<S> {
+    fn finish(self, reason: StopReason, last: Option<(usize, ModelEvaluation)>) -> Trained<S> {
         match self.state.best {
             Some(best) => Trained {
                 weights: best.weights,
                 epoch: best.epoch,
-                scores: Some(best.scores),
+                evaluation: Some(best.evaluation),
                 reason,
             },
             None => Trained {
-                scores: match last {
-                    Some((epoch, scores)) if epoch == self.state.epoch => Some(scores),
-                    _ => Some(self.score()),
+                evaluation: match last {
+                    Some((epoch, evaluation)) if epoch == self.state.epoch => Some(evaluation),
+                    _ => Some(self.evaluate()),
                 },
                 weights: self.state.variables.weights,
                 epoch: self.state.epoch,
@@ -344,15 +344,15 @@ impl<'a, S: Scalar> Trainer<'a, S> {
     }
 
     /// The graphs as the next update sees them, if not as they are.
-    fn with_label_dropout(&self, graphs: &GraphBatch<S>) -> Option<GraphBatch<S>> {
-        let rate = self.plan.config().label_dropout;
+    fn with_feature_dropout(&self, graphs: &GraphBatch<S>) -> Option<GraphBatch<S>> {
+        let rate = self.plan.config().feature_dropout;
         // Other entries than the units of f_r that are left out.
-        (rate > 0.0).then(|| graphs.with_label_dropout(rate, !self.dropout()))
+        (rate > 0.0).then(|| graphs.with_feature_dropout(rate, !self.dropout()))
     }
 
     fn update_all(&mut self, sums: &mut EpochSums) -> Result<(), Error> {
         let graphs = self.data.training_graphs();
-        let dropped = self.with_label_dropout(graphs);
+        let dropped = self.with_feature_dropout(graphs);
         let lagrangian = Lagrangian::new(
             self.model,
             dropped.as_ref().unwrap_or(graphs),
@@ -361,7 +361,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             &self.scratch,
         )?
         .with_dropout(Some(self.dropout()));
-        let objective = Penalized { of: &lagrangian, penalty: self.plan.config().weight_penalty };
+        let objective = WithL2 { of: &lagrangian, l2: self.plan.config().l2 };
         let TrainerState { variables, memory, .. } = &mut self.state;
         let evaluation = self.solver.step(&objective, variables, memory);
         sums.add(&evaluation, components(variables));
@@ -374,14 +374,14 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         let graphs = self.data.training_graphs();
         let nodes: Vec<usize> = members.iter().flat_map(|&graph| graphs.nodes_of(graph)).collect();
         let part = graphs.select(members);
-        let part = self.with_label_dropout(&part).unwrap_or(part);
+        let part = self.with_feature_dropout(&part).unwrap_or(part);
         let rows = if self.data.per_graph { members } else { &nodes };
         let supervision = self.supervision.select(rows);
         let dropout = self.dropout();
 
         let TrainerState { variables: all, memory: everything, epoch, .. } = &mut self.state;
         let mut variables = take(all, &nodes);
-        let mut memory = Memory {
+        let mut memory = OptimizerState {
             gradient: variables.zeros_like(),
             moments: everything.moments.iter_mut().map(|moments| take(moments, &nodes)).collect(),
             weight_steps: everything.weight_steps,
@@ -391,7 +391,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         let weighing = self.plan.config().weighing;
         let lagrangian = Lagrangian::new(self.model, &part, &supervision, weighing, &self.scratch)?
             .with_dropout(Some(dropout));
-        let objective = Penalized { of: &lagrangian, penalty: self.plan.config().weight_penalty };
+        let objective = WithL2 { of: &lagrangian, l2: self.plan.config().l2 };
         let evaluation = self.solver.step(&objective, &mut variables, &mut memory);
         sums.add(&evaluation, components(&variables));
 
@@ -417,7 +417,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
     }
 
     fn bound(&mut self) -> Result<(), Error> {
-        for (range, weights) in &self.held {
+        for (range, weights) in &self.frozen {
             self.state.variables.weights[range.clone()].copy_from_slice(weights);
         }
         match self.plan.config().lipschitz {
@@ -432,50 +432,50 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         }
     }
 
-    /// The scores of the weights as they are now, on states found afresh.
-    pub fn score(&self) -> Scores {
+    /// The evaluation of the weights as they are now, on states found afresh.
+    pub fn evaluate(&self) -> ModelEvaluation {
         let Variables { weights, states: trained, .. } = &self.state.variables;
-        let (parts, settled) = self.score_from(0);
+        let (parts, converged) = self.evaluate_from(0);
         // The same weights on the states that were trained along, without dropout.
         let graphs = self.data.training_graphs();
         let along = predict(self.model, weights, graphs, trained, &self.scratch);
         let (right, all) = self.data.scored[0].2.correct(&along);
         let fresh = parts[0].1.accuracy;
-        Scores {
+        ModelEvaluation {
             cheating_gap: fresh.filter(|_| all > 0).map(|fresh| right as f64 / all as f64 - fresh),
             parts,
-            unsettled: settled.iter().map(Settled::failures).sum(),
+            not_converged: converged.iter().map(FixedPoint::failures).sum(),
             spectral_radius: spectral_radius(
                 self.model,
                 weights,
                 graphs,
-                &settled[0].states,
+                &converged[0].states,
                 RADIUS_ITERATIONS,
                 &self.scratch,
             ),
         }
     }
 
-    /// The scores of the parts that are not trained on alone.
-    fn score_held_out(&self) -> Scores {
-        let (parts, settled) = self.score_from(1);
-        Scores {
+    /// The evaluation of the parts that are not trained on alone.
+    fn evaluate_held_out(&self) -> ModelEvaluation {
+        let (parts, converged) = self.evaluate_from(1);
+        ModelEvaluation {
             parts,
-            unsettled: settled.iter().map(Settled::failures).sum(),
+            not_converged: converged.iter().map(FixedPoint::failures).sum(),
             spectral_radius: f64::NAN,
             cheating_gap: None,
         }
     }
 
-    /// The scores of the parts whose graphs come at `first` or later, and their states.
-    fn score_from(&self, first: usize) -> (Vec<(PartName, Score)>, Vec<Settled<S>>) {
+    /// The evaluation of the parts whose graphs come at `first` or later, and their states.
+    fn evaluate_from(&self, first: usize) -> (Vec<(SplitName, SplitMetrics)>, Vec<FixedPoint<S>>) {
         let (weights, inference) = (&self.state.variables.weights, &self.plan.config().inference);
-        let (settled, outputs): (Vec<_>, Vec<_>) = self.data.batches[first..]
+        let (converged, outputs): (Vec<_>, Vec<_>) = self.data.batches[first..]
             .iter()
             .map(|batch| {
-                let settled = inference.states(self.model, weights, batch, &self.scratch);
-                let outputs = predict(self.model, weights, batch, &settled.states, &self.scratch);
-                (settled, outputs)
+                let converged = inference.states(self.model, weights, batch, &self.scratch);
+                let outputs = predict(self.model, weights, batch, &converged.states, &self.scratch);
+                (converged, outputs)
             })
             .unzip();
         let scored = self.data.scored.iter().filter(|(_, batch, _)| *batch >= first);
@@ -483,20 +483,20 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             let outputs = &outputs[batch - first];
             let (right, all) = supervision.correct(outputs);
             let accuracy = (all > 0).then(|| right as f64 / all as f64);
-            (*name, Score { loss: supervision.mean_loss(outputs), accuracy })
+            (*name, SplitMetrics { loss: supervision.mean_loss(outputs), accuracy })
         });
-        (parts.collect(), settled)
+        (parts.collect(), converged)
     }
 
-    fn keep_best(&mut self, scores: &Scores) {
-        let Some(score) = scores.of(PartName::Valid) else { return };
+    fn keep_best(&mut self, evaluation: &ModelEvaluation) {
+        let Some(score) = evaluation.of(SplitName::Val) else { return };
         self.state.since_best += 1;
         if self.state.best.as_ref().is_none_or(|best| score.beats(&best.score)) {
             self.state.since_best = 0;
             self.state.best = Some(Best {
                 epoch: self.state.epoch,
                 score: *score,
-                scores: scores.clone(),
+                evaluation: evaluation.clone(),
                 weights: self.state.variables.weights.clone(),
             });
         }
@@ -504,10 +504,10 @@ impl<'a, S: Scalar> Trainer<'a, S> {
 }
 
 /// The weights of all layers that stay what they are, and where they are.
-fn held<S: Scalar>(model: &Model<S>, weights: &[S]) -> Vec<(Range<usize>, Vec<S>)> {
+fn frozen<S: Scalar>(model: &Model<S>, weights: &[S]) -> Vec<(Range<usize>, Vec<S>)> {
     let of_layer = |(layer, transition): (usize, &dyn Transition<S>)| {
         let start = model.transition_weights(layer).start;
-        let ranges = transition.held().into_iter();
+        let ranges = transition.frozen().into_iter();
         ranges.map(move |range| start + range.start..start + range.end).collect::<Vec<_>>()
     };
     let ranges = model.transitions().enumerate().flat_map(of_layer);
@@ -558,13 +558,13 @@ fn check_linear<S: Scalar>(model: &Model<S>, config: &TrainingConfig) -> Result<
     let linear = [-2.0, -0.5, 0.3, 7.0]
         .iter()
         .all(|&a| (g.value(S::of(a)).f64() - S::of(a).f64()).abs() <= 0.0);
-    let plain = config.weighing.constraint == Scale::Sum && config.weighing.damping <= 0.0;
+    let plain = config.weighing.constraint == Scale::Sum && config.weighing.penalty <= 0.0;
     if linear && plain && model.multipliers() == Multipliers::PerComponent {
         Ok(())
     } else {
         Err(Error::Mismatch(format!(
             "the solver {} iterates f_a itself: it needs G = lin, one multiplier per component, the \
-             sum as the scale of the constraint, and no damping",
+             sum as the scale of the constraint, and no penalty",
             config.solver.name()
         )))
     }

@@ -8,8 +8,8 @@ use crate::{Error, Scalar};
 pub struct TrainingData<S = f32> {
     pub(super) train: Part<S>,
     /// The parts to be scored, the training part first; each with its place in `batches`.
-    pub(super) scored: Vec<(PartName, usize, Supervision<S>)>,
-    /// The graphs whose states are settled for the scores; the training graphs first.
+    pub(super) scored: Vec<(SplitName, usize, Supervision<S>)>,
+    /// The graphs whose states are converged for the evaluation; the training graphs first.
     pub(super) batches: Vec<GraphBatch<S>>,
     pub(super) per_graph: bool,
 }
@@ -23,12 +23,12 @@ pub(super) struct Part<S> {
 /// A part of a split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum PartName {
+pub enum SplitName {
     /// Fits the weights.
     Train,
     /// Chooses the epoch.
-    Valid,
-    /// Chooses nothing: its scores are only shown.
+    Val,
+    /// Chooses nothing: its evaluation are only shown.
     Test,
 }
 
@@ -45,9 +45,9 @@ impl<S: Scalar> TrainingData<S> {
     pub fn new(batch: &GraphBatch<S>, split: &Split, per_graph: bool) -> Result<Self, Error> {
         split.check(batch.nodes(), batch.graphs())?;
         let members = [
-            (PartName::Train, &split.train),
-            (PartName::Valid, &split.valid),
-            (PartName::Test, &split.test),
+            (SplitName::Train, &split.train),
+            (SplitName::Val, &split.val),
+            (SplitName::Test, &split.test),
         ];
         let targets = |batch: &GraphBatch<S>| -> Targets<S> {
             if per_graph { batch.graph_targets().clone() } else { batch.node_targets().clone() }
@@ -56,7 +56,7 @@ impl<S: Scalar> TrainingData<S> {
         match split.level {
             Level::Graph => {
                 for (name, graphs) in members {
-                    if name == PartName::Train || !graphs.is_empty() {
+                    if name == SplitName::Train || !graphs.is_empty() {
                         let part = batch.select(graphs);
                         scored.push((name, batches.len(), Supervision::all(targets(&part))));
                         batches.push(part);
@@ -71,7 +71,7 @@ impl<S: Scalar> TrainingData<S> {
             Level::Node => {
                 batches.push(batch.clone());
                 for (name, nodes) in members {
-                    if name == PartName::Train || !nodes.is_empty() {
+                    if name == SplitName::Train || !nodes.is_empty() {
                         scored.push((name, 0, Supervision::of(targets(batch), nodes)?));
                     }
                 }
@@ -87,7 +87,7 @@ impl<S: Scalar> TrainingData<S> {
         Ok(Self { train: Part { supervision }, scored, batches, per_graph })
     }
 
-    /// Puts real targets into units in which those of the training part have mean 0 and deviation
+    /// Puts real targets into units in which those of the training part have mean 0 and std
     /// 1, and says how; none of classes.
     pub fn standardize_targets(&mut self) -> Option<TargetScale> {
         let scale = TargetScale::of(&self.train.supervision)?;
@@ -114,7 +114,7 @@ impl<S: Scalar> TrainingData<S> {
     }
 
     /// Whether there is a part of this name to be scored.
-    pub fn has(&self, part: PartName) -> bool {
+    pub fn has(&self, part: SplitName) -> bool {
         self.scored.iter().any(|(name, ..)| *name == part)
     }
 }

@@ -1,4 +1,4 @@
-use super::PartName;
+use super::SplitName;
 use crate::lagrangian::Evaluation;
 use crate::numeric::worse;
 
@@ -24,15 +24,15 @@ pub struct EpochReport {
     pub largest_multiplier: f64,
     /// Lengths of `∂𝓛/∂θ`, `∂𝓛/∂X`, `∂𝓛/∂Λ` at the last update.
     pub gradient_norms: [f64; 3],
-    /// What was found on settled states, if it was looked for in this epoch.
-    pub scores: Option<Scores>,
+    /// What was found on converged states, if it was looked for in this epoch.
+    pub evaluation: Option<ModelEvaluation>,
 }
 
 /// A mean residual up to which constraints count as met, per mean size of a state if that is above 1.
 const MET: f64 = 1e-2;
 
 impl EpochReport {
-    /// Whether states are near enough to the image of `f_a`: rectified units have states of any
+    /// Whether states are near enough to the f_x of `f_a`: rectified units have states of any
     /// size, so a residual is compared with them.
     pub fn constraints_met(&self) -> bool {
         self.residual_mean <= MET * self.state_mean.max(1.0)
@@ -41,22 +41,22 @@ impl EpochReport {
 
 /// What the model does on states that are found afresh, from zero, with the weights of an epoch.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Scores {
+pub struct ModelEvaluation {
     /// One score per part of the split.
-    pub parts: Vec<(PartName, Score)>,
-    /// How many graphs did not settle, over all parts.
-    pub unsettled: usize,
+    pub parts: Vec<(SplitName, SplitMetrics)>,
+    /// How many graphs did not converge, over all parts.
+    pub not_converged: usize,
     /// An estimate of the spectral radius of `∂f_a/∂x` on the training graphs.
     #[serde(deserialize_with = "number_or_null")]
     pub spectral_radius: f64,
-    /// Training accuracy from trained states minus that from settled ones: near zero in a model
+    /// Training accuracy from trained states minus that from converged ones: near zero in a model
     /// that is to be used on new graphs.
     pub cheating_gap: Option<f64>,
 }
 
 /// How well a part is predicted.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Score {
+pub struct SplitMetrics {
     /// The mean loss.
     #[serde(deserialize_with = "number_or_null")]
     pub loss: f64,
@@ -70,7 +70,7 @@ fn number_or_null<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f
     Ok(number.unwrap_or(f64::NAN))
 }
 
-impl Score {
+impl SplitMetrics {
     /// Whether it is better than another: more right classes, or the same with less loss.
     pub fn beats(&self, other: &Self) -> bool {
         match (self.accuracy, other.accuracy) {
@@ -80,9 +80,9 @@ impl Score {
     }
 }
 
-impl Scores {
+impl ModelEvaluation {
     /// The score of a part.
-    pub fn of(&self, part: PartName) -> Option<&Score> {
+    pub fn of(&self, part: SplitName) -> Option<&SplitMetrics> {
         self.parts.iter().find(|(name, _)| *name == part).map(|(_, score)| score)
     }
 }
@@ -130,7 +130,7 @@ impl EpochSums {
             trained_accuracy: (all > 0).then(|| right as f64 / all as f64),
             largest_multiplier,
             gradient_norms,
-            scores: None,
+            evaluation: None,
         }
     }
 }

@@ -4,21 +4,21 @@
 //! It is nothing but its shape: the weights `θ_a` come from outside as one flat slice, so that
 //! optimisers, checkpoints and gradient checks need no knowledge of layers.
 
-mod arc_network;
 mod columns;
-mod labels;
+mod edge_network;
+mod features;
 mod node_network;
 mod rows;
 
-pub use arc_network::{Aggregation, ArcInputs, ArcNetwork};
-pub(crate) use labels::LabelWeights;
+pub use edge_network::{Aggregation, EdgeInputs, EdgeNetwork};
+pub(crate) use features::FeatureWeights;
 pub use node_network::{NeighbourSum, NodeNetwork};
 pub(crate) use rows::{for_each_group, split_rows};
 
 use std::fmt::Debug;
 use std::ops::Range;
 
-use crate::graph::{GraphBatch, LabelsView};
+use crate::graph::{FeaturesView, GraphBatch};
 use crate::numeric::{NormMemory, Scratch, worse};
 use crate::{Error, Matrix, Scalar};
 
@@ -31,29 +31,29 @@ pub trait Transition<S: Scalar = f32>: Debug + Send + Sync {
     fn weights(&self) -> usize;
 
     /// Components of a state.
-    fn state(&self) -> usize;
+    fn state_dim(&self) -> usize;
 
-    /// Whether it can read these graphs, with these node labels.
+    /// Whether it can read these graphs, with these node features.
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when labels have other lengths than the function reads.
-    fn check(&self, batch: &GraphBatch<S>, labels: LabelsView<'_, S>) -> Result<(), Error>;
+    /// [`Error::Mismatch`] when features have other lengths than the function reads.
+    fn check(&self, batch: &GraphBatch<S>, features: FeaturesView<'_, S>) -> Result<(), Error>;
 
     /// Weights to start from; `draw` gives uniform numbers in `[0, 1)`.
     fn initialize(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [S]);
 
     /// Where among the weights those are that stay what they start as.
-    fn held(&self) -> Vec<Range<usize>> {
+    fn frozen(&self) -> Vec<Range<usize>> {
         vec![]
     }
 
-    /// `image ← f_a(X | θ_a)`
+    /// `f_x ← f_a(X | θ_a)`
     fn forward(
         &self,
         weights: &[S],
         input: Input<'_, S>,
-        image: &mut Matrix<S>,
+        f_x: &mut Matrix<S>,
         scratch: &Scratch<S>,
     );
 
@@ -62,7 +62,7 @@ pub trait Transition<S: Scalar = f32>: Debug + Send + Sync {
         &self,
         weights: &[S],
         input: Input<'_, S>,
-        d_image: &Matrix<S>,
+        d_f: &Matrix<S>,
         gradients: Gradients<'_, S>,
         scratch: &Scratch<S>,
     );
@@ -81,25 +81,25 @@ pub trait Transition<S: Scalar = f32>: Debug + Send + Sync {
         scratch: &Scratch<S>,
     ) -> Tally {
         let nodes = input.batch.nodes();
-        let mut image = Matrix::zeros(nodes, self.state());
-        self.forward(weights, input, &mut image, scratch);
-        let mut d_image = Matrix::zeros(nodes, self.state());
+        let mut f_x = Matrix::zeros(nodes, self.state_dim());
+        self.forward(weights, input, &mut f_x, scratch);
+        let mut d_f = Matrix::zeros(nodes, self.state_dim());
         let tally = upstream.upstream(
             0..nodes,
-            image.as_slice(),
+            f_x.as_slice(),
             NodeRows {
-                d_image: d_image.as_mut_slice(),
+                d_f: d_f.as_mut_slice(),
                 d_states: gradients.states.as_mut_slice(),
                 d_multipliers: d_multipliers.as_mut_slice(),
             },
         );
-        self.backward(weights, input, &d_image, gradients, scratch);
+        self.backward(weights, input, &d_f, gradients, scratch);
         tally
     }
 
-    /// The layer that reads labels, if labels are read by one that is linear in them and has a bias:
+    /// The layer that reads features, if features are read by one that is linear in them and has a bias:
     /// above another layer of states it may descend in coordinates of its own.
-    fn label_layer(&self) -> Option<FirstLayer> {
+    fn feature_layer(&self) -> Option<FirstLayer> {
         None
     }
 
@@ -150,8 +150,8 @@ impl FirstLayer {
 pub struct Input<'a, S = f32> {
     /// The graphs.
     pub batch: &'a GraphBatch<S>,
-    /// The labels of the nodes: those of the graphs, or the states of the layer below.
-    pub labels: LabelsView<'a, S>,
+    /// The features of the nodes: those of the graphs, or the states of the layer below.
+    pub features: FeaturesView<'a, S>,
     /// `X`, one state per node.
     pub states: &'a Matrix<S>,
 }
@@ -170,22 +170,22 @@ pub struct Gradients<'a, S = f32> {
     pub weights: Option<&'a mut [S]>,
     /// `∂𝓛/∂X`
     pub states: &'a mut Matrix<S>,
-    /// `∂𝓛/∂` labels, if wanted.
-    pub labels: Option<&'a mut Matrix<S>>,
+    /// `∂𝓛/∂` features, if wanted.
+    pub features: Option<&'a mut Matrix<S>>,
 }
 
 /// The part of the Lagrangian behind `f_a`: what is made of its value at each node.
 pub trait Upstream<S: Scalar = f32>: Sync {
     /// Given `f_a` at `nodes`, sets `∂𝓛/∂f_a` and `∂𝓛/∂Λ` at these nodes, and `∂𝓛/∂X` as far as it
     /// does not go through `f_a`. Called once for every node, from any thread.
-    fn upstream(&self, nodes: Range<usize>, image: &[S], rows: NodeRows<'_, S>) -> Tally;
+    fn upstream(&self, nodes: Range<usize>, f_x: &[S], rows: NodeRows<'_, S>) -> Tally;
 }
 
 /// Rows of some nodes, one after the other.
 #[derive(Debug)]
 pub struct NodeRows<'a, S = f32> {
     /// `∂𝓛/∂f_a`, to be set.
-    pub d_image: &'a mut [S],
+    pub d_f: &'a mut [S],
     /// `∂𝓛/∂X` but for what goes through `f_a`, to be set.
     pub d_states: &'a mut [S],
     /// `∂𝓛/∂Λ`, to be set.
@@ -195,7 +195,7 @@ pub struct NodeRows<'a, S = f32> {
 /// Sums over nodes that come out on the way.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tally {
-    /// `Σ λ · G(x − f_a)`, and the damping term if there is one.
+    /// `Σ λ · G(x − f_a)`, and the penalty term if there is one.
     pub constraint: f64,
     /// `Σ abs(x − f_a)` over nodes and components.
     pub residual_sum: f64,

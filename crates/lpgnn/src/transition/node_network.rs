@@ -1,13 +1,13 @@
 use std::ops::Range;
 
-use super::arc_network::{Given, check_label};
+use super::edge_network::{Given, check_feature};
 use super::{
-    Degrees, FirstLayer, Gradients, Input, LabelWeights, NodeRows, Tally, Transition, Upstream,
+    Degrees, FeatureWeights, FirstLayer, Gradients, Input, NodeRows, Tally, Transition, Upstream,
     for_each_group, split_rows,
 };
 use crate::activation::{Activation, activate, differentiate};
-use crate::graph::{GraphBatch, LabelsView, Neighbours};
-use crate::network::{Activations, Carry, Layer, Layout, Network, Stack, sum_rows};
+use crate::graph::{FeaturesView, GraphBatch, Neighbours};
+use crate::network::{Activations, Layer, Layout, Network, Stack, StateWeights, sum_rows};
 use crate::numeric::{
     Factors, Finish, NormMemory, Packed, Scratch, Spare, padded, product, transposed_product,
     widen_rows,
@@ -28,14 +28,14 @@ use crate::{Error, Matrix, Scalar};
 ///
 /// # Differences
 ///
-/// The paper's table writes `h(z_v)`; the label is an argument of its own here, since without it a
-/// fixed point would not depend on labels at all.
+/// The paper's table writes `h(z_v)`; the feature is an argument of its own here, since without it a
+/// fixed point would not depend on features at all.
 ///
 /// Weights: `A: [s, h]`, `D: [m, h]`, `b: [h]`, then `W`, `b` of every further layer; row by row.
 #[derive(Clone, Debug)]
 pub struct NodeNetwork {
-    state: usize,
-    label: usize,
+    state_dim: usize,
+    feature: usize,
     sum: NeighbourSum,
     layers: Vec<(usize, Activation)>,
     layout: Layout,
@@ -62,26 +62,26 @@ const BIAS: usize = 2;
 const TILE: usize = 256;
 
 impl NodeNetwork {
-    /// A network `h` for states of `state` components and node labels of `label`.
-    pub fn new(state: usize, label: usize, h: &Network, sum: NeighbourSum) -> Self {
+    /// A network `h` for states of `state` components and node features of `feature`.
+    pub fn new(state: usize, feature: usize, h: &Network, sum: NeighbourSum) -> Self {
         let layers = h.layers(state);
         let mut layout = Layout::default();
-        layout.push(state, layers[0].0, state + label);
-        layout.push(label, layers[0].0, state + label);
+        layout.push(state, layers[0].0, state + feature);
+        layout.push(feature, layers[0].0, state + feature);
         layout.push(1, layers[0].0, 0);
         for pair in layers.windows(2) {
             layout.push(pair[0].0, pair[1].0, pair[0].0);
             layout.push(1, pair[1].0, 0);
         }
-        Self { state, label, sum, layers, layout }
+        Self { state_dim: state, feature, sum, layers, layout }
     }
 
     /// The same, with `A` and the matrices above it, which pass on what `h` is given of
-    /// states, as `carry` says.
+    /// states, as `state_weights` says.
     #[must_use]
-    pub fn with_carry(mut self, carry: Carry) -> Self {
+    pub fn with_state_weights(mut self, state_weights: StateWeights) -> Self {
         let above = (1..self.layers.len()).map(|k| BIAS + 2 * k - 1);
-        self.layout.carry(carry, std::iter::once(A).chain(above));
+        self.layout.state_weights(state_weights, std::iter::once(A).chain(above));
         self
     }
 
@@ -107,38 +107,38 @@ impl<S: Scalar> Transition<S> for NodeNetwork {
         self.layout.len()
     }
 
-    fn state(&self) -> usize {
-        self.state
+    fn state_dim(&self) -> usize {
+        self.state_dim
     }
 
-    fn check(&self, _: &GraphBatch<S>, labels: LabelsView<'_, S>) -> Result<(), Error> {
-        check_label("node", true, self.label, labels)
+    fn check(&self, _: &GraphBatch<S>, features: FeaturesView<'_, S>) -> Result<(), Error> {
+        check_feature("node", true, self.feature, features)
     }
 
     fn initialize(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [S]) {
         self.layout.initialize(draw, weights);
     }
 
-    fn held(&self) -> Vec<Range<usize>> {
-        self.layout.held()
+    fn frozen(&self) -> Vec<Range<usize>> {
+        self.layout.frozen()
     }
 
     fn forward(
         &self,
         weights: &[S],
         input: Input<'_, S>,
-        image: &mut Matrix<S>,
+        f_x: &mut Matrix<S>,
         scratch: &Scratch<S>,
     ) {
         let prepared = Prepared::new(self, weights, input, scratch);
         let ranges = input.batch.groups().ranges();
-        let rows = split_rows(image.as_mut_slice(), self.state, ranges);
+        let rows = split_rows(f_x.as_mut_slice(), self.state_dim, ranges);
         let mut groups: Vec<_> = ranges.iter().cloned().zip(rows).collect();
-        for_each_group(&mut groups, |(range, image)| {
+        for_each_group(&mut groups, |(range, f_x)| {
             for tile in tiles(range.clone()) {
                 let trace = prepared.forward(tile.clone());
-                let rows = &mut image[(tile.start - range.start) * self.state..];
-                prepared.copy_image(&trace, &mut rows[..tile.len() * self.state]);
+                let rows = &mut f_x[(tile.start - range.start) * self.state_dim..];
+                prepared.copy_f(&trace, &mut rows[..tile.len() * self.state_dim]);
             }
         });
     }
@@ -147,12 +147,12 @@ impl<S: Scalar> Transition<S> for NodeNetwork {
         &self,
         weights: &[S],
         input: Input<'_, S>,
-        d_image: &Matrix<S>,
+        d_f: &Matrix<S>,
         gradients: Gradients<'_, S>,
         scratch: &Scratch<S>,
     ) {
         let mut none = Matrix::zeros(input.batch.nodes(), 0);
-        self.pass(weights, input, &Given(d_image), &mut none, gradients, scratch);
+        self.pass(weights, input, &Given(d_f), &mut none, gradients, scratch);
     }
 
     fn pass(
@@ -168,23 +168,23 @@ impl<S: Scalar> Transition<S> for NodeNetwork {
         let ranges = input.batch.groups().ranges();
         let multiplier = d_multipliers.cols();
         let partial = if gradients.weights.is_some() { self.layout.padded_len() } else { 0 };
-        let mut d_z = scratch.take(input.batch.nodes() * self.state);
+        let mut d_z = scratch.take(input.batch.nodes() * self.state_dim);
 
         let mut states =
-            split_rows(gradients.states.as_mut_slice(), self.state, ranges).into_iter();
+            split_rows(gradients.states.as_mut_slice(), self.state_dim, ranges).into_iter();
         let mut multipliers =
             split_rows(d_multipliers.as_mut_slice(), multiplier, ranges).into_iter();
-        let mut sums = split_rows(&mut d_z, self.state, ranges).into_iter();
-        let mut labels = gradients
-            .labels
-            .map(|labels| split_rows(labels.as_mut_slice(), self.label, ranges).into_iter());
+        let mut sums = split_rows(&mut d_z, self.state_dim, ranges).into_iter();
+        let mut features = gradients
+            .features
+            .map(|features| split_rows(features.as_mut_slice(), self.feature, ranges).into_iter());
         let mut groups: Vec<Group<'_, S>> = ranges
             .iter()
             .map(|range| Group {
                 nodes: range.clone(),
                 d_states: states.next().unwrap_or_default(),
                 d_multipliers: multipliers.next().unwrap_or_default(),
-                d_labels: labels.as_mut().and_then(Iterator::next),
+                d_features: features.as_mut().and_then(Iterator::next),
                 d_z: sums.next().unwrap_or_default(),
                 partial: scratch.zeros(partial),
                 tally: Tally::default(),
@@ -202,7 +202,7 @@ impl<S: Scalar> Transition<S> for NodeNetwork {
         drop(groups);
 
         // ∂𝓛/∂x_u = c_uu ∂𝓛/∂z_u + Σ_{v: u ∈ ne[v]} c_vu ∂𝓛/∂z_v
-        let states = split_rows(gradients.states.as_mut_slice(), self.state, ranges);
+        let states = split_rows(gradients.states.as_mut_slice(), self.state_dim, ranges);
         let mut groups: Vec<_> = ranges.iter().cloned().zip(states).collect();
         for_each_group(&mut groups, |(range, d_states)| {
             prepared.sum_into(Direction::ToSources, range.clone(), &d_z, d_states);
@@ -210,7 +210,7 @@ impl<S: Scalar> Transition<S> for NodeNetwork {
         tally
     }
 
-    fn label_layer(&self) -> Option<FirstLayer> {
+    fn feature_layer(&self) -> Option<FirstLayer> {
         Some(FirstLayer {
             matrices: vec![self.layout.start(D)],
             bias: self.layout.start(BIAS),
@@ -242,7 +242,7 @@ struct Group<'a, S: Scalar> {
     nodes: Range<usize>,
     d_states: &'a mut [S],
     d_multipliers: &'a mut [S],
-    d_labels: Option<&'a mut [S]>,
+    d_features: Option<&'a mut [S]>,
     d_z: &'a mut [S],
     partial: Spare<'a, S>,
     tally: Tally,
@@ -258,7 +258,7 @@ enum Direction {
 
 struct Prepared<'w, S: Scalar> {
     a: (Packed<S>, Packed<S>),
-    d: LabelWeights<S>,
+    d: FeatureWeights<S>,
     bias: Vec<S>,
     stack: Stack<S>,
     network: &'w NodeNetwork,
@@ -284,8 +284,11 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let a = layout.of(A, weights);
         let layer = |k: usize| Layer::new(layout, BIAS + 2 * k - 1, network.layers[k].1, weights);
         Self {
-            a: (Packed::new(a, network.state, width), Packed::transposed(a, width, network.state)),
-            d: LabelWeights::new(layout, D, weights, input.labels),
+            a: (
+                Packed::new(a, network.state_dim, width),
+                Packed::transposed(a, width, network.state_dim),
+            ),
+            d: FeatureWeights::new(layout, D, weights, input.features),
             bias: layout.padded_copy(BIAS, weights),
             stack: Stack { layers: (1..network.layers.len()).map(layer).collect() },
             network,
@@ -303,7 +306,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     }
 
     fn forward(&self, nodes: Range<usize>) -> Trace<'w, S> {
-        let (rows, state, width) = (nodes.len(), self.network.state, self.width());
+        let (rows, state, width) = (nodes.len(), self.network.state_dim, self.width());
         let mut z = self.scratch.take(rows * state);
         let states = self.input.states.as_slice();
         self.sum_into(Direction::ToTargets, nodes.clone(), states, &mut z);
@@ -311,41 +314,41 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let factors = Factors { a: &z, stride: state, b: &self.a.0 };
         let finish = Finish::Activate(Activation::Identity, &self.bias);
         product(rows, &[factors], &mut first, width, finish);
-        self.d.add(self.input.labels, nodes, &mut first);
+        self.d.add(self.input.features, nodes, &mut first);
         activate(self.network.layers[0].1, &mut first);
         let above = self.stack.forward(rows, &first, width, None, self.scratch);
         Trace { z, first, above }
     }
 
-    fn copy_image(&self, trace: &Trace<'_, S>, image: &mut [S]) {
-        let state = self.network.state;
+    fn copy_f(&self, trace: &Trace<'_, S>, f_x: &mut [S]) {
+        let state = self.network.state_dim;
         let last = trace.above.last().map_or(&trace.first[..], |y| &y.value[..]);
         if state > 0 {
-            for (to, from) in image.chunks_exact_mut(state).zip(last.chunks_exact(padded(state))) {
+            for (to, from) in f_x.chunks_exact_mut(state).zip(last.chunks_exact(padded(state))) {
                 to.copy_from_slice(&from[..state]);
             }
         }
     }
 
     fn tile(&self, tile: Range<usize>, upstream: &dyn Upstream<S>, group: &mut Group<'_, S>) {
-        let (rows, state, width) = (tile.len(), self.network.state, self.width());
+        let (rows, state, width) = (tile.len(), self.network.state_dim, self.width());
         let layout = &self.network.layout;
         let trace = self.forward(tile.clone());
-        let mut image = self.scratch.take(rows * state);
-        self.copy_image(&trace, &mut image);
+        let mut f_x = self.scratch.take(rows * state);
+        self.copy_f(&trace, &mut f_x);
 
         let offset = tile.start - group.nodes.start;
         let multiplier = group.d_multipliers.len() / group.nodes.len().max(1);
-        let mut d_image = self.scratch.take(rows * state);
+        let mut d_f = self.scratch.take(rows * state);
         let asked = NodeRows {
-            d_image: &mut d_image,
+            d_f: &mut d_f,
             d_states: &mut group.d_states[offset * state..][..rows * state],
             d_multipliers: &mut group.d_multipliers[offset * multiplier..][..rows * multiplier],
         };
-        group.tally = group.tally.and(upstream.upstream(tile.clone(), &image, asked));
+        group.tally = group.tally.and(upstream.upstream(tile.clone(), &f_x, asked));
 
         let mut d = self.scratch.take(rows * padded(state));
-        widen_rows(&d_image, state, &mut d, padded(state));
+        widen_rows(&d_f, state, &mut d, padded(state));
         let mut partial = (!group.partial.is_empty()).then_some(&mut group.partial[..]);
         let (last, output) =
             (trace.above.last(), self.network.layers[self.network.layers.len() - 1].1);
@@ -371,12 +374,12 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         if let Some(partial) = partial {
             let d_a = layout.partial(A, partial);
             transposed_product(rows, &trace.z, state, state, &d, layout.columns(A), d_a);
-            self.d.gradient(layout, self.input.labels, tile, &d, partial);
+            self.d.gradient(layout, self.input.features, tile, &d, partial);
             sum_rows(&d, layout.partial(BIAS, partial));
         }
-        if let Some(d_labels) = &mut group.d_labels {
-            let label = self.network.label;
-            self.d.back(&d, &mut d_labels[offset * label..][..rows * label]);
+        if let Some(d_features) = &mut group.d_features {
+            let feature = self.network.feature;
+            self.d.back(&d, &mut d_features[offset * feature..][..rows * feature]);
         }
         let d_z = &mut group.d_z[offset * state..][..rows * state];
         let factors = Factors { a: &d, stride: width, b: &self.a.1 };
@@ -385,7 +388,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
 
     /// The weighted sums over nodes and their neighbours, in either direction.
     fn sum_into(&self, direction: Direction, nodes: Range<usize>, from: &[S], to: &mut [S]) {
-        let (neighbours, width) = (self.neighbours(), self.network.state);
+        let (neighbours, width) = (self.neighbours(), self.network.state_dim);
         if width == 0 {
             return;
         }

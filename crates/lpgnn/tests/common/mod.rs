@@ -10,18 +10,18 @@
 use lpgnn::activation::Activation;
 use lpgnn::check::uniform;
 use lpgnn::constraint::ConstraintFunction;
-use lpgnn::graph::{Graph, GraphBatch, Labels, OneHot, SparseRows, Targets};
+use lpgnn::graph::{Features, Graph, GraphBatch, OneHot, SparseRows, Targets};
 use lpgnn::lagrangian::{Model, Multipliers, Reads, Variables};
 use lpgnn::network::Network;
 use lpgnn::output::{Output, Readout};
 use lpgnn::transition::{
-    Aggregation, ArcInputs, ArcNetwork, Degrees, NeighbourSum, NodeNetwork, Transition,
+    Aggregation, Degrees, EdgeInputs, EdgeNetwork, NeighbourSum, NodeNetwork, Transition,
 };
 use lpgnn::{Matrix, NormMemory, Scalar};
 
-/// Components of a node label, and of an arc label.
+/// Components of a node feature, and of an edge feature.
 pub const LABEL: usize = 3;
-pub const ARC_LABEL: usize = 2;
+pub const EDGE_FEATURE: usize = 2;
 pub const CLASSES: usize = 3;
 
 pub const CONSTRAINTS: [ConstraintFunction; 5] = [
@@ -32,7 +32,7 @@ pub const CONSTRAINTS: [ConstraintFunction; 5] = [
     ConstraintFunction::Squared,
 ];
 
-/// The form in which labels are stored.
+/// The form in which features are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Dense,
@@ -42,22 +42,22 @@ pub enum Form {
 
 pub const FORMS: [Form; 3] = [Form::Dense, Form::OneHot, Form::Sparse];
 
-/// `nodes` nodes with random arcs of the given density: directed, with self loops and isolated
-/// nodes, arcs in one direction and in both.
+/// `nodes` nodes with random edges of the given density: directed, with self loops and isolated
+/// nodes, edges in one direction and in both.
 pub fn graph<S: Scalar>(seed: u64, nodes: usize, density: f64, form: Form) -> Graph<S> {
     let mut draw = uniform(seed);
-    let mut arcs = vec![];
+    let mut edges = vec![];
     for u in 0..nodes as u32 {
         for v in 0..nodes as u32 {
             if draw() < density {
-                arcs.push((u, v));
+                edges.push((u, v));
             }
         }
     }
-    let arc_labels = labels(&mut draw, arcs.len(), ARC_LABEL, form);
-    let node_labels = labels(&mut draw, nodes, LABEL, form);
+    let edge_features = features(&mut draw, edges.len(), EDGE_FEATURE, form);
+    let node_features = features(&mut draw, nodes, LABEL, form);
     let class = (0..nodes).map(|v| ((seed as usize + v) % CLASSES) as u32).collect();
-    Graph::with_arc_labels(node_labels, &arcs, &arc_labels)
+    Graph::with_edge_features(node_features, &edges, &edge_features)
         .unwrap()
         .with_node_targets(Targets::classes(CLASSES, class).unwrap())
         .unwrap()
@@ -65,20 +65,20 @@ pub fn graph<S: Scalar>(seed: u64, nodes: usize, density: f64, form: Form) -> Gr
         .unwrap()
 }
 
-fn labels<S: Scalar>(
+fn features<S: Scalar>(
     draw: &mut impl FnMut() -> f64,
     rows: usize,
     width: usize,
     form: Form,
-) -> Labels<S> {
+) -> Features<S> {
     match form {
         Form::Dense => {
             let entries = (0..rows * width).map(|_| S::of(2.0 * draw() - 1.0)).collect();
-            Labels::Dense(Matrix::from_entries(rows, width, entries).unwrap())
+            Features::Dense(Matrix::from_entries(rows, width, entries).unwrap())
         }
         Form::OneHot => {
             let columns = (0..rows).map(|_| (draw() * width as f64) as u32).collect();
-            Labels::OneHot(OneHot::new(width, columns).unwrap())
+            Features::OneHot(OneHot::new(width, columns).unwrap())
         }
         Form::Sparse => {
             let (mut starts, mut columns, mut values) = (vec![0], vec![], vec![]);
@@ -91,12 +91,12 @@ fn labels<S: Scalar>(
                 }
                 starts.push(columns.len());
             }
-            Labels::Sparse(SparseRows::new(width, starts, columns, values).unwrap())
+            Features::Sparse(SparseRows::new(width, starts, columns, values).unwrap())
         }
     }
 }
 
-/// Graphs of several sizes, with the awkward ones among them: no node, one node, no arcs.
+/// Graphs of several sizes, with the awkward ones among them: no node, one node, no edges.
 pub fn batch<S: Scalar>(seed: u64, form: Form) -> GraphBatch<S> {
     let graphs: Vec<Graph<S>> = [(5, 0.35), (0, 0.0), (1, 0.0), (1, 1.0), (4, 0.5), (3, 0.0)]
         .iter()
@@ -110,22 +110,22 @@ pub fn batch<S: Scalar>(seed: u64, form: Form) -> GraphBatch<S> {
 pub fn transition<S: Scalar>(
     number: usize,
     state: usize,
-    label: usize,
-    arc_label: usize,
+    feature: usize,
+    edge_feature: usize,
     h: &Network,
 ) -> Box<dyn Transition<S>> {
-    let arc = |inputs, aggregation| {
-        Box::new(ArcNetwork::new(state, label, arc_label, inputs, h, aggregation))
+    let edge = |inputs, aggregation| {
+        Box::new(EdgeNetwork::new(state, feature, edge_feature, inputs, h, aggregation))
             as Box<dyn Transition<S>>
     };
-    let node = |sum| Box::new(NodeNetwork::new(state, label, h, sum)) as Box<dyn Transition<S>>;
-    let sage = ArcInputs { own_state: false, arc_labels: false, ..ArcInputs::default() };
+    let node = |sum| Box::new(NodeNetwork::new(state, feature, h, sum)) as Box<dyn Transition<S>>;
+    let sage = EdgeInputs { own_state: false, edge_features: false, ..EdgeInputs::default() };
     match number {
-        0 => arc(ArcInputs::default(), Aggregation::Sum),
-        1 => arc(ArcInputs::default(), Aggregation::Mean),
-        2 => arc(ArcInputs::authors(), Aggregation::Sum),
-        3 => arc(ArcInputs::default(), Aggregation::NormalizedSum),
-        4 => arc(sage, Aggregation::Max),
+        0 => edge(EdgeInputs::default(), Aggregation::Sum),
+        1 => edge(EdgeInputs::default(), Aggregation::Mean),
+        2 => edge(EdgeInputs::authors(), Aggregation::Sum),
+        3 => edge(EdgeInputs::default(), Aggregation::NormalizedSum),
+        4 => edge(sage, Aggregation::Max),
         5 => node(NeighbourSum::Plain),
         6 => node(NeighbourSum::Mean),
         7 => node(NeighbourSum::Normalized),
@@ -147,8 +147,8 @@ pub fn networks() -> Vec<Network> {
         (vec![3, 4, 5], Identity, LeakyRelu),
     ]
     .into_iter()
-    .map(|(hidden, activation, output_activation)| Network {
-        hidden,
+    .map(|(hidden_dims, activation, output_activation)| Network {
+        hidden_dims,
         activation,
         output_activation,
     })
@@ -185,8 +185,8 @@ pub fn model<S: Scalar>(recipe: &Recipe) -> Model<S> {
     use lpgnn::lagrangian::ReadLayers;
     let transitions = (0..recipe.layers)
         .map(|layer| {
-            let label = if layer == 0 { LABEL } else { recipe.state };
-            transition(recipe.transition, recipe.state, label, ARC_LABEL, &recipe.h)
+            let feature = if layer == 0 { LABEL } else { recipe.state };
+            transition(recipe.transition, recipe.state, feature, EDGE_FEATURE, &recipe.h)
         })
         .collect();
     let read = match recipe.reads.layers {

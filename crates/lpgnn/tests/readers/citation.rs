@@ -15,10 +15,10 @@ fn a_folder_is_one_graph() {
     assert_eq!(Format::recognise(folder.path()).unwrap(), Format::Citation);
     let found = good(folder.path());
     assert_eq!((found.graphs(), found.nodes()), (1, 3));
-    assert_eq!(found.arcs(), [(0, 1), (1, 0), (1, 2), (2, 1), (2, 2)]);
+    assert_eq!(found.edges(), [(0, 1), (1, 0), (1, 2), (2, 1), (2, 2)]);
     assert_eq!(
         classes(found.node_targets()),
-        (vec!["3".into(), "5".into()], vec![0, UNLABELLED, 1])
+        (vec!["3".into(), "5".into()], vec![0, NO_TARGET, 1])
     );
     let sparse = found.node_features().sparse().unwrap();
     assert_eq!((sparse.width(), sparse.row(0)), (5, (&[0, 4][..], &[0.5, 1.0][..])));

@@ -13,7 +13,7 @@ fn graphs_are_read_with_and_without_attributes() {
     let found = good(&path);
     assert_eq!(found.name(), "g");
     assert_eq!(found.node_starts(), [0, 2, 2, 3]);
-    assert_eq!(found.arcs(), [(0, 1), (1, 0), (2, 2)]);
+    assert_eq!(found.edges(), [(0, 1), (1, 0), (2, 2)]);
     assert_eq!(classes(found.graph_targets()), (vec!["-2".into(), "5".into()], vec![1, 0, 1]));
     let tags = &found.node_features().categories()[0];
     assert_eq!((tags.name(), tags.codes()), ("node label", &[0, 1, 1][..]));
@@ -21,7 +21,7 @@ fn graphs_are_read_with_and_without_attributes() {
 
     let (_folder, path) = file("1\n2 0\n0 1 1 0.5 7\n0 0 -1 2e1\n");
     let found = good(&path);
-    assert_eq!(found.arcs(), [(0, 1)]);
+    assert_eq!(found.edges(), [(0, 1)]);
     assert_eq!(found.node_features().values().as_slice(), [0.5, 7.0, -1.0, 20.0]);
 }
 

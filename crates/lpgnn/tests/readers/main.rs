@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 
 use lpgnn::data::{Dataset, Format, Level, ReadOptions, TargetColumn, read};
-use lpgnn::graph::UNLABELLED;
+use lpgnn::graph::NO_TARGET;
 use lpgnn::{Error, Matrix};
 use tempfile::TempDir;
 

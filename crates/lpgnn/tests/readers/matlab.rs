@@ -33,15 +33,15 @@ fn a_struct_of_sets_is_read() {
         assert_eq!(Format::recognise(&path).unwrap(), Format::Matlab);
         let found = good(&path);
         assert_eq!(found.node_starts(), [0, 2, 4, 6, 8]);
-        assert_eq!(found.arcs(), [(0, 1), (1, 0), (2, 3), (4, 5), (5, 4), (6, 7)]);
+        assert_eq!(found.edges(), [(0, 1), (1, 0), (2, 3), (4, 5), (5, 4), (6, 7)]);
         assert_eq!(found.node_features().values().row(1), [3.0, 4.0]);
-        assert_eq!(classes(found.node_targets()).1[..4], [0, 1, UNLABELLED, 0]);
+        assert_eq!(classes(found.node_targets()).1[..4], [0, 1, NO_TARGET, 0]);
         let split = found.split().unwrap();
         assert_eq!(
-            (&split.train[..], &split.valid[..], &split.test[..]),
+            (&split.train[..], &split.val[..], &split.test[..]),
             (&[0, 1][..], &[][..], &[2, 3][..])
         );
-        assert!(found.arc_features().is_empty());
+        assert!(found.edge_features().is_empty());
     }
 }
 
@@ -56,7 +56,7 @@ fn without_a_size_graphs_are_the_smallest_blocks() {
     write("tartrain.mat", dense("t", 1, 6, &[0.0, 0.5, 0.0, 1.0, 0.0, 0.0]));
     let found = good(folder.path());
     assert_eq!(found.node_starts(), [0, 2, 4, 6]);
-    assert_eq!(found.arc_features().values().as_slice(), [1.0, 2.0]);
+    assert_eq!(found.edge_features().values().as_slice(), [1.0, 2.0]);
     assert!(matches!(found.node_targets(), Some(TargetColumn::Values { .. })));
 
     // The test part joins the third node of a graph, so graphs have three.
@@ -66,7 +66,7 @@ fn without_a_size_graphs_are_the_smallest_blocks() {
     write("conmattrain.mat", sparse("c", 6, 6, &[(0, 1, 1.0), (5, 4, 1.0)]));
     let found = good(&folder.path().join("nodelabtest.mat"));
     assert_eq!(found.node_starts(), [0, 3, 6, 9]);
-    assert_eq!(found.arcs(), [(0, 1), (5, 4), (6, 8)]);
+    assert_eq!(found.edges(), [(0, 1), (5, 4), (6, 8)]);
 
     std::fs::remove_file(folder.path().join("tartest.mat")).unwrap();
     assert_eq!(refusal(folder.path(), folder.path()), "tartest.mat: does not exist");

@@ -22,7 +22,7 @@ fn the_example_of_the_documentation_is_read_as_it_says() {
     let folder = folder(&files);
     assert_eq!(Format::recognise(folder.path()).unwrap(), Format::Tables);
     let found = good(folder.path());
-    assert_eq!((found.graphs(), found.nodes(), found.arcs().len()), (2, 8, 12));
+    assert_eq!((found.graphs(), found.nodes(), found.edges().len()), (2, 8, 12));
     let [element, number] = found.node_features().categories() else { panic!() };
     assert_eq!(
         (element.name(), element.values()),
@@ -33,8 +33,8 @@ fn the_example_of_the_documentation_is_read_as_it_says() {
         ("number", &["1", "6", "8"].map(String::from)[..])
     );
     assert_eq!(found.node_features().value_names(), ["charge"]);
-    assert_eq!(found.arc_features().value_names(), ["length"]);
-    assert_eq!(found.arc_features().values().row(11), [1.09]);
+    assert_eq!(found.edge_features().value_names(), ["length"]);
+    assert_eq!(found.edge_features().values().row(11), [1.09]);
     let Some(TargetColumn::Values { values, .. }) = found.graph_targets() else { panic!() };
     assert_eq!(values.as_slice(), [373.1, 111.7]);
     let split = found.split().unwrap();
@@ -43,7 +43,7 @@ fn the_example_of_the_documentation_is_read_as_it_says() {
         (Level::Graph, &[0][..], &[1][..])
     );
 
-    assert_eq!(good(&folder.path().join("gin.txt")).arcs().len(), 4);
+    assert_eq!(good(&folder.path().join("gin.txt")).edges().len(), 4);
 }
 
 const FILES: &[(&str, &str)] = &[
@@ -51,20 +51,20 @@ const FILES: &[(&str, &str)] = &[
         "nodes.csv",
         "graph,id,x,colour,target,split\nb,1,0.5,red,yes,train\na,1,1,blue,,\nb,2,-2,red,no,test\n",
     ),
-    ("arcs.csv", "graph,to,from,weight\nb,1,2,0.5\na,1,1,2\n"),
+    ("edges.csv", "graph,to,from,weight\nb,1,2,0.5\na,1,1,2\n"),
 ];
 
 #[test]
 fn rows_of_a_graph_need_not_stand_together() {
     let found = good(folder(FILES).path());
     assert_eq!(found.node_starts(), [0, 2, 3]);
-    assert_eq!(found.arcs(), [(1, 0), (2, 2)]);
+    assert_eq!(found.edges(), [(1, 0), (2, 2)]);
     assert_eq!(found.node_features().values().as_slice(), [0.5, -2.0, 1.0]);
     assert_eq!(found.node_features().categories()[0].codes(), [1, 1, 0]);
-    assert_eq!(found.arc_features().values().as_slice(), [0.5, 2.0]);
+    assert_eq!(found.edge_features().values().as_slice(), [0.5, 2.0]);
     assert_eq!(
         classes(found.node_targets()),
-        (vec!["no".into(), "yes".into()], vec![1, 0, UNLABELLED])
+        (vec!["no".into(), "yes".into()], vec![1, 0, NO_TARGET])
     );
     let split = found.split().unwrap();
     assert_eq!((split.level, &split.train[..], &split.test[..]), (Level::Node, &[0][..], &[1][..]));
@@ -75,7 +75,7 @@ fn nodes_without_an_id_are_counted_from_zero() {
     let one = folder(&[("nodes.csv", "x\n1\n2\n3\n"), ("ties.csv", "from,to\n0,2\n1,1\n")]);
     let found = good(one.path());
     assert_eq!((found.graphs(), found.nodes()), (1, 3));
-    assert_eq!(found.arcs(), [(0, 2), (1, 1), (2, 0)]);
+    assert_eq!(found.edges(), [(0, 2), (1, 1), (2, 0)]);
 }
 
 #[test]
@@ -83,13 +83,13 @@ fn ids_that_are_unique_need_no_graph() {
     let found = good(
         folder(&[
             ("nodes.csv", "id,graph\nu,1\nv,1\nw,2\n"),
-            ("arcs.csv", "from,to\nv,u\nw,w\n"),
+            ("edges.csv", "from,to\nv,u\nw,w\n"),
             ("graphs.csv", "graph,target\n2,1\n0,0\n1,1\n"),
         ])
         .path(),
     );
     assert_eq!(found.node_starts(), [0, 1, 1, 3]);
-    assert_eq!(found.arcs(), [(0, 0), (2, 1)]);
+    assert_eq!(found.edges(), [(0, 0), (2, 1)]);
     assert_eq!(classes(found.graph_targets()).1, [1, 0, 1]);
 }
 
@@ -97,7 +97,7 @@ fn ids_that_are_unique_need_no_graph() {
 fn targets_with_a_fraction_are_real_values_and_a_header_decides_otherwise() {
     let nodes = |header: &str, cells: [&str; 3]| {
         let text = format!("x,{header}\n1,{}\n1,{}\n1,{}\n", cells[0], cells[1], cells[2]);
-        let folder = folder(&[("nodes.csv", &text), ("arcs.csv", "from,to\n")]);
+        let folder = folder(&[("nodes.csv", &text), ("edges.csv", "from,to\n")]);
         load(folder.path()).map(|found| found.node_targets().cloned().unwrap())
     };
     let real = |cells, header| {
@@ -130,7 +130,7 @@ fn tables_may_be_gzipped() {
         std::fs::write(packed.path().join(format!("{name}.gz")), gzip(text.as_bytes())).unwrap();
     }
     let found = good(packed.path());
-    assert_eq!(found.arcs(), expected.arcs());
+    assert_eq!(found.edges(), expected.edges());
     assert_eq!(found.node_features(), expected.node_features());
 
     let path = packed.path().join("nodes.csv.gz");
@@ -163,7 +163,7 @@ fn arrays_beside_a_table_are_features() {
     let data: Vec<u8> = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0].into_iter().flat_map(f8).collect();
     let nodes = folder.path().join("nodes.npy");
     std::fs::write(&nodes, npy("<f8", "False", "(3, 2)", &data)).unwrap();
-    std::fs::write(folder.path().join("arcs.npy"), npy(">i2", "False", "(2,)", &[255, 255, 1, 0]))
+    std::fs::write(folder.path().join("edges.npy"), npy(">i2", "False", "(2,)", &[255, 255, 1, 0]))
         .unwrap();
     let found = good(folder.path());
     assert_eq!(found.node_features().value_names(), ["x", "node feature 1", "node feature 2"]);
@@ -172,7 +172,7 @@ fn arrays_beside_a_table_are_features() {
         found.node_features().values().as_slice(),
         [0.5, 1.0, 2.0, -2.0, 5.0, 6.0, 1.0, 3.0, 4.0]
     );
-    assert_eq!(found.arc_features().values().as_slice(), [0.5, -1.0, 2.0, 256.0]);
+    assert_eq!(found.edge_features().values().as_slice(), [0.5, -1.0, 2.0, 256.0]);
 
     std::fs::write(&nodes, npy("<f8", "True", "(3, 2)", &data)).unwrap();
     assert_eq!(good(folder.path()).node_features().values().row(0), [0.5, 1.0, 4.0]);
@@ -250,49 +250,53 @@ fn what_does_not_fit_is_told_with_file_and_line() {
         (
             "nodes.csv",
             Some("graph,id,split\na,1,dev\n"),
-            "nodes.csv, line 2: column “split” has “dev”, not train, valid or test",
+            "nodes.csv, line 2: column “split” has “dev”, not train, val or test",
         ),
         (
             "nodes.csv",
             Some("id\n1\n2\n"),
-            "arcs.csv, line 1: has a column graph, but nodes.csv has none",
+            "edges.csv, line 1: has a column graph, but nodes.csv has none",
         ),
         (
-            "arcs.csv",
+            "edges.csv",
             None,
-            "arcs.csv: does not exist, and no arcs.csv.gz, ties.csv or ties.csv.gz either",
+            "edges.csv: does not exist, and no edges.csv.gz, ties.csv or ties.csv.gz either",
         ),
         (
-            "arcs.csv",
+            "edges.csv",
             Some("graph,source,target\n"),
-            "arcs.csv, line 1: has the column “target”, but only graph, from, to, features may occur",
+            "edges.csv, line 1: has the column “target”, but only graph, from, to, features may occur",
         ),
         (
-            "arcs.csv",
+            "edges.csv",
             Some("graph,from\n"),
-            "arcs.csv, line 1: has no columns from and to, but an arc goes from a node to a node",
+            "edges.csv, line 1: has no columns from and to, but an edge goes from a node to a node",
         ),
         (
-            "arcs.csv",
+            "edges.csv",
             Some("graph,from,to\nb,1,3\n"),
-            "arcs.csv, line 2: column “to” names “3”, which is no node of nodes.csv",
+            "edges.csv, line 2: column “to” names “3”, which is no node of nodes.csv",
         ),
         (
-            "arcs.csv",
+            "edges.csv",
             Some("graph,from,to\na,1,2\n"),
-            "arcs.csv, line 2: column “to” names “2”, a node of another graph",
+            "edges.csv, line 2: column “to” names “2”, a node of another graph",
         ),
         (
-            "arcs.csv",
+            "edges.csv",
             Some("graph,from,to\nc,1,2\n"),
-            "arcs.csv, line 2: column “graph” names “c”, which is no graph of nodes.csv",
+            "edges.csv, line 2: column “graph” names “c”, which is no graph of nodes.csv",
         ),
         (
-            "arcs.csv",
+            "edges.csv",
             Some("from,to\n1,2\n"),
-            "arcs.csv, line 2: column “from” names “1”, a node of several graphs: a column graph is needed",
+            "edges.csv, line 2: column “from” names “1”, a node of several graphs: a column graph is needed",
         ),
-        ("ties.csv", Some("graph,from,to\n"), "ties.csv: stands beside arcs.csv: only one is read"),
+        (
+            "ties.csv",
+            Some("graph,from,to\n"),
+            "ties.csv: stands beside edges.csv: only one is read",
+        ),
         (
             "graphs.csv",
             Some("graph\na\n"),
@@ -319,20 +323,20 @@ fn what_does_not_fit_is_told_with_file_and_line() {
         let folder = folder(&changed(FILES, &[(file, content)]));
         assert_eq!(refusal(folder.path(), folder.path()), message);
     }
-    let between = folder(&[("nodes.csv", "id,graph\nu,1\nw,2\n"), ("arcs.csv", "from,to\nu,w\n")]);
+    let between = folder(&[("nodes.csv", "id,graph\nu,1\nw,2\n"), ("edges.csv", "from,to\nu,w\n")]);
     assert_eq!(
         refusal(between.path(), between.path()),
-        "arcs.csv, line 2: joins nodes of two graphs"
+        "edges.csv, line 2: joins nodes of two graphs"
     );
-    let counted = folder(&[("nodes.csv", "graph\n1\n2\n"), ("arcs.csv", "from,to\n0,0\n")]);
+    let counted = folder(&[("nodes.csv", "graph\n1\n2\n"), ("edges.csv", "from,to\n0,0\n")]);
     assert_eq!(
         refusal(counted.path(), counted.path()),
-        "arcs.csv, line 1: has no column graph, and the nodes have neither an id to tell theirs"
+        "edges.csv, line 1: has no column graph, and the nodes have neither an id to tell theirs"
     );
-    let beyond = folder(&[("nodes.csv", "x\n1\n2\n"), ("arcs.csv", "from,to\n0,2\n")]);
+    let beyond = folder(&[("nodes.csv", "x\n1\n2\n"), ("edges.csv", "from,to\n0,2\n")]);
     assert_eq!(
         refusal(beyond.path(), beyond.path()),
-        "arcs.csv, line 2: column “to” names “2”: without a column id the 2 nodes of the graph \
+        "edges.csv, line 2: column “to” names “2”: without a column id the 2 nodes of the graph \
          are counted from 0"
     );
 }

@@ -19,7 +19,7 @@ fn every_file_of_a_folder_is_read() {
     let found = good(folder.path());
     assert_eq!(found.name(), "T");
     assert_eq!(found.node_starts(), [0, 2, 2, 4]);
-    assert_eq!(found.arcs(), [(0, 1), (1, 0), (2, 2), (3, 2)]);
+    assert_eq!(found.edges(), [(0, 1), (1, 0), (2, 2), (3, 2)]);
     assert_eq!((found.duplicates(), found.conflicts()), (1, 0));
     assert_eq!(classes(found.graph_targets()), (vec!["-1".into(), "7".into()], vec![0, 1, 0]));
     assert_eq!(classes(found.node_targets()).1, [1, 0, 0, 1]);
@@ -27,23 +27,23 @@ fn every_file_of_a_folder_is_read() {
     assert_eq!(nodes.categories()[0].values(), ["-3", "5"]);
     assert_eq!(nodes.categories()[1].name(), "node label 2");
     assert_eq!(nodes.values().row(3), [5.0, -6.25]);
-    let arcs = found.arc_features();
-    assert_eq!(arcs.categories()[0].value(0), Some("2"));
-    assert_eq!(arcs.values().as_slice(), [2.5, 1.5, 3.5, 4.5]);
+    let edges = found.edge_features();
+    assert_eq!(edges.categories()[0].value(0), Some("2"));
+    assert_eq!(edges.values().as_slice(), [2.5, 1.5, 3.5, 4.5]);
 }
 
 #[test]
-fn of_an_arc_that_is_listed_twice_the_first_counts() {
+fn of_an_edge_that_is_listed_twice_the_first_counts() {
     let labels = ("T_edge_labels.txt", Some("1\n2\n9\n3\n4\n"));
     let found = good(folder(&changed(FILES, &[labels])).path());
     assert_eq!((found.duplicates(), found.conflicts()), (1, 1));
-    assert_eq!(found.arc_features().categories()[0].value(0), Some("2"));
+    assert_eq!(found.edge_features().categories()[0].value(0), Some("2"));
 }
 
 #[test]
 fn two_files_are_enough() {
     let found = good(folder(&[("X_A.txt", ""), ("X_graph_indicator.txt", "1\n2\n")]).path());
-    assert_eq!((found.graphs(), found.arcs().len()), (2, 0));
+    assert_eq!((found.graphs(), found.edges().len()), (2, 0));
     assert!(found.node_features().is_empty() && found.graph_targets().is_none());
 }
 
@@ -65,21 +65,21 @@ fn folders_train_valid_and_test_make_a_split() {
         ("train/P_A.txt", "1,2\n"),
         ("train/P_graph_indicator.txt", "1\n1\n2\n"),
         ("train/P_node_labels.txt", "7\n9\n9\n"),
-        ("valid/P_A.txt", "1,1\n"),
-        ("valid/P_graph_indicator.txt", "1\n"),
-        ("valid/P_node_labels.txt", "8\n"),
+        ("val/P_A.txt", "1,1\n"),
+        ("val/P_graph_indicator.txt", "1\n"),
+        ("val/P_node_labels.txt", "8\n"),
         ("test/P_A.txt", ""),
         ("test/P_graph_indicator.txt", "1\n"),
         ("test/P_node_labels.txt", "7\n"),
     ]);
     let found = good(parts.path());
     assert_eq!(found.node_starts(), [0, 2, 3, 4, 5]);
-    assert_eq!(found.arcs(), [(0, 1), (3, 3)]);
+    assert_eq!(found.edges(), [(0, 1), (3, 3)]);
     assert_eq!(found.node_features().categories()[0].values(), ["7", "8", "9"]);
     assert_eq!(found.node_features().categories()[0].codes(), [0, 2, 2, 1, 0]);
     let split = found.split().unwrap();
     assert_eq!(
-        (&split.train[..], &split.valid[..], &split.test[..]),
+        (&split.train[..], &split.val[..], &split.test[..]),
         (&[0, 1][..], &[2][..], &[3][..])
     );
 
@@ -182,7 +182,7 @@ fn what_does_not_fit_is_told_with_file_and_line() {
         (
             "T_edge_labels.txt",
             Some("1\n"),
-            "T_edge_labels.txt: ends after 1 row, but T_A.txt has 5 arcs",
+            "T_edge_labels.txt: ends after 1 row, but T_A.txt has 5 edges",
         ),
     ];
     for &(file, content, message) in cases {

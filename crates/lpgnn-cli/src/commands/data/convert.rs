@@ -4,7 +4,7 @@ use clap::Args;
 use lpgnn::data::{Cache, Format, ReadOptions, WriteFormat, resolve};
 
 use super::{read_format, write, write_format};
-use crate::talk::Talk;
+use crate::console::Console;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -29,8 +29,8 @@ pub(crate) struct Arguments {
     force: bool,
 }
 
-pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
+pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let options = ReadOptions { format: arguments.format };
     let dataset = resolve(&arguments.input, &options, &Cache::of_user()?)?;
-    write::run(&dataset, &arguments.output, arguments.to, arguments.force, talk)
+    write::run(&dataset, &arguments.output, arguments.to, arguments.force, console)
 }

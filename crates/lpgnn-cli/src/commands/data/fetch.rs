@@ -6,7 +6,7 @@ use clap::Args;
 use indicatif::{DecimalBytes, ProgressBar, ProgressStyle};
 use lpgnn::data::{Cache, FetchEvent, FetchOptions, TU_COLLECTION, fetch};
 
-use crate::talk::{Talk, print, print_json, tell_error};
+use crate::console::{Console, print, print_json, tell_error};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
+pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let cache = Cache::of_user()?;
     let options = FetchOptions {
         base_url: arguments.mirror.clone(),
@@ -42,14 +42,14 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
     let mut failures = vec![];
     let mut all = vec![];
     for name in &arguments.names {
-        let mut progress = Progress::new(name, talk);
+        let mut progress = Progress::new(name, console);
         let result = fetch(name, &cache, &options, &mut |event| progress.show(event));
         progress.end();
         match result {
             Ok(fetched) if arguments.json => all.push(fetched),
             Ok(fetched) => {
                 let size = DecimalBytes(fetched.bytes);
-                talk.say(format_args!("{name}: {size}, sha256 {}", fetched.sha256));
+                console.say(format_args!("{name}: {size}, sha256 {}", fetched.sha256));
                 print(&format!("{}\n", fetched.path.display()))?;
             }
             Err(error) => failures.push(error),
@@ -80,13 +80,13 @@ fn patience(seconds: f64) -> anyhow::Result<Duration> {
 /// A bar on a terminal, lines otherwise.
 struct Progress<'a> {
     name: &'a str,
-    talk: &'a Talk,
+    console: &'a Console,
     bar: Option<ProgressBar>,
 }
 
 impl<'a> Progress<'a> {
-    fn new(name: &'a str, talk: &'a Talk) -> Self {
-        let bar = (stderr().is_terminal() && !talk.is_quiet()).then(|| {
+    fn new(name: &'a str, console: &'a Console) -> Self {
+        let bar = (stderr().is_terminal() && !console.is_quiet()).then(|| {
             let style = ProgressStyle::with_template(
                 "{prefix} {wide_bar} {decimal_bytes} of {decimal_total_bytes}, {eta} left",
             );
@@ -94,7 +94,7 @@ impl<'a> Progress<'a> {
             let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
             ProgressBar::no_length().with_style(style).with_prefix(name.to_owned())
         });
-        Self { name, talk, bar }
+        Self { name, console, bar }
     }
 
     fn show(&mut self, event: FetchEvent<'_>) {
@@ -123,7 +123,7 @@ impl<'a> Progress<'a> {
         let line = format!("{}: {line}", self.name);
         match bar {
             Some(bar) => bar.println(line),
-            None => self.talk.say(line),
+            None => self.console.say(line),
         }
     }
 

@@ -9,7 +9,7 @@ use lpgnn::data::generate::{
 use lpgnn::data::{Dataset, Ratio, WriteFormat};
 
 use super::{write, write_format};
-use crate::talk::Talk;
+use crate::console::Console;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Task {
@@ -65,7 +65,7 @@ pub(crate) struct SubgraphArguments {
     #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "pattern")]
     pattern_nodes: usize,
 
-    /// The pattern itself, labels and edges: "1,8 8,4 6,1; 0-1 1-2".
+    /// The pattern itself, features and edges: "1,8 8,4 6,1; 0-1 1-2".
     #[arg(long)]
     pattern: Option<Pattern>,
 
@@ -73,15 +73,15 @@ pub(crate) struct SubgraphArguments {
     #[arg(long, value_name = "X", default_value_t = SubgraphConfig::default().density, allow_negative_numbers = true)]
     density: f64,
 
-    /// How many integers label a node.
-    #[arg(long, value_name = "N", default_value_t = SubgraphConfig::default().label_size)]
-    label_size: usize,
+    /// How many integers feature a node.
+    #[arg(long, value_name = "N", default_value_t = SubgraphConfig::default().feature_size)]
+    feature_size: usize,
 
     /// The largest such integer; the smallest is 0.
-    #[arg(long, value_name = "N", default_value_t = SubgraphConfig::default().largest_label)]
-    largest_label: u32,
+    #[arg(long, value_name = "N", default_value_t = SubgraphConfig::default().largest_feature)]
+    largest_feature: u32,
 
-    /// Deviation of the noise on every label.
+    /// Deviation of the noise on every feature.
     #[arg(long, value_name = "X", default_value_t = SubgraphConfig::default().noise, allow_negative_numbers = true)]
     noise: f64,
 }
@@ -111,15 +111,15 @@ pub(crate) struct CliqueArguments {
     #[arg(long, value_name = "X", default_value_t = CliqueConfig::default().density, allow_negative_numbers = true)]
     density: f64,
 
-    /// How many integers label a node.
-    #[arg(long, value_name = "N", default_value_t = CliqueConfig::default().label_size)]
-    label_size: usize,
+    /// How many integers feature a node.
+    #[arg(long, value_name = "N", default_value_t = CliqueConfig::default().feature_size)]
+    feature_size: usize,
 
     /// The largest such integer; the smallest is 0.
-    #[arg(long, value_name = "N", default_value_t = CliqueConfig::default().largest_label)]
-    largest_label: u32,
+    #[arg(long, value_name = "N", default_value_t = CliqueConfig::default().largest_feature)]
+    largest_feature: u32,
 
-    /// Deviation of the noise on every label.
+    /// Deviation of the noise on every feature.
     #[arg(long, value_name = "X", default_value_t = CliqueConfig::default().noise, allow_negative_numbers = true)]
     noise: f64,
 }
@@ -157,8 +157,8 @@ pub(crate) struct ShareArguments {
     train: f64,
 
     /// Share of the nodes for validation; the rest is for the test.
-    #[arg(long, value_name = "SHARE", default_value_t = ChainsConfig::default().split.valid)]
-    valid: f64,
+    #[arg(long, value_name = "SHARE", default_value_t = ChainsConfig::default().split.val)]
+    val: f64,
 }
 
 #[derive(Debug, Args)]
@@ -215,7 +215,7 @@ pub(crate) struct TreesArguments {
     #[arg(long, value_name = "N", default_value_t = TreesConfig::default().depth)]
     depth: usize,
 
-    /// Arcs from a node to its child.
+    /// Edges from a node to its child.
     #[arg(long, value_name = "N", default_value_t = TreesConfig::default().stretch)]
     stretch: usize,
 
@@ -252,7 +252,7 @@ pub(crate) struct CommunitiesArguments {
     #[arg(long, value_name = "X", default_value_t = CommunitiesConfig::default().mixing, allow_negative_numbers = true)]
     mixing: f64,
 
-    /// Deviation of the noise on every label.
+    /// Deviation of the noise on every feature.
     #[arg(long, value_name = "X", default_value_t = CommunitiesConfig::default().noise, allow_negative_numbers = true)]
     noise: f64,
 
@@ -261,8 +261,8 @@ pub(crate) struct CommunitiesArguments {
     train: f64,
 
     /// Share of the nodes for validation; the rest is for the test.
-    #[arg(long, value_name = "SHARE", default_value_t = CommunitiesConfig::default().split.valid)]
-    valid: f64,
+    #[arg(long, value_name = "SHARE", default_value_t = CommunitiesConfig::default().split.val)]
+    val: f64,
 }
 
 #[derive(Debug, Args)]
@@ -271,9 +271,9 @@ pub(crate) struct KarateArguments {
     output: OutputArguments,
 }
 
-pub(super) fn run(task: Task, talk: &Talk) -> anyhow::Result<()> {
+pub(super) fn run(task: Task, console: &Console) -> anyhow::Result<()> {
     let (dataset, output) = match task {
-        Task::Subgraph(arguments) => arguments.generate(talk)?,
+        Task::Subgraph(arguments) => arguments.generate(console)?,
         Task::Clique(arguments) => arguments.generate()?,
         Task::Chains(arguments) => arguments.generate()?,
         Task::Grids(arguments) => arguments.generate()?,
@@ -281,13 +281,13 @@ pub(super) fn run(task: Task, talk: &Talk) -> anyhow::Result<()> {
         Task::Communities(arguments) => arguments.generate()?,
         Task::Karate(arguments) => (karate_club()?, arguments.output),
     };
-    write::run(&dataset, &output.out, output.format, output.force, talk)
+    write::run(&dataset, &output.out, output.format, output.force, console)
 }
 
 type Generated = anyhow::Result<(Dataset, OutputArguments)>;
 
 impl SubgraphArguments {
-    fn generate(self, talk: &Talk) -> Generated {
+    fn generate(self, console: &Console) -> Generated {
         let config = SubgraphConfig {
             graphs: self.graphs,
             nodes: self.nodes,
@@ -296,12 +296,12 @@ impl SubgraphArguments {
                 None => PatternChoice::Random(self.pattern_nodes),
             },
             density: self.density,
-            label_size: self.label_size,
-            largest_label: self.largest_label,
+            feature_size: self.feature_size,
+            largest_feature: self.largest_feature,
             noise: self.noise,
         };
         let dataset = config.generate(self.seed)?;
-        talk.say(format_args!("pattern: {}", config.pattern(self.seed)?));
+        console.say(format_args!("pattern: {}", config.pattern(self.seed)?));
         Ok((dataset, self.output))
     }
 }
@@ -313,8 +313,8 @@ impl CliqueArguments {
             nodes: self.nodes,
             clique: self.clique,
             density: self.density,
-            label_size: self.label_size,
-            largest_label: self.largest_label,
+            feature_size: self.feature_size,
+            largest_feature: self.largest_feature,
             noise: self.noise,
         };
         Ok((config.generate(self.seed)?, self.output))
@@ -369,7 +369,7 @@ impl CommunitiesArguments {
             spread: self.spread,
             mixing: self.mixing,
             noise: self.noise,
-            split: ShareArguments { train: self.train, valid: self.valid }.split()?,
+            split: ShareArguments { train: self.train, val: self.val }.split()?,
         };
         Ok((config.generate(self.seed)?, self.output))
     }
@@ -377,14 +377,14 @@ impl CommunitiesArguments {
 
 impl ShareArguments {
     fn split(&self) -> anyhow::Result<Ratio> {
-        let known = self.train + self.valid;
+        let known = self.train + self.val;
         if known > 1.0 {
             bail!(lpgnn::Error::Option {
-                option: "train + valid",
+                option: "train + val",
                 value: known.to_string(),
                 expected: "the shares sum to 1 at most".into(),
             });
         }
-        Ok(Ratio { train: self.train, valid: self.valid, test: 1.0 - known })
+        Ok(Ratio { train: self.train, val: self.val, test: 1.0 - known })
     }
 }

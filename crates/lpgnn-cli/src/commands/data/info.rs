@@ -2,12 +2,12 @@ use std::fmt::{Display, Write};
 
 use clap::Args;
 use lpgnn::data::{
-    Cache, Encoding, FeatureCounts, Format, LabelOptions, ReadOptions, Source, Spread, Statistics,
-    TargetCounts,
+    Cache, Encoding, FeatureCounts, FeatureOptions, Format, ReadOptions, Source, Spread,
+    Statistics, TargetCounts,
 };
 
 use super::read_format;
-use crate::talk::{print, print_json};
+use crate::console::{print, print_json};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -24,14 +24,14 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// What is counted in the data, and the labels that are made from them unless told otherwise.
+/// What is counted in the data, and the features that are made from them unless told otherwise.
 #[derive(serde::Serialize)]
 struct Info {
     format: &'static str,
     #[serde(flatten)]
     statistics: Statistics,
-    node_label: Label,
-    arc_label: Label,
+    node_feature: Label,
+    edge_feature: Label,
 }
 
 #[derive(serde::Serialize)]
@@ -49,14 +49,14 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         (Source::Path(path), None) => Format::recognise(path)?.as_str(),
     };
     let dataset = source.load(&options)?;
-    let encoding = Encoding::new(&dataset, &LabelOptions::default())?;
+    let encoding = Encoding::new(&dataset, &FeatureOptions::default())?;
     let statistics = Statistics::of(&dataset);
     let info = Info {
         format,
-        node_label: Label { size: encoding.node_width(), source: encoding.describe_nodes() },
-        arc_label: Label {
-            size: encoding.arc_width(),
-            source: describe_features(&statistics.arc_features),
+        node_feature: Label { size: encoding.node_width(), source: encoding.describe_nodes() },
+        edge_feature: Label {
+            size: encoding.edge_width(),
+            source: describe_features(&statistics.edge_features),
         },
         statistics,
     };
@@ -68,28 +68,28 @@ fn text(info: &Info) -> Result<String, std::fmt::Error> {
     let mut table = Table(format!("{} ({})\n\n", found.name, info.format));
     table.row("graphs", found.graphs, "")?;
     table.row("nodes", found.nodes, per_graph(found.graphs, found.nodes_per_graph))?;
-    let arcs = per_graph(found.graphs, found.arcs_per_graph);
+    let edges = per_graph(found.graphs, found.edges_per_graph);
     let direction = if found.undirected { "undirected" } else { "directed" };
-    let comma = if arcs.is_empty() { "" } else { ", " };
-    table.row("arcs", found.arcs, format_args!("{arcs}{comma}{direction}"))?;
+    let comma = if edges.is_empty() { "" } else { ", " };
+    table.row("edges", found.edges, format_args!("{edges}{comma}{direction}"))?;
     let Spread { min, mean, max } = found.degree;
     table.row("degree", format_args!("{mean:.1}"), format_args!("{min} to {max}"))?;
     let features = describe_features(&found.node_features);
-    let source = &info.node_label.source;
-    let label = if *source == features || features.is_empty() {
+    let source = &info.node_feature.source;
+    let feature = if *source == features || features.is_empty() {
         source.clone()
     } else {
         format!("{source}; there are {features}")
     };
-    table.row("node label", info.node_label.size, label)?;
-    table.row("arc label", info.arc_label.size, &info.arc_label.source)?;
+    table.row("node feature", info.node_feature.size, feature)?;
+    table.row("edge feature", info.edge_feature.size, &info.edge_feature.source)?;
     table.targets("graph", found.graph_targets.as_ref(), found.graphs)?;
     table.targets("node", found.node_targets.as_ref(), found.nodes)?;
     if let Some(split) = found.split {
-        let sizes = format!("train {}, valid {}, test {}", split.train, split.valid, split.test);
+        let sizes = format!("train {}, val {}, test {}", split.train, split.val, split.test);
         table.row("split", format_args!("by {}", split.level.as_str()), sizes)?;
     }
-    table.oddities(found)?;
+    table.warnings(found)?;
     Ok(table.0)
 }
 
@@ -143,16 +143,16 @@ impl Table {
         Ok(())
     }
 
-    fn oddities(&mut self, found: &Statistics) -> std::fmt::Result {
-        let odd = found.oddities;
-        let mut name = "oddities";
+    fn warnings(&mut self, found: &Statistics) -> std::fmt::Result {
+        let odd = found.warnings;
+        let mut name = "warnings";
         for (count, what) in [
-            (odd.duplicate_arcs, "duplicate arcs, merged"),
+            (odd.duplicate_edges, "duplicate edges, merged"),
             (odd.conflicting_duplicates, "of them with other features, the first kept"),
             (odd.self_loops, "self loops"),
             (odd.isolated_nodes, "isolated nodes"),
             (odd.empty_graphs, "graphs without nodes"),
-            (odd.graphs_without_arcs, "graphs with nodes and without arcs"),
+            (odd.graphs_without_edges, "graphs with nodes and without edges"),
             (odd.disconnected_graphs, "disconnected graphs"),
         ] {
             if count > 0 {

@@ -3,7 +3,7 @@ use std::fmt::Write;
 use clap::Args;
 use lpgnn::data::{Builtin, Cache, CachedSet, PUBLISHED, PublishedSet};
 
-use crate::talk::{print, print_json};
+use crate::console::{print, print_json};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {

@@ -11,7 +11,7 @@ use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lpgnn::data::{Format, WriteFormat};
 
-use crate::talk::Talk;
+use crate::console::Console;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DataCommand {
@@ -29,13 +29,13 @@ pub(crate) enum DataCommand {
 }
 
 impl DataCommand {
-    pub(crate) fn run(self, talk: &Talk) -> anyhow::Result<()> {
+    pub(crate) fn run(self, console: &Console) -> anyhow::Result<()> {
         match self {
             Self::List(arguments) => list::run(&arguments),
             Self::Info(arguments) => info::run(&arguments),
-            Self::Generate(task) => generate::run(task, talk),
-            Self::Convert(arguments) => convert::run(&arguments, talk),
-            Self::Fetch(arguments) => fetch::run(&arguments, talk),
+            Self::Generate(task) => generate::run(task, console),
+            Self::Convert(arguments) => convert::run(&arguments, console),
+            Self::Fetch(arguments) => fetch::run(&arguments, console),
         }
     }
 }

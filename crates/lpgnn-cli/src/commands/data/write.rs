@@ -2,7 +2,7 @@ use std::path::Path;
 
 use lpgnn::data::{Dataset, Overwrite, WriteFormat, WriteOptions, write};
 
-use crate::talk::Talk;
+use crate::console::Console;
 
 /// Writes a data set, and tells what became of it.
 pub(super) fn run(
@@ -10,19 +10,19 @@ pub(super) fn run(
     folder: &Path,
     format: WriteFormat,
     force: bool,
-    talk: &Talk,
+    console: &Console,
 ) -> anyhow::Result<()> {
     let overwrite = if force { Overwrite::Replace } else { Overwrite::Refuse };
     let losses = write(dataset, folder, &WriteOptions { format, overwrite })?;
     for loss in losses {
-        talk.say(format_args!("note: {loss}"));
+        console.say(format_args!("note: {loss}"));
     }
-    talk.say(format_args!(
-        "wrote {} ({format}): graphs {}, nodes {}, arcs {}",
+    console.say(format_args!(
+        "wrote {} ({format}): graphs {}, nodes {}, edges {}",
         folder.display(),
         dataset.graphs(),
         dataset.nodes(),
-        dataset.arcs().len(),
+        dataset.edges().len(),
     ));
     Ok(())
 }

@@ -14,9 +14,9 @@ use lpgnn::evaluate::Protocol;
 use lpgnn::run::{RunConfig, Setting, Setup, Task, fingerprint};
 
 use super::settings::config_for;
+use crate::console::{Console, print, print_json};
 use crate::folds::{self, Division, Part, Report};
 use crate::result_folder::ResultFolder;
-use crate::talk::{Talk, print, print_json};
 use crate::work_folder::FolderLock;
 use data::Wanted;
 use record::{COMMIT, Record};
@@ -75,7 +75,7 @@ const RESULTS: &str = "results";
 const QUICK_EPOCHS: usize = 10;
 const QUICK_PARTS: usize = 2;
 
-pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
+pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let rows = Row::all(&arguments.dir)?;
     let studies = Study::all(&arguments.dir)?;
     match arguments.report {
@@ -108,7 +108,7 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
         std::fs::create_dir_all(&folder)
             .with_context(|| format!("cannot create {}", folder.display()))?;
         let _lock = FolderLock::take(&folder)?;
-        let said = study::run(study, &arguments.dir, arguments.quick, arguments.again, talk)?;
+        let said = study::run(study, &arguments.dir, arguments.quick, arguments.again, console)?;
         if !arguments.quick {
             study::report::write(&arguments.dir, &studies)?;
         }
@@ -119,7 +119,7 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
     }
     let mut done = vec![];
     for row in chosen {
-        match (Work { row, arguments, out, talk }).run()? {
+        match (Work { row, arguments, out, console }).run()? {
             Some(record) => done.push((row, record)),
             None => continue,
         }
@@ -185,13 +185,13 @@ struct Work<'a> {
     row: &'a Row,
     arguments: &'a Arguments,
     out: &'a Path,
-    talk: &'a Talk,
+    console: &'a Console,
 }
 
 impl Work<'_> {
     /// What the row gives, now or before; none when its data are not here.
     fn run(&self) -> anyhow::Result<Option<Record>> {
-        let Self { row, arguments, talk, .. } = self;
+        let Self { row, arguments, console, .. } = self;
         let about = &row.about;
         let results = arguments.dir.join(RESULTS);
         let before = Record::read(&results, &row.name)?;
@@ -205,28 +205,29 @@ impl Work<'_> {
         let dataset = match wanted.load(arguments.data.as_deref()) {
             Ok(dataset) => dataset,
             Err(error @ lpgnn::Error::UnknownSet { .. }) => {
-                talk.say(format_args!("{}: not run, since {error}, or use --data", row.name));
+                console.say(format_args!("{}: not run, since {error}, or use --data", row.name));
                 return Ok(before.filter(|record| record.is_of(row)));
             }
             Err(error) => return Err(error).with_context(|| format!("cannot run {}", row.name)),
         };
         if let Some(folder) = self.fold_files().filter(|folder| !folder.is_dir()) {
             let folder = folder.display();
-            talk.say(format_args!("{}: not run, since its folds are not in {folder}", row.name));
+            console.say(format_args!("{}: not run, since its folds are not in {folder}", row.name));
             return Ok(before.filter(|record| record.is_of(row)));
         }
         let config = self.config(&dataset)?;
         let print = fingerprint(&dataset);
         if let Some(record) = before {
             if record.is_of(row) && record.has_same(&config, &print)? {
-                talk.say(format_args!("{}: has a result; --again runs it again", row.name));
+                console.say(format_args!("{}: has a result; --again runs it again", row.name));
                 return Ok(Some(record));
             }
-            talk.say(format_args!("{}: settings or data have changed since its result", row.name));
+            console
+                .say(format_args!("{}: settings or data have changed since its result", row.name));
         }
         let parts = self.parts(&dataset, &config)?;
         let (count, kind) = (parts.len(), parts.first().map_or("", |part| part.kind));
-        talk.say(format_args!(
+        console.say(format_args!(
             "{}: {}; {count} {kind}s, {} ({})",
             row.name,
             about.title,
@@ -234,7 +235,7 @@ impl Work<'_> {
             about.protocol.describe()
         ));
         let folder = self.folder(&config, &print, &parts)?;
-        let folds = folds::work(&parts, &dataset, &folder, "the same command", talk)?;
+        let folds = folds::work(&parts, &dataset, &folder, "the same command", console)?;
         let report = Report::new(dataset.name(), about.protocol, config.training.seed, &folds)?;
         let record = Record::new(row, report, &config, print, arguments.quick)?;
         folder.save("result.json", &record)?;

@@ -73,7 +73,7 @@ fn text(dir: &Path, rows: &[Row]) -> anyhow::Result<String> {
     }
     let mut text = String::from(
         "# Results\n\nWritten by `lpgnn reproduce --report` from the files in `results`. Accuracies in \
-         percent: mean ± standard deviation, in\nbrackets the published ones and the difference.\n",
+         percent: mean ± standard std, in\nbrackets the published ones and the difference.\n",
     );
     for (name, lines) in &tables {
         let fallback = Table { title: (*name).to_owned(), about: String::new() };
@@ -141,7 +141,7 @@ fn write_details(text: &mut String, lines: &[Line<'_>]) -> std::fmt::Result {
     writeln!(
         text,
         "\n| file | trainings | epoch | without structure | most frequent class | residual | cheating \
-         gap | not settled | diverged | seconds | commit | date | processor |"
+         gap | not converged | diverged | seconds | commit | date | processor |"
     )?;
     writeln!(text, "|{}", "---|".repeat(13))?;
     for Record { name, report, commit, date, processor, .. } in
@@ -157,7 +157,7 @@ fn write_details(text: &mut String, lines: &[Line<'_>]) -> std::fmt::Result {
             report.majority.map_or_else(none, |share| percent(share.mean)),
             report.residual.map_or_else(none, |residual| format!("{residual:.1e}")),
             report.cheating_gap.map_or_else(none, percent),
-            report.unsettled,
+            report.not_converged,
             report.diverged,
             report.seconds,
         )?;
@@ -172,12 +172,12 @@ fn percent(share: f64) -> String {
 
 pub(super) fn ours(record: &Record) -> String {
     let test = record.report.test;
-    format!("{} ± {}", percent(test.mean), percent(test.deviation))
+    format!("{} ± {}", percent(test.mean), percent(test.std))
 }
 
 pub(super) fn published(paper: Published) -> String {
-    match paper.deviation {
-        Some(deviation) => format!("{:.1} ± {deviation:.1}", paper.mean),
+    match paper.std {
+        Some(std) => format!("{:.1} ± {std:.1}", paper.mean),
         None => format!("{:.1}", paper.mean),
     }
 }

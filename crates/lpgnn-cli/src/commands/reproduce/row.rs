@@ -48,7 +48,7 @@ pub(super) struct Experiment {
 #[serde(deny_unknown_fields)]
 pub(super) struct Published {
     pub(super) mean: f64,
-    pub(super) deviation: Option<f64>,
+    pub(super) std: Option<f64>,
 }
 
 /// What says where a number stands and what it is compared with, and decides on nothing.
@@ -172,7 +172,7 @@ mod tests {
         column = "MUTAG"
         protocol = "nested"
         folds = 10
-        paper = { mean = 90.5, deviation = 7.0 }
+        paper = { mean = 90.5, std = 7.0 }
         [data]
         source = "MUTAG"
         [training]

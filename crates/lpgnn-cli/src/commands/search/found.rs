@@ -20,7 +20,7 @@ pub(super) struct Ranked {
 #[derive(Debug, serde::Serialize)]
 pub(super) struct Found {
     pub(super) trial: usize,
-    pub(super) valid: Option<f64>,
+    pub(super) val: Option<f64>,
     /// The winner on the test part, which nobody has looked at before.
     pub(super) test_of_the_winner: Option<f64>,
     pub(super) ranked: Vec<Ranked>,
@@ -29,12 +29,12 @@ pub(super) struct Found {
 impl Ranked {
     /// What trials are ranked by; one without a number comes last.
     pub(super) fn value(&self) -> f64 {
-        self.result.valid_value.filter(|value| !value.is_nan()).unwrap_or(f64::NEG_INFINITY)
+        self.result.val_value.filter(|value| !value.is_nan()).unwrap_or(f64::NEG_INFINITY)
     }
 
     pub(super) fn line(&self) -> String {
-        let value = number(self.result.valid_value);
-        format!("trial {:>4}: valid {value} after {} epochs", self.trial, self.epochs)
+        let value = number(self.result.val_value);
+        format!("trial {:>4}: val {value} after {} epochs", self.trial, self.epochs)
     }
 }
 
@@ -82,21 +82,21 @@ fn short((path, value): &(String, String)) -> String {
 impl Found {
     /// The first ten, and the winner.
     pub(super) fn text(&self) -> Result<String, std::fmt::Error> {
-        let mut text = format!("{:>5}  {:>6}  {:>7}  settings\n", "trial", "epochs", "valid");
+        let mut text = format!("{:>5}  {:>6}  {:>7}  settings\n", "trial", "epochs", "val");
         for done in self.ranked.iter().take(10) {
             let settings: Vec<String> = done.settings.iter().map(short).collect();
             let line = format!(
                 "{:>5}  {:>6}  {:>7}  {}",
                 done.trial,
                 done.epochs,
-                number(done.result.valid_value),
+                number(done.result.val_value),
                 settings.join(" ")
             );
             writeln!(text, "{}", line.trim_end())?;
         }
-        let Self { trial, valid, test_of_the_winner: test, .. } = self;
-        let (valid, test) = (number(*valid), number(*test));
-        writeln!(text, "winner: trial {trial}, valid {valid}; test, looked at once: {test}")?;
+        let Self { trial, val, test_of_the_winner: test, .. } = self;
+        let (val, test) = (number(*val), number(*test));
+        writeln!(text, "winner: trial {trial}, val {val}; test, looked at once: {test}")?;
         Ok(text)
     }
 }

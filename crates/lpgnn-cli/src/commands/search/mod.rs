@@ -13,11 +13,11 @@ use lpgnn::run::{RunConfig, SavedModel, Setup, fingerprint, write_file};
 
 use super::settings::{Chosen, SettingArguments};
 use crate::bars::Bars;
+use crate::console::{Console, print, print_json};
 use crate::interrupt::{self, Stopped};
 use crate::parallel;
 use crate::result_folder::ResultFolder;
 use crate::run_folder::MODEL;
-use crate::talk::{Talk, print, print_json};
 use crate::trial::{self, Place, Trial};
 use budget::Budget;
 use found::{Found, Ranked, differences};
@@ -67,7 +67,7 @@ struct Search<'a> {
     bars: Bars<'a>,
 }
 
-pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
+pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let begun = Instant::now();
     let space = Space::find(&arguments.space)?;
     let Chosen { config, dataset } = arguments.settings.choose_with(&space.settings())?;
@@ -78,7 +78,7 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
     let trials = space.trials(&config, most, config.training.seed)?;
     let Some(first) = trials.first() else { bail!("{} is empty", arguments.space) };
     let whole = Setup::new(first, &dataset)?.split;
-    if whole.valid.is_empty() {
+    if whole.val.is_empty() {
         bail!("the split of {} has no validation part to choose by", dataset.name());
     }
     let plan = serde_json::json!({
@@ -92,7 +92,7 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
     interrupt::listen()?;
     let Arguments { halving, min_epochs, .. } = arguments;
     let rounds = rounds(trials.len(), config.training.epochs, *halving, *min_epochs);
-    talk.say(format_args!(
+    console.say(format_args!(
         "{}: {} trials, epochs {}",
         dataset.name(),
         trials.len(),
@@ -103,7 +103,7 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
             .join(", then ")
     ));
     let split = Split { test: vec![], ..whole.clone() };
-    let bars = Bars::new(talk);
+    let bars = Bars::new(console);
     let search = Search { config, trials, dataset, split, folder, bars };
     let late = || match arguments.budget {
         Some(Budget::Time(time)) => begun.elapsed() >= time,
@@ -111,7 +111,7 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
     };
     let (ranked, all) = search.rounds(&rounds, &late)?;
     if !all {
-        talk.say(format_args!(
+        console.say(format_args!(
             "the time is up; the same command with --out {} goes on",
             search.folder.path().display()
         ));
@@ -121,7 +121,7 @@ pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
         (0..search.trials.len()).for_each(|trial| search.forget(trial));
     }
     let file = search.folder.file(BEST);
-    talk.say(format_args!("the best is {0}: lpgnn train --config {0}", file.display()));
+    console.say(format_args!("the best is {0}: lpgnn train --config {0}", file.display()));
     if arguments.json { print_json(&found) } else { print(&found.text()?) }
 }
 
@@ -246,7 +246,7 @@ impl Search<'_> {
         };
         let found = Found {
             trial: best.trial,
-            valid: best.result.valid_value,
+            val: best.result.val_value,
             test_of_the_winner: test,
             ranked,
         };

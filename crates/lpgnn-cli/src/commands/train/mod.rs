@@ -5,18 +5,18 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use lpgnn::data::{Dataset, LabelSource, Split};
+use lpgnn::data::{Dataset, FeatureSource, Split};
 use lpgnn::graph::SparseRows;
 use lpgnn::run::{Checkpoint, RunConfig, SavedModel, Setup};
 use lpgnn::train::{EpochReport, Trained, Trainer, TrainerState};
 
 use super::settings::{Chosen, SettingArguments, load};
+use crate::console::{Console, print};
 use crate::interrupt::Stopped;
 use crate::majority::majority;
 use crate::run_folder::{CHECKPOINT, MODEL, RunFolder};
 use crate::summary::{Ending, Summary};
-use crate::talk::{Talk, print};
-use watch::{Outcome, Rhythm, Watch};
+use watch::{Interval, Outcome, Watch};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -57,32 +57,32 @@ struct Run {
     from: Option<(TrainerState, f64)>,
 }
 
-pub(super) fn run(arguments: &Arguments, talk: &Talk) -> anyhow::Result<()> {
+pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let run = match &arguments.resume {
-        Some(path) => match resume(arguments, path, talk)? {
+        Some(path) => match resume(arguments, path, console)? {
             Some(run) => run,
             None => return Ok(()),
         },
-        None => begin(arguments, talk)?,
+        None => begin(arguments, console)?,
     };
-    let rhythm = Rhythm {
+    let interval = Interval {
         seconds: arguments.checkpoint_seconds,
         epochs: arguments.checkpoint_epochs.unwrap_or(usize::MAX),
     };
-    train(run, rhythm, arguments.json, talk)
+    train(run, interval, arguments.json, console)
 }
 
 /// A new run.
-fn begin(arguments: &Arguments, talk: &Talk) -> anyhow::Result<Run> {
+fn begin(arguments: &Arguments, console: &Console) -> anyhow::Result<Run> {
     let Chosen { config, dataset } = arguments.settings.choose()?;
     // Whatever does not fit is found out before a folder is made.
     let setup = Setup::new(&config, &dataset)?;
     Trainer::check(&setup.plan, &setup.model, &setup.data)?;
     let folder = RunFolder::create(arguments.out.as_deref(), dataset.name(), arguments.force)?;
     folder.write_config(&config)?;
-    talk.say(describe(&dataset, &config, &setup));
+    console.say(describe(&dataset, &config, &setup));
     if let Some(unread) = unread(&dataset, &config) {
-        talk.say(unread);
+        console.say(unread);
     }
     Ok(Run { folder, config, dataset, setup, from: None })
 }
@@ -91,21 +91,22 @@ fn begin(arguments: &Arguments, talk: &Talk) -> anyhow::Result<Run> {
 fn unread(dataset: &Dataset, config: &RunConfig) -> Option<String> {
     let features = dataset.node_features();
     let count = features.value_names().len() + features.sparse().map_or(0, SparseRows::width);
-    let unread =
-        config.labels.source == LabelSource::Auto && !features.categories().is_empty() && count > 0;
+    let unread = config.features.source == FeatureSource::Auto
+        && !features.categories().is_empty()
+        && count > 0;
     let what = match features.value_names() {
         [name] => format!("the real value {name} of nodes is"),
         _ => format!("{count} real values of nodes are"),
     };
-    unread.then(|| format!("note: {what} not read; --set labels.source=all reads them too"))
+    unread.then(|| format!("note: {what} not read; --set features.source=all reads them too"))
 }
 
 /// A run that was begun before; none when it is done already.
-fn resume(arguments: &Arguments, path: &Path, talk: &Talk) -> anyhow::Result<Option<Run>> {
+fn resume(arguments: &Arguments, path: &Path, console: &Console) -> anyhow::Result<Option<Run>> {
     let folder = RunFolder::open(path)?;
     if let (Some(summary), config) = (ended(arguments, &folder)?, folder.read_config()?) {
-        talk.say(format_args!("{} is done; --epochs makes it longer", path.display()));
-        talk.say(summary.text(&config).trim_end());
+        console.say(format_args!("{} is done; --epochs makes it longer", path.display()));
+        console.say(summary.text(&config).trim_end());
         if arguments.json {
             print(&folder.read_metrics()?)?;
         }
@@ -125,14 +126,14 @@ fn resume(arguments: &Arguments, path: &Path, talk: &Talk) -> anyhow::Result<Opt
         if checkpoint.fingerprint != setup.fingerprint {
             bail!("{} has changed since {} was begun", config.data.source, path.display());
         }
-        talk.say(format_args!(
+        console.say(format_args!(
             "continuing {} after epoch {}",
             path.display(),
             checkpoint.state.epoch
         ));
         Some((checkpoint.state, checkpoint.seconds))
     } else {
-        talk.say(format_args!("{} has no checkpoint yet: starting again", path.display()));
+        console.say(format_args!("{} has no checkpoint yet: starting again", path.display()));
         None
     };
     if config != before {
@@ -170,7 +171,7 @@ fn longer(arguments: &Arguments, before: &RunConfig) -> anyhow::Result<RunConfig
     Ok(config)
 }
 
-fn train(run: Run, rhythm: Rhythm, json: bool, talk: &Talk) -> anyhow::Result<()> {
+fn train(run: Run, interval: Interval, json: bool, console: &Console) -> anyhow::Result<()> {
     let Run { folder, config, dataset, setup, from } = run;
     let mut trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
     let mut seconds = 0.0;
@@ -181,7 +182,7 @@ fn train(run: Run, rhythm: Rhythm, json: bool, talk: &Talk) -> anyhow::Result<()
     let begun = Instant::now();
     let done = trainer.state().epoch;
     let mut watch =
-        Watch::new(&folder, &config, &setup.fingerprint, rhythm, (done, seconds), json, talk)?;
+        Watch::new(&folder, &config, &setup.fingerprint, interval, (done, seconds), json, console)?;
     let trained = trainer.run(&mut watch)?;
     let outcome = watch.finish()?;
 
@@ -193,7 +194,7 @@ fn train(run: Run, rhythm: Rhythm, json: bool, talk: &Talk) -> anyhow::Result<()
     folder.write_summary(&summary)?;
     let text = summary.text(&config);
     folder.log()?.line(text.trim_end())?;
-    talk.say(text.trim_end());
+    console.say(text.trim_end());
     print_end(&folder, &summary, json)?;
     complain(&folder, &summary)
 }
@@ -250,7 +251,7 @@ fn summarize(
         residual_max: last.map(|report| report.residual_max),
         state_mean: last.map(|report| report.state_mean),
         constraints_met: last.map(EpochReport::constraints_met),
-        scores: trained.scores.clone(),
+        evaluation: trained.evaluation.clone(),
         majority: majority(dataset, setup),
     }
 }
@@ -261,13 +262,13 @@ fn describe(dataset: &Dataset, config: &RunConfig, setup: &Setup) -> String {
         lpgnn::data::Level::Node => "nodes",
         lpgnn::data::Level::Graph => "graphs",
     };
-    let Split { train, valid, test, .. } = &setup.split;
+    let Split { train, val, test, .. } = &setup.split;
     format!(
-        "{}: {} to predict; {members} train {}, valid {}, test {}; {} with {} weights, solver {}",
+        "{}: {} to predict; {members} train {}, val {}, test {}; {} with {} weights, solver {}",
         dataset.name(),
         setup.task.as_str(),
         train.len(),
-        valid.len(),
+        val.len(),
         test.len(),
         serde_json::to_value(config.model.transition)
             .ok()

@@ -4,16 +4,16 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use lpgnn::run::{Checkpoint, RunConfig};
-use lpgnn::train::{EpochReport, Observer, PartName, Scores, TrainerState};
+use lpgnn::train::{EpochReport, ModelEvaluation, Observer, SplitName, TrainerState};
 
+use crate::console::{Console, print};
 use crate::interrupt;
 use crate::run_folder::{CHECKPOINT, LineFile, RunFolder};
-use crate::summary::{part_name, tell_score};
-use crate::talk::{Talk, print};
+use crate::summary::{split_name, tell_metrics};
 
 /// When checkpoints are written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rhythm {
+pub(super) struct Interval {
     pub(super) seconds: f64,
     pub(super) epochs: usize,
 }
@@ -23,9 +23,9 @@ pub(super) struct Watch<'a> {
     folder: &'a RunFolder,
     config: &'a RunConfig,
     fingerprint: &'a str,
-    rhythm: Rhythm,
+    interval: Interval,
     json: bool,
-    talk: &'a Talk,
+    console: &'a Console,
     bar: Option<ProgressBar>,
     metrics: LineFile,
     log: LineFile,
@@ -34,7 +34,7 @@ pub(super) struct Watch<'a> {
     before: f64,
     /// When the last checkpoint was written, and of which epoch it is.
     kept: (Instant, usize),
-    scores: Option<Scores>,
+    evaluation: Option<ModelEvaluation>,
     outcome: Outcome,
     error: Option<anyhow::Error>,
 }
@@ -54,13 +54,13 @@ impl<'a> Watch<'a> {
         folder: &'a RunFolder,
         config: &'a RunConfig,
         fingerprint: &'a str,
-        rhythm: Rhythm,
+        interval: Interval,
         (epoch, before): (usize, f64),
         json: bool,
-        talk: &'a Talk,
+        console: &'a Console,
     ) -> anyhow::Result<Self> {
         interrupt::listen()?;
-        let bar = (stderr().is_terminal() && !talk.is_quiet()).then(|| {
+        let bar = (stderr().is_terminal() && !console.is_quiet()).then(|| {
             let style = ProgressStyle::with_template(
                 "{wide_bar} epoch {pos} of {len}, {eta} left\n{wide_msg}",
             );
@@ -73,16 +73,16 @@ impl<'a> Watch<'a> {
             folder,
             config,
             fingerprint,
-            rhythm,
+            interval,
             json,
-            talk,
+            console,
             bar,
             metrics: folder.metrics_from(epoch)?,
             log: folder.log()?,
             begun: Instant::now(),
             before,
             kept: (Instant::now(), epoch),
-            scores: None,
+            evaluation: None,
             outcome: Outcome { last: None, epochs: epoch },
             error: None,
         })
@@ -113,11 +113,11 @@ impl<'a> Watch<'a> {
         if self.json {
             print(&format!("{line}\n"))?;
         }
-        if let Some(scores) = &report.scores {
-            self.scores = Some(scores.clone());
+        if let Some(evaluation) = &report.evaluation {
+            self.evaluation = Some(evaluation.clone());
         }
         let last = stop || report.epoch == self.config.training.epochs;
-        let text = tell(report, self.scores.as_ref());
+        let text = tell(report, self.evaluation.as_ref());
         if let Some(bar) = &self.bar {
             bar.set_position(report.epoch as u64);
             bar.set_message(text.clone());
@@ -126,13 +126,13 @@ impl<'a> Watch<'a> {
             let line = format!("epoch {:>5}  {text}", report.epoch);
             self.log.line(&line)?;
             if self.bar.is_none() {
-                self.talk.say(line);
+                self.console.say(line);
             }
         }
         let (when, epoch) = self.kept;
         if last
-            || report.epoch - epoch >= self.rhythm.epochs
-            || when.elapsed().as_secs_f64() >= self.rhythm.seconds
+            || report.epoch - epoch >= self.interval.epochs
+            || when.elapsed().as_secs_f64() >= self.interval.seconds
         {
             let seconds = self.before + self.begun.elapsed().as_secs_f64();
             let path = self.folder.file(CHECKPOINT);
@@ -159,13 +159,13 @@ impl Observer for Watch<'_> {
     }
 }
 
-/// `loss 3.1  residual 2.0e-4  train 93.1 %  valid 91.2 %`
-fn tell(report: &EpochReport, scores: Option<&Scores>) -> String {
+/// `loss 3.1  residual 2.0e-4  train 93.1 %  val 91.2 %`
+fn tell(report: &EpochReport, evaluation: Option<&ModelEvaluation>) -> String {
     let mut text = format!("loss {:.4}  residual {:.1e}", report.loss, report.residual_mean);
-    let parts = scores.map(|scores| &scores.parts[..]).unwrap_or_default();
+    let parts = evaluation.map(|evaluation| &evaluation.parts[..]).unwrap_or_default();
     // The test part is looked at when all is done.
-    for (part, score) in parts.iter().filter(|(part, _)| *part != PartName::Test) {
-        text.extend(["  ", part_name(*part), " ", &tell_score(score)]);
+    for (part, score) in parts.iter().filter(|(part, _)| *part != SplitName::Test) {
+        text.extend(["  ", split_name(*part), " ", &tell_metrics(score)]);
     }
     text
 }

@@ -4,16 +4,16 @@ use super::dataset::{Dataset, TargetColumn};
 use super::split::{Level, Split};
 use crate::graph::{BatchParts, GraphBatch, Targets};
 use crate::{Error, Scalar};
-use part::{Part, categories, labels, values};
+use part::{Part, categories, encode, values};
 
-/// How names and numbers of a [`Dataset`] become the labels `l_v` and `l_(u,v)`.
+/// How names and numbers of a [`Dataset`] become the features `l_v` and `l_(u,v)`.
 ///
 /// It is made from the data a model is trained on and kept with the model, so that new data are
 /// read with the same eyes.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Encoding {
     nodes: Vec<Part>,
-    arcs: Vec<Part>,
+    edges: Vec<Part>,
     node_classes: Option<Vec<String>>,
     graph_classes: Option<Vec<String>>,
 }
@@ -21,7 +21,7 @@ pub struct Encoding {
 /// The rows of the graphs that are trained on.
 struct Seen {
     nodes: Vec<usize>,
-    arcs: Vec<usize>,
+    edges: Vec<usize>,
 }
 
 impl Seen {
@@ -31,18 +31,18 @@ impl Seen {
         for ends in graphs.iter().filter_map(|&graph| dataset.node_starts().get(graph..graph + 2)) {
             seen[ends[0]..ends[1]].fill(true);
         }
-        let arcs = dataset.arcs().iter().enumerate();
+        let edges = dataset.edges().iter().enumerate();
         Self {
-            arcs: arcs.filter(|(_, (u, _))| seen[*u as usize]).map(|(arc, _)| arc).collect(),
+            edges: edges.filter(|(_, (u, _))| seen[*u as usize]).map(|(edge, _)| edge).collect(),
             nodes: (0..seen.len()).filter(|&node| seen[node]).collect(),
         }
     }
 }
 
-/// Which of the features become labels.
+/// Which of the features become features.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum LabelSource {
+pub enum FeatureSource {
     /// Categories where there are any, else real values, else the degree.
     #[default]
     Auto,
@@ -61,28 +61,28 @@ pub enum LabelSource {
 /// How an [`Encoding`] is chosen.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct LabelOptions {
-    /// Which features of nodes become labels.
-    pub source: LabelSource,
+pub struct FeatureOptions {
+    /// Which features of nodes become features.
+    pub source: FeatureSource,
     /// The largest degree with a column of its own: 255 unless told.
     pub largest_degree: usize,
-    /// Whether real values are shifted and scaled to mean 0 and deviation 1.
+    /// Whether real values are shifted and scaled to mean 0 and std 1.
     pub standardize: bool,
     /// Whether every sparse row is divided by the sum of its absolute values: a bag of words
     /// becomes shares, and long texts count no more than short ones.
-    pub unit_rows: bool,
-    /// Whether features of arcs become labels.
-    pub arcs: bool,
+    pub row_normalize: bool,
+    /// Whether features of edges become features.
+    pub edges: bool,
 }
 
-impl Default for LabelOptions {
+impl Default for FeatureOptions {
     fn default() -> Self {
         Self {
-            source: LabelSource::Auto,
+            source: FeatureSource::Auto,
             largest_degree: 255,
             standardize: true,
-            unit_rows: false,
-            arcs: true,
+            row_normalize: false,
+            edges: true,
         }
     }
 }
@@ -93,10 +93,10 @@ impl Encoding {
     /// # Errors
     ///
     /// [`Error::Mismatch`] when the features asked for do not exist.
-    pub fn new(dataset: &Dataset, options: &LabelOptions) -> Result<Self, Error> {
+    pub fn new(dataset: &Dataset, options: &FeatureOptions) -> Result<Self, Error> {
         let all = Seen {
             nodes: (0..dataset.nodes()).collect(),
-            arcs: (0..dataset.arcs().len()).collect(),
+            edges: (0..dataset.edges().len()).collect(),
         };
         Self::of(dataset, options, &all)
     }
@@ -113,7 +113,7 @@ impl Encoding {
     /// Those of [`new`](Self::new).
     pub fn for_split(
         dataset: &Dataset,
-        options: &LabelOptions,
+        options: &FeatureOptions,
         split: &Split,
     ) -> Result<Self, Error> {
         match split.level {
@@ -122,30 +122,30 @@ impl Encoding {
         }
     }
 
-    fn of(dataset: &Dataset, options: &LabelOptions, seen: &Seen) -> Result<Self, Error> {
+    fn of(dataset: &Dataset, options: &FeatureOptions, seen: &Seen) -> Result<Self, Error> {
         let features = dataset.node_features();
-        let unit_rows = options.unit_rows;
+        let row_normalize = options.row_normalize;
         let values =
-            |features, seen| values(features, options.standardize.then_some(seen), unit_rows);
+            |features, seen| values(features, options.standardize.then_some(seen), row_normalize);
         let rows = &seen.nodes[..];
         let nodes = match options.source {
-            LabelSource::Auto if !features.categories().is_empty() => categories(features),
-            LabelSource::Auto if !features.is_empty() => values(features, rows),
-            LabelSource::Auto | LabelSource::Degree => vec![degree(dataset, options)],
-            LabelSource::Categories => categories(features),
-            LabelSource::Values => values(features, rows),
-            LabelSource::All => [categories(features), values(features, rows)].concat(),
-            LabelSource::Constant => vec![Part::Constant],
+            FeatureSource::Auto if !features.categories().is_empty() => categories(features),
+            FeatureSource::Auto if !features.is_empty() => values(features, rows),
+            FeatureSource::Auto | FeatureSource::Degree => vec![degree(dataset, options)],
+            FeatureSource::Categories => categories(features),
+            FeatureSource::Values => values(features, rows),
+            FeatureSource::All => [categories(features), values(features, rows)].concat(),
+            FeatureSource::Constant => vec![Part::Constant],
         };
         if nodes.is_empty() {
             return Err(Error::Mismatch(format!(
-                "the nodes of {} have none of the features that were asked for as labels",
+                "the nodes of {} have none of the features that were asked for as features",
                 dataset.name()
             )));
         }
-        let arcs = if options.arcs {
-            let features = dataset.arc_features();
-            [categories(features), values(features, &seen.arcs[..])].concat()
+        let edges = if options.edges {
+            let features = dataset.edge_features();
+            [categories(features), values(features, &seen.edges[..])].concat()
         } else {
             vec![]
         };
@@ -155,20 +155,20 @@ impl Encoding {
         };
         Ok(Self {
             nodes,
-            arcs,
+            edges,
             node_classes: classes(dataset.node_targets()),
             graph_classes: classes(dataset.graph_targets()),
         })
     }
 
-    /// Length of a node label.
+    /// Length of a node feature.
     pub fn node_width(&self) -> usize {
         self.nodes.iter().map(Part::width).sum()
     }
 
-    /// Length of an arc label.
-    pub fn arc_width(&self) -> usize {
-        self.arcs.iter().map(Part::width).sum()
+    /// Length of an edge feature.
+    pub fn edge_width(&self) -> usize {
+        self.edges.iter().map(Part::width).sum()
     }
 
     /// The names of the classes of nodes.
@@ -181,7 +181,7 @@ impl Encoding {
         self.graph_classes.as_deref()
     }
 
-    /// The labels of a node, in a few words: `37 node labels`, `degree up to 135`.
+    /// The features of a node, in a few words: `37 node features`, `degree up to 135`.
     pub fn describe_nodes(&self) -> String {
         self.nodes.iter().map(Part::describe).collect::<Vec<_>>().join(" + ")
     }
@@ -190,7 +190,7 @@ impl Encoding {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownCategory`] when a node or arc has a category that this encoding has not,
+    /// [`Error::UnknownCategory`] when a node or edge has a category that this encoding has not,
     /// [`Error::Mismatch`] when `dataset` has other columns or classes.
     pub fn batch<S: Scalar>(&self, dataset: &Dataset) -> Result<GraphBatch<S>, Error> {
         let node_targets =
@@ -226,9 +226,9 @@ impl Encoding {
         };
         GraphBatch::from_parts(BatchParts {
             node_starts: dataset.node_starts().to_vec(),
-            arcs: dataset.arcs().to_vec(),
-            node_labels: labels(&self.nodes, "node", dataset.node_features(), &degrees)?,
-            arc_labels: labels(&self.arcs, "arc", dataset.arc_features(), &[])?,
+            edges: dataset.edges().to_vec(),
+            node_features: encode(&self.nodes, "node", dataset.node_features(), &degrees)?,
+            edge_features: encode(&self.edges, "edge", dataset.edge_features(), &[])?,
             node_targets,
             graph_targets,
         })
@@ -238,7 +238,7 @@ impl Encoding {
     /// `largest`, and one mean and one scale per value.
     pub(crate) fn check(&self, largest: usize) -> Result<(), Error> {
         let mut total = 0_usize;
-        for part in self.nodes.iter().chain(&self.arcs) {
+        for part in self.nodes.iter().chain(&self.edges) {
             let width = match part {
                 Part::Degree { largest } => largest.saturating_add(1),
                 part => part.width(),
@@ -251,10 +251,10 @@ impl Encoding {
             }
         }
         if self.nodes.is_empty() {
-            return Err(Error::Mismatch("the encoding has no node labels".into()));
+            return Err(Error::Mismatch("the encoding has no node features".into()));
         }
-        if self.arcs.iter().any(|part| matches!(part, Part::Degree { .. })) {
-            return Err(Error::Mismatch("the encoding gives arcs a degree".into()));
+        if self.edges.iter().any(|part| matches!(part, Part::Degree { .. })) {
+            return Err(Error::Mismatch("the encoding gives edges a degree".into()));
         }
         if total <= largest {
             Ok(())
@@ -264,19 +264,19 @@ impl Encoding {
     }
 }
 
-fn degree(dataset: &Dataset, options: &LabelOptions) -> Part {
+fn degree(dataset: &Dataset, options: &FeatureOptions) -> Part {
     let largest = degrees(dataset).into_iter().max().unwrap_or(0) as usize;
     Part::Degree { largest: largest.min(options.largest_degree) }
 }
 
 /// `de[v]`: the neighbours of every node, parents and children, each once.
 pub(super) fn degrees(dataset: &Dataset) -> Vec<u32> {
-    let arcs = dataset.arcs();
+    let edges = dataset.edges();
     let mut degrees = vec![0_u32; dataset.nodes()];
-    for &(source, target) in arcs {
+    for &(source, target) in edges {
         degrees[source as usize] += 1;
-        // The tie counts at its target too, unless the arc back does that.
-        if source != target && arcs.binary_search(&(target, source)).is_err() {
+        // The tie counts at its target too, unless the edge back does that.
+        if source != target && edges.binary_search(&(target, source)).is_err() {
             degrees[target as usize] += 1;
         }
     }
@@ -325,20 +325,20 @@ fn targets<S: Scalar>(
 mod tests {
     use super::*;
     use crate::Matrix;
-    use crate::data::{DatasetParts, Features};
+    use crate::data::{DatasetParts, FeatureColumns};
 
-    /// Two graphs of two nodes, with one value per node and per arc.
-    fn pairs(nodes: [f32; 4], arcs: [f32; 2]) -> Dataset {
+    /// Two graphs of two nodes, with one value per node and per edge.
+    fn pairs(nodes: [f32; 4], edges: [f32; 2]) -> Dataset {
         let values = |entries: &[f32]| {
             let matrix = Matrix::from_entries(entries.len(), 1, entries.to_vec()).unwrap();
-            Features::none(entries.len()).with_values(vec!["x".into()], matrix).unwrap()
+            FeatureColumns::none(entries.len()).with_values(vec!["x".into()], matrix).unwrap()
         };
         Dataset::new(DatasetParts {
             name: "pairs".into(),
             node_starts: vec![0, 2, 4],
-            arcs: vec![(0, 1), (2, 3)],
+            edges: vec![(0, 1), (2, 3)],
             node_features: values(&nodes),
-            arc_features: values(&arcs),
+            edge_features: values(&edges),
             node_targets: None,
             graph_targets: None,
             split: None,
@@ -348,8 +348,8 @@ mod tests {
 
     #[test]
     fn graphs_that_are_not_trained_on_do_not_shift_or_scale() {
-        let options = LabelOptions::default();
-        let split = |level| Split { level, train: vec![1], valid: vec![], test: vec![0] };
+        let options = FeatureOptions::default();
+        let split = |level| Split { level, train: vec![1], val: vec![], test: vec![0] };
         let a = pairs([100.0, -300.0, 3.0, 5.0], [70.0, 2.0]);
         let b = pairs([0.0, 0.0, 3.0, 5.0], [0.0, 2.0]);
         let of = |set: &Dataset, level| Encoding::for_split(set, &options, &split(level)).unwrap();
@@ -366,9 +366,9 @@ mod tests {
     fn a_constant_column_becomes_one() {
         for constant in [0.0, 1.0, -3.5] {
             let set = pairs([constant; 4], [0.0, 1.0]);
-            let encoding = Encoding::new(&set, &LabelOptions::default()).unwrap();
+            let encoding = Encoding::new(&set, &FeatureOptions::default()).unwrap();
             let batch = encoding.batch::<f64>(&set).unwrap();
-            let entries: Vec<_> = (0..4).flat_map(|v| batch.node_labels().entries(v)).collect();
+            let entries: Vec<_> = (0..4).flat_map(|v| batch.node_features().entries(v)).collect();
             assert_eq!(entries, [(0, 1.0); 4]);
         }
     }

@@ -1,13 +1,13 @@
-//! Groups of columns of a label, and how features become them.
+//! Groups of columns of a feature, and how features become them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::data::features::{Categories, Features};
-use crate::graph::{Labels, OneHot, SparseRows};
+use crate::data::features::{Categories, FeatureColumns};
+use crate::graph::{Features, OneHot, SparseRows};
 use crate::{Error, Matrix, Scalar};
 
-/// A group of columns of a label.
+/// A group of columns of a feature.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub(super) enum Part {
@@ -19,7 +19,7 @@ pub(super) enum Part {
     Sparse {
         width: usize,
         #[serde(default)]
-        unit_rows: bool,
+        row_normalize: bool,
     },
     /// One column per degree `0..=largest`; a larger degree counts as the largest.
     Degree { largest: usize },
@@ -27,7 +27,7 @@ pub(super) enum Part {
     Constant,
 }
 
-pub(super) fn categories(features: &Features) -> Vec<Part> {
+pub(super) fn categories(features: &FeatureColumns) -> Vec<Part> {
     let part = |column: &Categories| Part::OneHot {
         column: column.name().to_owned(),
         values: column.values().to_vec(),
@@ -35,8 +35,12 @@ pub(super) fn categories(features: &Features) -> Vec<Part> {
     features.categories().iter().map(part).collect()
 }
 
-/// With `rows`, values are shifted and scaled to mean 0 and deviation 1 over these.
-pub(super) fn values(features: &Features, rows: Option<&[usize]>, unit_rows: bool) -> Vec<Part> {
+/// With `rows`, values are shifted and scaled to mean 0 and std 1 over these.
+pub(super) fn values(
+    features: &FeatureColumns,
+    rows: Option<&[usize]>,
+    row_normalize: bool,
+) -> Vec<Part> {
     let mut parts = vec![];
     let matrix = features.values();
     if matrix.cols() > 0 {
@@ -50,12 +54,12 @@ pub(super) fn values(features: &Features, rows: Option<&[usize]>, unit_rows: boo
         parts.push(Part::Values { names, mean, scale });
     }
     if let Some(sparse) = features.sparse() {
-        parts.push(Part::Sparse { width: sparse.width(), unit_rows });
+        parts.push(Part::Sparse { width: sparse.width(), row_normalize });
     }
     parts
 }
 
-/// What a column is shifted by and multiplied with, so that over some rows it has mean 0 and deviation 1.
+/// What a column is shifted by and multiplied with, so that over some rows it has mean 0 and std 1.
 ///
 /// A constant column becomes 1: networks that are given nothing but zeros would not learn.
 #[allow(clippy::cast_possible_truncation, reason = "features are kept in single precision")]
@@ -63,10 +67,10 @@ fn mean_and_scale(matrix: &Matrix<f32>, rows: &[usize], column: usize) -> (f32, 
     let count = rows.len().max(1) as f64;
     let entries = || rows.iter().map(|&row| f64::from(matrix.row(row)[column]));
     let mean = entries().sum::<f64>() / count;
-    let deviation = (entries().map(|x| (x - mean).powi(2)).sum::<f64>() / count).sqrt();
-    // Below the rounding of single precision the deviation of a constant column is noise.
-    let constant = deviation <= 1e-6 * mean.abs() || deviation == 0.0;
-    if constant { ((mean - 1.0) as f32, 1.0) } else { (mean as f32, (1.0 / deviation) as f32) }
+    let std = (entries().map(|x| (x - mean).powi(2)).sum::<f64>() / count).sqrt();
+    // Below the rounding of single precision the std of a constant column is noise.
+    let constant = std <= 1e-6 * mean.abs() || std == 0.0;
+    if constant { ((mean - 1.0) as f32, 1.0) } else { (mean as f32, (1.0 / std) as f32) }
 }
 
 impl Part {
@@ -91,21 +95,21 @@ impl Part {
     }
 }
 
-/// The labels of all rows; one part stays in its own form, several become sparse rows.
-pub(super) fn labels<S: Scalar>(
+/// The features of all rows; one part stays in its own form, several become sparse rows.
+pub(super) fn encode<S: Scalar>(
     parts: &[Part],
     what: &'static str,
-    features: &Features,
+    features: &FeatureColumns,
     degrees: &[u32],
-) -> Result<Labels<S>, Error> {
+) -> Result<Features<S>, Error> {
     let rows = features.rows();
-    let columns: Vec<Labels<S>> = parts
+    let columns: Vec<Features<S>> = parts
         .iter()
-        .map(|part| part_labels(part, what, features, degrees))
+        .map(|part| part_features(part, what, features, degrees))
         .collect::<Result<_, _>>()?;
     match <[_; 1]>::try_from(columns) {
         Ok([only]) => Ok(only),
-        Err(columns) if columns.is_empty() => Ok(Labels::none(rows)),
+        Err(columns) if columns.is_empty() => Ok(Features::none(rows)),
         Err(columns) => {
             let mut shift = 0;
             let shifts: Vec<usize> = columns
@@ -125,21 +129,21 @@ pub(super) fn labels<S: Scalar>(
                 }
                 starts.push(places.len());
             }
-            Ok(Labels::Sparse(SparseRows::new(shift, starts, places, entries)?))
+            Ok(Features::Sparse(SparseRows::new(shift, starts, places, entries)?))
         }
     }
 }
 
-fn part_labels<S: Scalar>(
+fn part_features<S: Scalar>(
     part: &Part,
     what: &'static str,
-    features: &Features,
+    features: &FeatureColumns,
     degrees: &[u32],
-) -> Result<Labels<S>, Error> {
+) -> Result<Features<S>, Error> {
     let rows = features.rows();
     if rows == 0 {
         // Nothing is in any column, and data without rows have none.
-        return Ok(Labels::Dense(Matrix::zeros(0, part.width())));
+        return Ok(Features::Dense(Matrix::zeros(0, part.width())));
     }
     match part {
         Part::OneHot { column, values } => {
@@ -172,7 +176,7 @@ fn part_labels<S: Scalar>(
                     })
                 })
                 .collect::<Result<_, _>>()?;
-            Ok(Labels::OneHot(OneHot::new(values.len(), columns)?))
+            Ok(Features::OneHot(OneHot::new(values.len(), columns)?))
         }
         Part::Values { names, mean, scale } => {
             let found = real_columns(features, names).ok_or_else(|| {
@@ -190,9 +194,9 @@ fn part_labels<S: Scalar>(
                     S::of((f64::from(x) - f64::from(mean)) * f64::from(scale))
                 })
                 .collect();
-            Ok(Labels::Dense(Matrix::from_entries(rows, names.len(), entries)?))
+            Ok(Features::Dense(Matrix::from_entries(rows, names.len(), entries)?))
         }
-        Part::Sparse { width, unit_rows } => {
+        Part::Sparse { width, row_normalize } => {
             let found = match features.sparse() {
                 Some(sparse) => Cow::Borrowed(sparse),
                 None => Cow::Owned(SparseRows::of_dense(features.values())?),
@@ -204,21 +208,24 @@ fn part_labels<S: Scalar>(
                 )));
             }
             let rows = found.convert();
-            Ok(Labels::Sparse(if *unit_rows { rows.with_unit_rows() } else { rows }))
+            Ok(Features::Sparse(if *row_normalize { rows.row_normalized() } else { rows }))
         }
         Part::Degree { largest } => {
             let cut = u32::try_from(*largest).map_err(|_| Error::TooLarge)?;
             let columns = degrees.iter().map(|&degree| degree.min(cut)).collect();
-            Ok(Labels::OneHot(OneHot::new(largest + 1, columns)?))
+            Ok(Features::OneHot(OneHot::new(largest + 1, columns)?))
         }
-        Part::Constant => Ok(Labels::OneHot(OneHot::new(1, vec![0; rows])?)),
+        Part::Constant => Ok(Features::OneHot(OneHot::new(1, vec![0; rows])?)),
     }
 }
 
 /// These real columns, in this order, wherever the features have them: among the real values, as
 /// categories that are numbers, or as sparse rows, which have no names. None where one is missing, or
 /// where there are more.
-fn real_columns<'a>(features: &'a Features, names: &[String]) -> Option<Cow<'a, Matrix<f32>>> {
+fn real_columns<'a>(
+    features: &'a FeatureColumns,
+    names: &[String],
+) -> Option<Cow<'a, Matrix<f32>>> {
     let (own, values) = (features.value_names(), features.values());
     if own == names {
         return Some(Cow::Borrowed(values));
@@ -245,7 +252,7 @@ fn real_columns<'a>(features: &'a Features, names: &[String]) -> Option<Cow<'a, 
 }
 
 /// A column of real values as categories, if they are whole.
-fn whole_numbers(features: &Features, name: &str) -> Option<Categories> {
+fn whole_numbers(features: &FeatureColumns, name: &str) -> Option<Categories> {
     let place = features.value_names().iter().position(|own| own == name)?;
     let numbers: Vec<i64> = (0..features.rows())
         .map(|row| {
@@ -276,20 +283,20 @@ mod tests {
     #[test]
     fn rows_of_words_become_shares() {
         let rows = SparseRows::new(3, vec![0, 2, 2, 3], vec![0, 2, 1], vec![1.0, 3.0, -2.0]);
-        let features = Features::none(3).with_sparse(rows.unwrap()).unwrap();
-        let labels = |unit_rows| {
-            let part = values(&features, None, unit_rows);
-            let labels: Labels<f32> = labels(&part, "node", &features, &[]).unwrap();
-            (0..3).map(|row| labels.entries(row).collect::<Vec<_>>()).collect::<Vec<_>>()
+        let features = FeatureColumns::none(3).with_sparse(rows.unwrap()).unwrap();
+        let features = |row_normalize| {
+            let part = values(&features, None, row_normalize);
+            let features: Features<f32> = encode(&part, "node", &features, &[]).unwrap();
+            (0..3).map(|row| features.entries(row).collect::<Vec<_>>()).collect::<Vec<_>>()
         };
-        assert_eq!(labels(false), [vec![(0, 1.0), (2, 3.0)], vec![], vec![(1, -2.0)]]);
-        assert_eq!(labels(true), [vec![(0, 0.25), (2, 0.75)], vec![], vec![(1, -1.0)]]);
+        assert_eq!(features(false), [vec![(0, 1.0), (2, 3.0)], vec![], vec![(1, -2.0)]]);
+        assert_eq!(features(true), [vec![(0, 0.25), (2, 0.75)], vec![], vec![(1, -1.0)]]);
     }
 
-    fn read(parts: &[Part], features: &Features) -> Result<Vec<Vec<(usize, f32)>>, String> {
-        let labels: Labels<f32> =
-            labels(parts, "node", features, &[]).map_err(|e| e.to_string())?;
-        Ok((0..labels.rows()).map(|row| labels.entries(row).collect()).collect())
+    fn read(parts: &[Part], features: &FeatureColumns) -> Result<Vec<Vec<(usize, f32)>>, String> {
+        let features: Features<f32> =
+            encode(parts, "node", features, &[]).map_err(|e| e.to_string())?;
+        Ok((0..features.rows()).map(|row| features.entries(row).collect()).collect())
     }
 
     #[test]
@@ -297,7 +304,7 @@ mod tests {
         let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
         let real = |own: &[&str], entries: &[f32]| {
             let matrix = Matrix::from_entries(2, own.len(), entries.to_vec()).unwrap();
-            Features::none(2).with_values(names(own), matrix).unwrap()
+            FeatureColumns::none(2).with_values(names(own), matrix).unwrap()
         };
         let part =
             [Part::Values { names: names(&["a", "b"]), mean: vec![0.0; 2], scale: vec![1.0; 2] }];
@@ -308,10 +315,10 @@ mod tests {
         let mixed = real(&["a"], &[1.0, 3.0]).with_categories(words).unwrap();
         assert_eq!(read(&part, &mixed), expected);
         let sparse = SparseRows::new(2, vec![0, 2, 4], vec![0, 1, 0, 1], vec![1.0, 5.0, 3.0, 7.0]);
-        let sparse = Features::none(2).with_sparse(sparse.unwrap()).unwrap();
+        let sparse = FeatureColumns::none(2).with_sparse(sparse.unwrap()).unwrap();
         assert_eq!(read(&part, &sparse), expected);
         // And the other way round.
-        let part_of_words = [Part::Sparse { width: 2, unit_rows: false }];
+        let part_of_words = [Part::Sparse { width: 2, row_normalize: false }];
         assert_eq!(read(&part_of_words, &real(&["a", "b"], &[1.0, 5.0, 3.0, 7.0])), expected);
         let part_of_classes = [Part::OneHot { column: "a".into(), values: names(&["3", "1"]) }];
         let whole = Ok(vec![vec![(1, 1.0)], vec![(0, 1.0)]]);
@@ -331,7 +338,7 @@ mod tests {
             Part::OneHot { column: "bond".into(), values: vec!["1".into(), "2".into()] },
             Part::Values { names: vec!["length".into()], mean: vec![0.0], scale: vec![1.0] },
         ];
-        let none: Labels<f32> = labels(&parts, "arc", &Features::none(0), &[]).unwrap();
+        let none: Features<f32> = encode(&parts, "edge", &FeatureColumns::none(0), &[]).unwrap();
         assert_eq!((none.rows(), none.width()), (0, 3));
     }
 }

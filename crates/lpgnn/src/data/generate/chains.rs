@@ -5,9 +5,9 @@ use crate::data::{Dataset, Ratio};
 
 /// Chains whose class is written at one end only, and is asked for at every node.
 ///
-/// A chain is a path of `length` nodes. Its first node has the one-hot label of the class of the
+/// A chain is a path of `length` nodes. Its first node has the one-hot feature of the class of the
 /// chain, all others are labelled 0. Every node is to be classified, so what is known at one end
-/// has to travel up to `length − 1` arcs: a network whose states are fixed points can do it, one of
+/// has to travel up to `length − 1` edges: a network whose states are fixed points can do it, one of
 /// few layers cannot.
 ///
 /// The defaults are those of the implicit graph neural networks (Gu et al., 2020): two classes of
@@ -31,7 +31,7 @@ impl Default for ChainsConfig {
             classes: 2,
             chains: 20,
             length: 10,
-            split: Ratio { train: 0.05, valid: 0.1, test: 0.85 },
+            split: Ratio { train: 0.05, val: 0.1, test: 0.85 },
         }
     }
 }
@@ -48,8 +48,8 @@ impl ChainsConfig {
         let copies = ("chains", chains);
         check_copies(classes, copies, ("length", length, length as f64))?;
         let last = u32::try_from(length).map_err(|_| Error::TooLarge)?;
-        let arcs = both_ways((1..last).map(|v| (v - 1, v)));
-        Spread { name: "chains", classes, copies, nodes: length, arcs, split }.generate(seed)
+        let edges = both_ways((1..last).map(|v| (v - 1, v)));
+        Spread { name: "chains", classes, copies, nodes: length, edges, split }.generate(seed)
     }
 }
 
@@ -63,10 +63,10 @@ mod tests {
         let config = ChainsConfig { classes: 3, chains: 2, length: 5, ..ChainsConfig::default() };
         let dataset = config.generate(0).unwrap();
         let found = Statistics::of(&dataset);
-        assert_eq!((found.graphs, found.nodes, found.arcs), (6, 30, 6 * 8));
+        assert_eq!((found.graphs, found.nodes, found.edges), (6, 30, 6 * 8));
         assert!(found.undirected);
         assert_eq!((found.degree.min, found.degree.max), (1, 2));
-        assert_eq!(found.oddities, crate::data::Oddities::default());
+        assert_eq!(found.warnings, crate::data::Warnings::default());
         let Some(TargetColumn::Classes(targets)) = dataset.node_targets() else { panic!() };
         for node in 0..30 {
             let class = node / 10;
@@ -83,7 +83,7 @@ mod tests {
         let dataset = ChainsConfig::default().generate(0).unwrap();
         let split = dataset.split().unwrap();
         assert_eq!(split.level, Level::Node);
-        assert_eq!((split.train.len(), split.valid.len(), split.test.len()), (20, 40, 340));
+        assert_eq!((split.train.len(), split.val.len(), split.test.len()), (20, 40, 340));
     }
 
     #[test]
@@ -96,9 +96,9 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_of_one_node_has_no_arcs() {
+    fn a_chain_of_one_node_has_no_edges() {
         let config = ChainsConfig { length: 1, ..ChainsConfig::default() };
-        assert_eq!(config.generate(0).unwrap().arcs(), []);
+        assert_eq!(config.generate(0).unwrap().edges(), []);
     }
 
     #[test]
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(
             said(ChainsConfig { length: usize::MAX, ..config() }),
             format!(
-                "length is {}, but the set would have more than 2e8 labels and arcs",
+                "length is {}, but the set would have more than 2e8 features and edges",
                 usize::MAX
             )
         );

@@ -3,7 +3,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::Normal;
 
 use super::drawing::Drawing;
-use super::{Example, check, check_drawing, check_noise, integer_label, noisy, three_parts};
+use super::{Example, check, check_drawing, check_noise, integer_feature, noisy, three_parts};
 use crate::Error;
 use crate::data::Dataset;
 
@@ -11,10 +11,10 @@ use crate::data::Dataset;
 ///
 /// A graph has a clique on some of its nodes, and further edges at random until it is connected.
 /// Beside the clique that was put there others may have come about: a node is to be found exactly
-/// when it is in any clique of at least `clique` nodes. Labels say nothing about it.
+/// when it is in any clique of at least `clique` nodes. Features say nothing about it.
 ///
 /// The defaults are those of the paper: three times 100 graphs of 7 nodes, a clique of 3; what
-/// the paper leaves open is measured in its authors' set: one label of 0 to 8 per node without
+/// the paper leaves open is measured in its authors' set: one feature of 0 to 8 per node without
 /// noise, eight or nine edges per graph, 57 % of the nodes in a clique.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -27,11 +27,11 @@ pub struct CliqueConfig {
     pub clique: usize,
     /// The probability of an edge, outside the clique.
     pub density: f64,
-    /// How many integers label a node.
-    pub label_size: usize,
+    /// How many integers feature a node.
+    pub feature_size: usize,
     /// The largest such integer; the smallest is 0.
-    pub largest_label: u32,
-    /// Deviation of the noise on every label.
+    pub largest_feature: u32,
+    /// Deviation of the noise on every feature.
     pub noise: f64,
 }
 
@@ -42,8 +42,8 @@ impl Default for CliqueConfig {
             nodes: 7,
             clique: 3,
             density: 0.25,
-            label_size: 1,
-            largest_label: 8,
+            feature_size: 1,
+            largest_feature: 8,
             noise: 0.0,
         }
     }
@@ -57,13 +57,13 @@ impl CliqueConfig {
     /// [`Error::Option`], naming the first option that cannot be used.
     pub fn generate(&self, seed: u64) -> Result<Dataset, Error> {
         let noise = self.check()?;
-        three_parts("clique", self.graphs, self.label_size, seed, |random| {
+        three_parts("clique", self.graphs, self.feature_size, seed, |random| {
             Ok(self.draw(&noise, random))
         })
     }
 
     fn check(&self) -> Result<Normal<f64>, Error> {
-        check_drawing(self.graphs, self.nodes, self.density, self.label_size)?;
+        check_drawing(self.graphs, self.nodes, self.density, self.feature_size)?;
         let expected =
             format!("a clique has at least 2 nodes and at most those of the graph: {}", self.nodes);
         check("clique", self.clique, (2..=self.nodes).contains(&self.clique), &expected)?;
@@ -82,11 +82,11 @@ impl CliqueConfig {
         }
         drawing.scribble(self.density, &fixed, random);
         let found = in_cliques(&drawing, self.clique);
-        let labels = (0..self.nodes)
-            .map(|_| integer_label(self.label_size, self.largest_label, random))
+        let features = (0..self.nodes)
+            .map(|_| integer_feature(self.feature_size, self.largest_feature, random))
             .collect::<Vec<_>>();
-        let labels = labels.iter().map(|label| noisy(label, noise, random)).collect();
-        Example { drawing, labels, found }
+        let features = features.iter().map(|feature| noisy(feature, noise, random)).collect();
+        Example { drawing, features, found }
     }
 }
 
@@ -139,7 +139,7 @@ mod tests {
     use rand::SeedableRng;
 
     use super::*;
-    use crate::data::{Oddities, Statistics, TargetColumn};
+    use crate::data::{Statistics, TargetColumn, Warnings};
 
     /// The definition, over all sets of nodes.
     fn by_definition(drawing: &Drawing, size: usize) -> Vec<bool> {
@@ -176,8 +176,8 @@ mod tests {
         let dataset = CliqueConfig::default().generate(0).unwrap();
         let found = Statistics::of(&dataset);
         assert_eq!((found.graphs, found.nodes), (300, 2100));
-        assert_eq!(found.oddities, Oddities::default());
-        let edges = found.arcs_per_graph.mean / 2.0;
+        assert_eq!(found.warnings, Warnings::default());
+        let edges = found.edges_per_graph.mean / 2.0;
         assert!((7.8..9.0).contains(&edges), "{edges} edges per graph");
         let Some(TargetColumn::Classes(targets)) = dataset.node_targets() else { panic!() };
         let share = targets.counts()[1] as f64 / 2100.0;
@@ -195,7 +195,7 @@ mod tests {
     fn fewer_graphs_are_the_first_of_more() {
         let few = CliqueConfig { graphs: 2, ..CliqueConfig::default() }.generate(1).unwrap();
         let more = CliqueConfig { graphs: 5, ..CliqueConfig::default() }.generate(1).unwrap();
-        assert_eq!(few.arcs(), &more.arcs()[..few.arcs().len()]);
+        assert_eq!(few.edges(), &more.edges()[..few.edges().len()]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use rand::RngExt;
 use rand_distr::{Distribution, Normal, StandardNormal};
 
 use super::{attribute_names, check, check_noise, check_size, node_targets, stream};
-use crate::data::{Dataset, DatasetParts, Features, Level, Ratio, Split};
+use crate::data::{Dataset, DatasetParts, FeatureColumns, Level, Ratio, Split};
 use crate::{Error, Matrix};
 
 /// One graph of communities whose members know each other better than others: of which community is
@@ -13,7 +13,7 @@ use crate::{Error, Matrix};
 /// Every node has a popularity `exp(σ n)` with `n` drawn from `N(0, 1)`, and `σ` the `spread`: with 0
 /// all degrees are about the same, with 1 or more a few hubs have most ties. A tie joins two nodes
 /// drawn by their popularity; it stays within a community except with probability `mixing`. The
-/// label of a node is the one-hot vector of its community plus noise that hides most of it.
+/// feature of a node is the one-hot vector of its community plus noise that hides most of it.
 ///
 /// The ties of a degree-corrected stochastic block model (Karrer and Newman, 2011), given their
 /// number.
@@ -30,7 +30,7 @@ pub struct CommunitiesConfig {
     pub spread: f64,
     /// Share of the ties that leave a community.
     pub mixing: f64,
-    /// Deviation of the noise on every label.
+    /// Deviation of the noise on every feature.
     pub noise: f64,
     /// How the nodes are divided, stratified by class.
     pub split: Ratio,
@@ -45,7 +45,7 @@ impl Default for CommunitiesConfig {
             spread: 1.0,
             mixing: 0.2,
             noise: 1.0,
-            split: Ratio { train: 0.1, valid: 0.2, test: 0.7 },
+            split: Ratio { train: 0.1, val: 0.2, test: 0.7 },
         }
     }
 }
@@ -79,28 +79,29 @@ impl CommunitiesConfig {
             reason = "it was checked"
         )]
         let ties = (nodes as f64 * self.degree / 2.0).round() as usize;
-        let mut arcs: BTreeSet<(u32, u32)> = BTreeSet::new();
+        let mut edges: BTreeSet<(u32, u32)> = BTreeSet::new();
         let mut tries = 0;
-        while arcs.len() < 2 * ties && tries < TRIES * ties {
+        while edges.len() < 2 * ties && tries < TRIES * ties {
             tries += 1;
             let u = everybody.draw(random.random());
             let shift =
                 if random.random_bool(self.mixing) { random.random_range(1..classes) } else { 0 };
             let v = choices[(u as usize + shift) % classes].draw(random.random());
             if u != v {
-                arcs.extend([(u, v), (v, u)]);
+                edges.extend([(u, v), (v, u)]);
             }
         }
         let class = |node: usize| node % classes;
-        let labels = self.labels(noise, random, class)?;
+        let features = self.features(noise, random, class)?;
         #[allow(clippy::cast_possible_truncation, reason = "there are at most 1000 classes")]
         let class_of_node = (0..nodes).map(|node| class(node) as u32).collect();
         let dataset = Dataset::new(DatasetParts {
             name: "communities".into(),
             node_starts: vec![0, nodes],
-            arc_features: Features::none(arcs.len()),
-            arcs: arcs.into_iter().collect(),
-            node_features: Features::none(nodes).with_values(attribute_names(classes), labels)?,
+            edge_features: FeatureColumns::none(edges.len()),
+            edges: edges.into_iter().collect(),
+            node_features: FeatureColumns::none(nodes)
+                .with_values(attribute_names(classes), features)?,
             node_targets: Some(node_targets(classes, class_of_node)?),
             graph_targets: None,
             split: None,
@@ -126,8 +127,8 @@ impl CommunitiesConfig {
         check_noise(self.noise)
     }
 
-    #[allow(clippy::cast_possible_truncation, reason = "labels are kept in single precision")]
-    fn labels(
+    #[allow(clippy::cast_possible_truncation, reason = "features are kept in single precision")]
+    fn features(
         &self,
         noise: Normal<f64>,
         random: &mut rand_chacha::ChaCha8Rng,
@@ -178,7 +179,7 @@ mod tests {
     fn degrees(spread: f64) -> (usize, f64, usize) {
         let config = CommunitiesConfig { spread, ..CommunitiesConfig::default() };
         let found = Statistics::of(&config.generate(1).unwrap());
-        (found.arcs, found.degree.mean, found.degree.max)
+        (found.edges, found.degree.mean, found.degree.max)
     }
 
     #[test]
@@ -193,8 +194,8 @@ mod tests {
     fn ties_stay_within_a_community_but_for_the_share_that_mixes() {
         let config = CommunitiesConfig { mixing: 0.25, ..CommunitiesConfig::default() };
         let dataset = config.generate(2).unwrap();
-        let leave = dataset.arcs().iter().filter(|(u, v)| u % 3 != v % 3).count();
-        let share = leave as f64 / dataset.arcs().len() as f64;
+        let leave = dataset.edges().iter().filter(|(u, v)| u % 3 != v % 3).count();
+        let share = leave as f64 / dataset.edges().len() as f64;
         assert!((share - 0.25).abs() < 0.05, "{share}");
         assert_eq!(dataset, config.generate(2).unwrap());
         assert_ne!(dataset, config.generate(3).unwrap());
@@ -203,7 +204,7 @@ mod tests {
     #[test]
     fn a_graph_that_cannot_have_as_many_ties_has_those_it_can() {
         let config = CommunitiesConfig { nodes: 9, degree: 1.0, spread: 5.0, ..Default::default() };
-        assert!(config.generate(0).unwrap().arcs().len() <= 10);
+        assert!(config.generate(0).unwrap().edges().len() <= 10);
     }
 
     #[test]

@@ -75,9 +75,9 @@ impl Drawing {
         components
     }
 
-    /// Both arcs of every edge, in order.
+    /// Both edges of every edge, in order.
     #[allow(clippy::cast_possible_truncation, reason = "a drawing has far fewer than 2³² nodes")]
-    pub(super) fn arcs(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+    pub(super) fn edges(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         (0..self.nodes).flat_map(|v| self.neighbours(v).map(move |u| (v as u32, u as u32)))
     }
 }

@@ -7,7 +7,7 @@ use crate::data::{Dataset, Ratio};
 ///
 /// As [`ChainsConfig`](super::ChainsConfig), but there are many ways from the corner to a node: a
 /// grid has `rows × columns` nodes, each joined to the up to four beside it, and the opposite corner
-/// is `rows + columns − 2` arcs away.
+/// is `rows + columns − 2` edges away.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct GridsConfig {
@@ -49,9 +49,10 @@ impl GridsConfig {
             let below = (v + width < last).then_some((v, v + width));
             right.into_iter().chain(below)
         });
-        let arcs = both_ways(edges);
+        let edges = both_ways(edges);
         let copies = ("grids", grids);
-        Spread { name: "grids", classes, copies, nodes: rows * columns, arcs, split }.generate(seed)
+        Spread { name: "grids", classes, copies, nodes: rows * columns, edges, split }
+            .generate(seed)
     }
 }
 
@@ -68,13 +69,13 @@ mod tests {
     fn a_grid_joins_what_is_side_by_side() {
         let config = GridsConfig { grids: 1, rows: 2, columns: 3, ..GridsConfig::default() };
         let dataset = config.generate(0).unwrap();
-        let first: Vec<_> = dataset.arcs().iter().filter(|(u, v)| u < v && *v < 6).collect();
+        let first: Vec<_> = dataset.edges().iter().filter(|(u, v)| u < v && *v < 6).collect();
         assert_eq!(first, [&(0, 1), &(0, 3), &(1, 2), &(1, 4), &(2, 5), &(3, 4), &(4, 5)]);
         let found = Statistics::of(&dataset);
-        assert_eq!((found.graphs, found.nodes, found.arcs), (2, 12, 28));
+        assert_eq!((found.graphs, found.nodes, found.edges), (2, 12, 28));
         assert!(found.undirected);
         assert_eq!((found.degree.min, found.degree.max), (2, 3));
-        assert_eq!(found.oddities, crate::data::Oddities::default());
+        assert_eq!(found.warnings, crate::data::Warnings::default());
     }
 
     #[test]
@@ -91,7 +92,7 @@ mod tests {
         );
         assert_eq!(
             said(GridsConfig { columns: 1 << 40, ..config() }),
-            "columns is 1099511627776, but the set would have more than 2e8 labels and arcs"
+            "columns is 1099511627776, but the set would have more than 2e8 features and edges"
         );
     }
 }

@@ -1,5 +1,5 @@
 use crate::Error;
-use crate::data::{Categories, Dataset, DatasetParts, Features, Level, Split, TargetColumn};
+use crate::data::{Categories, Dataset, DatasetParts, FeatureColumns, Level, Split, TargetColumn};
 
 /// Zachary's karate club: 34 members, 78 ties, and the two factions it broke into.
 ///
@@ -14,7 +14,7 @@ use crate::data::{Categories, Dataset, DatasetParts, Features, Level, Split, Tar
 ///
 /// None: the data are part of the program.
 pub fn karate_club() -> Result<Dataset, Error> {
-    let arcs: Vec<(u32, u32)> = TIES
+    let edges: Vec<(u32, u32)> = TIES
         .iter()
         .zip(1_u32..)
         .flat_map(|(others, v)| others.iter().flat_map(move |&u| [(v - 1, u - 1), (u - 1, v - 1)]))
@@ -28,16 +28,16 @@ pub fn karate_club() -> Result<Dataset, Error> {
     Dataset::new(DatasetParts {
         name: "karate".into(),
         node_starts: vec![0, nodes],
-        arc_features: Features::none(arcs.len()),
-        arcs,
-        node_features: Features::none(nodes)
+        edge_features: FeatureColumns::none(edges.len()),
+        edges,
+        node_features: FeatureColumns::none(nodes)
             .with_categories(Categories::from_integers("member", &members))?,
         node_targets: Some(TargetColumn::Classes(Categories::from_text("faction", &factions))),
         graph_targets: None,
         split: Some(Split {
             level: Level::Node,
             train: vec![0, nodes - 1],
-            valid: vec![],
+            val: vec![],
             test: (1..nodes - 1).collect(),
         }),
     })
@@ -94,11 +94,11 @@ mod tests {
     fn it_is_zachary_s_club() {
         let club = karate_club().unwrap();
         let found = Statistics::of(&club);
-        assert_eq!((found.graphs, found.nodes, found.arcs), (1, 34, 2 * 78));
+        assert_eq!((found.graphs, found.nodes, found.edges), (1, 34, 2 * 78));
         assert!(found.undirected);
-        assert_eq!(found.oddities, crate::data::Oddities::default());
+        assert_eq!(found.warnings, crate::data::Warnings::default());
         let mut degrees = vec![0; 34];
-        club.arcs().iter().for_each(|&(u, _)| degrees[u as usize] += 1);
+        club.edges().iter().for_each(|&(u, _)| degrees[u as usize] += 1);
         assert_eq!(
             degrees,
             [

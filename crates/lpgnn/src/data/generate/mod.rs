@@ -25,19 +25,19 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Normal};
 
-use super::{Categories, Dataset, DatasetParts, Features, Level, Split, TargetColumn};
+use super::{Categories, Dataset, DatasetParts, FeatureColumns, Level, Split, TargetColumn};
 use crate::{Error, Matrix};
 
 /// More nodes than this in one drawn graph would need gigabytes while it is drawn.
 const MOST_NODES: usize = 20_000;
 
-/// More labels and arcs than this in one set would need gigabytes.
+/// More features and edges than this in one set would need gigabytes.
 const MOST_NUMBERS: f64 = 2e8;
 
-/// A graph that is drawn, with the labels of its nodes and the nodes that are to be found.
+/// A graph that is drawn, with the features of its nodes and the nodes that are to be found.
 struct Example {
     drawing: Drawing,
-    labels: Vec<Vec<f32>>,
+    features: Vec<Vec<f32>>,
     found: Vec<bool>,
 }
 
@@ -53,29 +53,29 @@ fn three_parts(
 ) -> Result<Dataset, Error> {
     let total = 3 * graphs;
     let mut node_starts = vec![0];
-    let (mut arcs, mut labels, mut found) = (vec![], vec![], vec![]);
+    let (mut edges, mut features, mut found) = (vec![], vec![], vec![]);
     for graph in 0..total {
         let example = draw(&mut stream(seed, graph as u64))?;
         let start = u32::try_from(found.len()).map_err(|_| Error::TooLarge)?;
-        arcs.extend(example.drawing.arcs().map(|(u, v)| (start + u, start + v)));
-        labels.extend(example.labels.into_iter().flatten());
+        edges.extend(example.drawing.edges().map(|(u, v)| (start + u, start + v)));
+        features.extend(example.features.into_iter().flatten());
         found.extend(example.found.iter().map(|&found| u32::from(found)));
         node_starts.push(found.len());
     }
     let nodes = found.len();
-    let values = Matrix::from_entries(nodes, width, labels)?;
+    let values = Matrix::from_entries(nodes, width, features)?;
     Dataset::new(DatasetParts {
         name: name.to_owned(),
         node_starts,
-        arc_features: Features::none(arcs.len()),
-        arcs,
-        node_features: Features::none(nodes).with_values(attribute_names(width), values)?,
+        edge_features: FeatureColumns::none(edges.len()),
+        edges,
+        node_features: FeatureColumns::none(nodes).with_values(attribute_names(width), values)?,
         node_targets: Some(node_targets(2, found)?),
         graph_targets: None,
         split: Some(Split {
             level: Level::Graph,
             train: (0..graphs).collect(),
-            valid: (graphs..2 * graphs).collect(),
+            val: (graphs..2 * graphs).collect(),
             test: (2 * graphs..total).collect(),
         }),
     })
@@ -103,24 +103,24 @@ fn stream(seed: u64, number: u64) -> ChaCha8Rng {
     random
 }
 
-/// An integer label from `0..=largest`.
+/// An integer feature from `0..=largest`.
 ///
 /// # Differences
 ///
 /// Uniform, where in the sets of the method's authors the two ends come half as often.
-fn integer_label(width: usize, largest: u32, random: &mut ChaCha8Rng) -> Vec<u32> {
+fn integer_feature(width: usize, largest: u32, random: &mut ChaCha8Rng) -> Vec<u32> {
     (0..width).map(|_| random.random_range(0..=largest)).collect()
 }
 
-/// The label as the network sees it: `l + N(0, noise²)` in every component.
-#[allow(clippy::cast_possible_truncation, reason = "labels are kept in single precision")]
-fn noisy(label: &[u32], noise: &Normal<f64>, random: &mut ChaCha8Rng) -> Vec<f32> {
-    label.iter().map(|&l| (f64::from(l) + noise.sample(random)) as f32).collect()
+/// The feature as the network sees it: `l + N(0, noise²)` in every component.
+#[allow(clippy::cast_possible_truncation, reason = "features are kept in single precision")]
+fn noisy(feature: &[u32], noise: &Normal<f64>, random: &mut ChaCha8Rng) -> Vec<f32> {
+    feature.iter().map(|&l| (f64::from(l) + noise.sample(random)) as f32).collect()
 }
 
 fn check_noise(noise: f64) -> Result<Normal<f64>, Error> {
     let usable = (0.0..=1e6).contains(&noise);
-    check("noise", noise, usable, "a deviation is at least 0 and at most 1000000")?;
+    check("noise", noise, usable, "a std is at least 0 and at most 1000000")?;
     Normal::new(0.0, noise).map_err(|problem| Error::Mismatch(problem.to_string()))
 }
 
@@ -128,22 +128,22 @@ fn check_drawing(
     graphs: usize,
     nodes: usize,
     density: f64,
-    label_size: usize,
+    feature_size: usize,
 ) -> Result<(), Error> {
     check("graphs", graphs, graphs > 0, "there must be at least 1")?;
     let expected = format!("there must be at least 1 and at most {MOST_NODES}");
     check("nodes", nodes, (1..=MOST_NODES).contains(&nodes), &expected)?;
     let usable = (0.0..=1.0).contains(&density);
     check("density", density, usable, "a probability lies between 0 and 1")?;
-    let usable = (1..=1000).contains(&label_size);
-    check("label-size", label_size, usable, "there must be 1 to 1000 labels")?;
+    let usable = (1..=1000).contains(&feature_size);
+    check("feature-size", feature_size, usable, "there must be 1 to 1000 features")?;
     let nodes = nodes as f64;
-    check_size("graphs", graphs, 3.0 * nodes * (label_size as f64 + nodes * density))
+    check_size("graphs", graphs, 3.0 * nodes * (feature_size as f64 + nodes * density))
 }
 
 /// Whether `count` times `each` numbers can be held.
 fn check_size(option: &'static str, count: usize, each: f64) -> Result<(), Error> {
-    let expected = format!("the set would have more than {MOST_NUMBERS:e} labels and arcs");
+    let expected = format!("the set would have more than {MOST_NUMBERS:e} features and edges");
     check(option, count, count as f64 * each <= MOST_NUMBERS, &expected)
 }
 

@@ -4,12 +4,12 @@ use std::str::FromStr;
 use rand_chacha::ChaCha8Rng;
 
 use super::drawing::Drawing;
-use super::integer_label;
+use super::integer_feature;
 use crate::Error;
 
 /// A small labelled graph `S` that is to be found in larger ones.
 ///
-/// As text: the labels of its nodes, then its edges, with nodes counted from 0.
+/// As text: the features of its nodes, then its edges, with nodes counted from 0.
 ///
 /// ```
 /// # use lpgnn::data::generate::Pattern;
@@ -21,7 +21,7 @@ use crate::Error;
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pattern {
-    labels: Vec<Vec<u32>>,
+    features: Vec<Vec<u32>>,
     edges: Vec<(usize, usize)>,
 }
 
@@ -36,29 +36,29 @@ pub enum PatternChoice {
 }
 
 impl Pattern {
-    /// A pattern from the labels of its nodes and its edges.
+    /// A pattern from the features of its nodes and its edges.
     ///
     /// # Errors
     ///
     /// [`Error::Option`] without nodes, or when an edge is a loop or names a node that does not
-    /// exist; [`Error::RaggedRows`] when labels differ in length.
-    pub fn new(labels: Vec<Vec<u32>>, mut edges: Vec<(usize, usize)>) -> Result<Self, Error> {
+    /// exist; [`Error::RaggedRows`] when features differ in length.
+    pub fn new(features: Vec<Vec<u32>>, mut edges: Vec<(usize, usize)>) -> Result<Self, Error> {
         let wrong = |value: String, expected: String| Error::Option {
             option: "pattern",
             value: format!("“{value}”"),
             expected,
         };
-        let Some(first) = labels.first() else {
+        let Some(first) = features.first() else {
             return Err(wrong(String::new(), "a pattern has at least one node".into()));
         };
         let expected = first.len();
-        if let Some(row) = labels.iter().position(|label| label.len() != expected) {
-            return Err(Error::RaggedRows { row, expected, found: labels[row].len() });
+        if let Some(row) = features.iter().position(|feature| feature.len() != expected) {
+            return Err(Error::RaggedRows { row, expected, found: features[row].len() });
         }
         for &(u, v) in &edges {
-            if u == v || u.max(v) >= labels.len() {
+            if u == v || u.max(v) >= features.len() {
                 let expected =
-                    format!("an edge joins two different nodes of 0 to {}", labels.len() - 1);
+                    format!("an edge joins two different nodes of 0 to {}", features.len() - 1);
                 return Err(wrong(format!("{u}-{v}"), expected));
             }
         }
@@ -67,7 +67,7 @@ impl Pattern {
         }
         edges.sort_unstable();
         edges.dedup();
-        Ok(Self { labels, edges })
+        Ok(Self { features, edges })
     }
 
     /// A random connected pattern.
@@ -78,22 +78,22 @@ impl Pattern {
         largest: u32,
         random: &mut ChaCha8Rng,
     ) -> Self {
-        let labels = (0..nodes).map(|_| integer_label(width, largest, random)).collect();
+        let features = (0..nodes).map(|_| integer_feature(width, largest, random)).collect();
         let mut drawing = Drawing::new(nodes);
         drawing.scribble(density, &vec![false; nodes], random);
         let edges =
-            drawing.arcs().filter(|(u, v)| u < v).map(|(u, v)| (u as usize, v as usize)).collect();
-        Self { labels, edges }
+            drawing.edges().filter(|(u, v)| u < v).map(|(u, v)| (u as usize, v as usize)).collect();
+        Self { features, edges }
     }
 
     /// How many nodes it has.
     pub fn nodes(&self) -> usize {
-        self.labels.len()
+        self.features.len()
     }
 
-    /// The labels of its nodes.
-    pub fn labels(&self) -> &[Vec<u32>] {
-        &self.labels
+    /// The features of its nodes.
+    pub fn features(&self) -> &[Vec<u32>] {
+        &self.features
     }
 
     /// Its edges `(u, v)`, each once with `u < v`.
@@ -103,10 +103,10 @@ impl Pattern {
 
     /// The nodes of a graph that belong to any occurrence of the pattern.
     ///
-    /// An occurrence maps every node of the pattern to a node of the graph with the same label, no
+    /// An occurrence maps every node of the pattern to a node of the graph with the same feature, no
     /// two to the same, and every edge of the pattern to an edge. The graph may have more edges
     /// between these nodes: occurrences are subgraphs, not necessarily induced ones.
-    pub(super) fn occurrences(&self, drawing: &Drawing, labels: &[Vec<u32>]) -> Vec<bool> {
+    pub(super) fn occurrences(&self, drawing: &Drawing, features: &[Vec<u32>]) -> Vec<bool> {
         let mut found = vec![false; drawing.nodes()];
         let orders: Vec<Vec<usize>> = (0..self.nodes()).map(|start| self.order(start)).collect();
         for v in 0..drawing.nodes() {
@@ -115,7 +115,7 @@ impl Pattern {
                 if found[v] {
                     break;
                 }
-                let mut search = Search { pattern: self, drawing, labels, order, image: vec![] };
+                let mut search = Search { pattern: self, drawing, features, order, image: vec![] };
                 if search.place(v) {
                     search.image.iter().for_each(|&node| found[node] = true);
                 }
@@ -144,7 +144,7 @@ impl Pattern {
 struct Search<'a> {
     pattern: &'a Pattern,
     drawing: &'a Drawing,
-    labels: &'a [Vec<u32>],
+    features: &'a [Vec<u32>],
     order: &'a [usize],
     /// Where the first nodes of `order` are mapped to.
     image: Vec<usize>,
@@ -155,7 +155,7 @@ impl Search<'_> {
     fn place(&mut self, v: usize) -> bool {
         let depth = self.image.len();
         let node = self.order[depth];
-        let fits = self.labels[v] == self.pattern.labels[node]
+        let fits = self.features[v] == self.pattern.features[node]
             && self.order.iter().zip(&self.image).all(|(&other, &u)| {
                 u != v && (!self.pattern.has(node, other) || self.drawing.has(v, u))
             });
@@ -175,11 +175,11 @@ impl Search<'_> {
 
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let label =
-            |label: &Vec<u32>| label.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-        let labels: Vec<String> = self.labels.iter().map(label).collect();
+        let feature =
+            |feature: &Vec<u32>| feature.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+        let features: Vec<String> = self.features.iter().map(feature).collect();
         let edges: Vec<String> = self.edges.iter().map(|(u, v)| format!("{u}-{v}")).collect();
-        write!(f, "{}; {}", labels.join(" "), edges.join(" "))
+        write!(f, "{}; {}", features.join(" "), edges.join(" "))
     }
 }
 
@@ -190,12 +190,12 @@ impl FromStr for Pattern {
         let wrong = || Error::Option {
             option: "pattern",
             value: format!("“{text}”"),
-            expected: "a pattern is written like 1,8 8,4 6,1; 0-1 1-2: labels, then edges".into(),
+            expected: "a pattern is written like 1,8 8,4 6,1; 0-1 1-2: features, then edges".into(),
         };
-        let (labels, edges) = text.split_once(';').ok_or_else(wrong)?;
-        let labels = labels
+        let (features, edges) = text.split_once(';').ok_or_else(wrong)?;
+        let features = features
             .split_whitespace()
-            .map(|label| label.split(',').map(str::parse).collect::<Result<_, _>>())
+            .map(|feature| feature.split(',').map(str::parse).collect::<Result<_, _>>())
             .collect::<Result<_, _>>()
             .map_err(|_| wrong())?;
         let edges = edges
@@ -206,7 +206,7 @@ impl FromStr for Pattern {
             })
             .collect::<Option<_>>()
             .ok_or_else(wrong)?;
-        Self::new(labels, edges)
+        Self::new(features, edges)
     }
 }
 

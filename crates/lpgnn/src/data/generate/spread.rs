@@ -1,5 +1,5 @@
 use super::{attribute_names, check, check_size, node_targets};
-use crate::data::{Dataset, DatasetParts, Features, Level, Ratio, Split};
+use crate::data::{Dataset, DatasetParts, FeatureColumns, Level, Ratio, Split};
 use crate::{Error, Matrix};
 
 /// A task of several copies of one undirected graph: the class of a copy is written at its first
@@ -10,8 +10,8 @@ pub(super) struct Spread {
     /// The option that says how many copies there are of each class, and how many.
     pub(super) copies: (&'static str, usize),
     pub(super) nodes: usize,
-    /// Both arcs of every edge of a copy, in order.
-    pub(super) arcs: Vec<(u32, u32)>,
+    /// Both edges of every edge of a copy, in order.
+    pub(super) edges: Vec<(u32, u32)>,
     /// How the nodes are divided, stratified by class.
     pub(super) split: Ratio,
 }
@@ -29,36 +29,37 @@ pub(super) fn check_copies(
 ) -> Result<(), Error> {
     check("classes", classes, (2..=1000).contains(&classes), "there must be 2 to 1000")?;
     check(option, copies, copies > 0, "there must be at least 1")?;
-    let labels = (classes * classes) as f64;
-    check_size(option, copies, labels)?;
+    let features = (classes * classes) as f64;
+    check_size(option, copies, features)?;
     let each = nodes / value.max(1) as f64;
-    check_size(size, value, labels * copies as f64 * each)
+    check_size(size, value, features * copies as f64 * each)
 }
 
 impl Spread {
     /// The task of this seed, which decides on the split and nothing else.
     pub(super) fn generate(self, seed: u64) -> Result<Dataset, Error> {
-        let Self { name, classes, copies: (_, copies), nodes: size, arcs: copy, split } = self;
+        let Self { name, classes, copies: (_, copies), nodes: size, edges: copy, split } = self;
         let graphs = classes * copies;
         let nodes = graphs * size;
         u32::try_from(nodes).map_err(|_| Error::TooLarge)?;
         let class = |graph: usize| graph / copies;
-        let mut labels = Matrix::zeros(nodes, classes);
-        let mut arcs = Vec::with_capacity(graphs * copy.len());
+        let mut features = Matrix::zeros(nodes, classes);
+        let mut edges = Vec::with_capacity(graphs * copy.len());
         #[allow(clippy::cast_possible_truncation, reason = "all nodes have 32-bit numbers")]
         for graph in 0..graphs {
-            labels.row_mut(graph * size)[class(graph)] = 1.0;
+            features.row_mut(graph * size)[class(graph)] = 1.0;
             let start = (graph * size) as u32;
-            arcs.extend(copy.iter().map(|&(u, v)| (start + u, start + v)));
+            edges.extend(copy.iter().map(|&(u, v)| (start + u, start + v)));
         }
         #[allow(clippy::cast_possible_truncation, reason = "there are at most 1000 classes")]
         let class_of_node = (0..nodes).map(|node| class(node / size) as u32).collect();
         let dataset = Dataset::new(DatasetParts {
             name: name.into(),
             node_starts: (0..=graphs).map(|graph| graph * size).collect(),
-            arc_features: Features::none(arcs.len()),
-            arcs,
-            node_features: Features::none(nodes).with_values(attribute_names(classes), labels)?,
+            edge_features: FeatureColumns::none(edges.len()),
+            edges,
+            node_features: FeatureColumns::none(nodes)
+                .with_values(attribute_names(classes), features)?,
             node_targets: Some(node_targets(classes, class_of_node)?),
             graph_targets: None,
             split: None,
@@ -68,9 +69,9 @@ impl Spread {
     }
 }
 
-/// Both arcs of every edge, in order.
+/// Both edges of every edge, in order.
 pub(super) fn both_ways(edges: impl Iterator<Item = (u32, u32)>) -> Vec<(u32, u32)> {
-    let mut arcs: Vec<(u32, u32)> = edges.flat_map(|(u, v)| [(u, v), (v, u)]).collect();
-    arcs.sort_unstable();
-    arcs
+    let mut edges: Vec<(u32, u32)> = edges.flat_map(|(u, v)| [(u, v), (v, u)]).collect();
+    edges.sort_unstable();
+    edges
 }

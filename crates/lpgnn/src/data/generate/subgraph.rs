@@ -5,7 +5,7 @@ use rand_distr::Normal;
 use super::drawing::Drawing;
 use super::pattern::{Pattern, PatternChoice};
 use super::{
-    Example, check, check_drawing, check_noise, integer_label, noisy, stream, three_parts,
+    Example, check, check_drawing, check_noise, integer_feature, noisy, stream, three_parts,
 };
 use crate::Error;
 use crate::data::Dataset;
@@ -14,15 +14,15 @@ use crate::data::Dataset;
 ///
 /// `τ_S(G, v) = 1` for every node `v` of every occurrence of `S`, else `0`.
 ///
-/// A graph has random integer labels, the pattern on some of its nodes, and further edges at
-/// random until it is connected. The network sees the labels with Gaussian noise. An occurrence is
-/// a subgraph with the labels (before noise) and the edges of the pattern, induced or not: as in
+/// A graph has random integer features, the pattern on some of its nodes, and further edges at
+/// random until it is connected. The network sees the features with Gaussian noise. An occurrence is
+/// a subgraph with the features (before noise) and the edges of the pattern, induced or not: as in
 /// the paper, `Ŝ ⊂ G` isomorphic to `S`. Beside the one that was put there others may have come
 /// about, and all count.
 ///
 /// The defaults are those of the paper's table: three times 100 graphs of 7 nodes, a pattern of 3;
-/// what the paper leaves open is measured in its authors' sets: two labels of 0 to 8 per node,
-/// noise of deviation ¼, seven or eight edges per graph.
+/// what the paper leaves open is measured in its authors' sets: two features of 0 to 8 per node,
+/// noise of std ¼, seven or eight edges per graph.
 ///
 /// ```
 /// # use lpgnn::data::generate::SubgraphConfig;
@@ -41,11 +41,11 @@ pub struct SubgraphConfig {
     pub pattern: PatternChoice,
     /// The probability of an edge, where the pattern does not decide.
     pub density: f64,
-    /// How many integers label a node.
-    pub label_size: usize,
+    /// How many integers feature a node.
+    pub feature_size: usize,
     /// The largest such integer; the smallest is 0.
-    pub largest_label: u32,
-    /// Deviation of the noise on every label.
+    pub largest_feature: u32,
+    /// Deviation of the noise on every feature.
     pub noise: f64,
 }
 
@@ -56,8 +56,8 @@ impl Default for SubgraphConfig {
             nodes: 7,
             pattern: PatternChoice::Random(3),
             density: 0.25,
-            label_size: 2,
-            largest_label: 8,
+            feature_size: 2,
+            largest_feature: 8,
             noise: 0.25,
         }
     }
@@ -72,7 +72,7 @@ impl SubgraphConfig {
     pub fn generate(&self, seed: u64) -> Result<Dataset, Error> {
         let noise = self.check()?;
         let pattern = self.pattern(seed)?;
-        three_parts("subgraph", self.graphs, self.label_size, seed, |random| {
+        three_parts("subgraph", self.graphs, self.feature_size, seed, |random| {
             Ok(self.draw(&pattern, &noise, random))
         })
     }
@@ -89,20 +89,21 @@ impl SubgraphConfig {
             &PatternChoice::Random(nodes) => {
                 // A stream that no graph has.
                 let mut random = stream(seed, u64::MAX);
-                let (width, largest) = (self.label_size, self.largest_label);
+                let (width, largest) = (self.feature_size, self.largest_feature);
                 Pattern::random(nodes, self.density, width, largest, &mut random)
             }
         })
     }
 
     fn check(&self) -> Result<Normal<f64>, Error> {
-        check_drawing(self.graphs, self.nodes, self.density, self.label_size)?;
-        let size = self.label_size;
+        check_drawing(self.graphs, self.nodes, self.density, self.feature_size)?;
+        let size = self.feature_size;
         let (option, nodes) = match &self.pattern {
             PatternChoice::Random(nodes) => ("pattern-nodes", *nodes),
             PatternChoice::Given(pattern) => {
-                let found = pattern.labels()[0].len();
-                let expected = format!("its labels have {found} integers where others have {size}");
+                let found = pattern.features()[0].len();
+                let expected =
+                    format!("its features have {found} integers where others have {size}");
                 check("pattern", format_args!("“{pattern}”"), found == size, &expected)?;
                 ("nodes of the pattern", pattern.nodes())
             }
@@ -114,23 +115,23 @@ impl SubgraphConfig {
     }
 
     fn draw(&self, pattern: &Pattern, noise: &Normal<f64>, random: &mut ChaCha8Rng) -> Example {
-        let mut labels: Vec<Vec<u32>> = (0..self.nodes)
-            .map(|_| integer_label(self.label_size, self.largest_label, random))
+        let mut features: Vec<Vec<u32>> = (0..self.nodes)
+            .map(|_| integer_feature(self.feature_size, self.largest_feature, random))
             .collect();
         let mut drawing = Drawing::new(self.nodes);
         let mut fixed = vec![false; self.nodes];
         let places = index::sample(random, self.nodes, pattern.nodes()).into_vec();
-        for (place, label) in places.iter().zip(pattern.labels()) {
-            labels[*place].clone_from(label);
+        for (place, feature) in places.iter().zip(pattern.features()) {
+            features[*place].clone_from(feature);
             fixed[*place] = true;
         }
         for &(u, v) in pattern.edges() {
             drawing.join(places[u], places[v]);
         }
         drawing.scribble(self.density, &fixed, random);
-        let found = pattern.occurrences(&drawing, &labels);
-        let labels = labels.iter().map(|label| noisy(label, noise, random)).collect();
-        Example { drawing, labels, found }
+        let found = pattern.occurrences(&drawing, &features);
+        let features = features.iter().map(|feature| noisy(feature, noise, random)).collect();
+        Example { drawing, features, found }
     }
 }
 
@@ -143,16 +144,16 @@ mod tests {
     use crate::data::{Level, Statistics, TargetColumn};
 
     /// The definition, by trying every way to map the pattern.
-    fn by_definition(pattern: &Pattern, drawing: &Drawing, labels: &[Vec<u32>]) -> Vec<bool> {
+    fn by_definition(pattern: &Pattern, drawing: &Drawing, features: &[Vec<u32>]) -> Vec<bool> {
         let (k, n) = (pattern.nodes(), drawing.nodes());
         let mut found = vec![false; n];
         for number in 0..n.pow(u32::try_from(k).unwrap()) {
             let image: Vec<usize> =
                 (0..k).map(|i| number / n.pow(u32::try_from(i).unwrap()) % n).collect();
             let injective = (0..k).all(|i| !image[..i].contains(&image[i]));
-            let same_labels = (0..k).all(|i| labels[image[i]] == pattern.labels()[i]);
+            let same_features = (0..k).all(|i| features[image[i]] == pattern.features()[i]);
             let edges = pattern.edges().iter().all(|&(u, v)| drawing.has(image[u], image[v]));
-            if injective && same_labels && edges {
+            if injective && same_features && edges {
                 for &v in &image {
                     found[v] = true;
                 }
@@ -171,12 +172,12 @@ mod tests {
             let pattern = Pattern::random(size.min(nodes), density, 1, largest, &mut random);
             let mut drawing = Drawing::new(nodes);
             drawing.scribble(density, &vec![false; nodes], &mut random);
-            let labels: Vec<_> =
-                (0..nodes).map(|_| integer_label(1, largest, &mut random)).collect();
+            let features: Vec<_> =
+                (0..nodes).map(|_| integer_feature(1, largest, &mut random)).collect();
             prop_assert_eq!(
-                pattern.occurrences(&drawing, &labels),
-                by_definition(&pattern, &drawing, &labels),
-                "{} in {:?} {:?}", pattern, drawing, labels
+                pattern.occurrences(&drawing, &features),
+                by_definition(&pattern, &drawing, &features),
+                "{} in {:?} {:?}", pattern, drawing, features
             );
         }
 
@@ -186,10 +187,10 @@ mod tests {
             let mut random = ChaCha8Rng::seed_from_u64(seed);
             let mut drawing = Drawing::new(6);
             drawing.scribble(0.3, &[false; 6], &mut random);
-            let labels: Vec<_> = (0..6).map(|_| integer_label(1, 1, &mut random)).collect();
+            let features: Vec<_> = (0..6).map(|_| integer_feature(1, 1, &mut random)).collect();
             prop_assert_eq!(
-                pattern.occurrences(&drawing, &labels),
-                by_definition(&pattern, &drawing, &labels)
+                pattern.occurrences(&drawing, &features),
+                by_definition(&pattern, &drawing, &features)
             );
         }
 
@@ -207,12 +208,12 @@ mod tests {
         let found = Statistics::of(&dataset);
         assert_eq!((found.graphs, found.nodes), (300, 2100));
         assert!(found.undirected);
-        assert_eq!(found.oddities, crate::data::Oddities::default());
-        let edges = found.arcs_per_graph.mean / 2.0;
+        assert_eq!(found.warnings, crate::data::Warnings::default());
+        let edges = found.edges_per_graph.mean / 2.0;
         assert!((6.8..8.2).contains(&edges), "{edges} edges per graph");
         let split = dataset.split().unwrap();
         assert_eq!(split.level, Level::Graph);
-        assert_eq!((split.train.len(), split.valid.len(), split.test.len()), (100, 100, 100));
+        assert_eq!((split.train.len(), split.val.len(), split.test.len()), (100, 100, 100));
         // Three nodes per graph, and now and then a second occurrence.
         let Some(TargetColumn::Classes(targets)) = dataset.node_targets() else { panic!() };
         let found = targets.counts()[1];
@@ -237,8 +238,8 @@ mod tests {
         assert!(values(&quiet).iter().all(|x| x.fract().abs() < f32::EPSILON && *x <= 8.0));
         let values = values(&noisy);
         let square: f32 = values.iter().map(|x| (x - x.round()).powi(2)).sum();
-        let deviation = (square / values.len() as f32).sqrt();
-        assert!((deviation - 0.1).abs() < 0.01, "{deviation}");
+        let std = (square / values.len() as f32).sqrt();
+        assert!((std - 0.1).abs() < 0.01, "{std}");
     }
 
     #[test]
@@ -246,7 +247,7 @@ mod tests {
         let pattern: Pattern = "1 2 3 4; 0-1 1-2 2-3 3-0".parse().unwrap();
         let config = SubgraphConfig {
             pattern: PatternChoice::Given(pattern.clone()),
-            label_size: 1,
+            feature_size: 1,
             noise: 0.0,
             graphs: 20,
             ..SubgraphConfig::default()
@@ -277,22 +278,22 @@ mod tests {
         );
         assert_eq!(
             said(SubgraphConfig { noise: -1.0, ..config() }),
-            "noise is -1, but a deviation is at least 0 and at most 1000000"
+            "noise is -1, but a std is at least 0 and at most 1000000"
         );
         assert_eq!(
             said(SubgraphConfig {
                 pattern: PatternChoice::Given("1; ".parse().unwrap()),
                 ..config()
             }),
-            "pattern is “1; ”, but its labels have 1 integers where others have 2"
+            "pattern is “1; ”, but its features have 1 integers where others have 2"
         );
     }
 
     #[test]
     fn a_pattern_that_makes_no_sense_is_refused() {
         for (text, problem) in [
-            ("1 2", "a pattern is written like 1,8 8,4 6,1; 0-1 1-2: labels, then edges"),
-            ("1 x; 0-1", "a pattern is written like 1,8 8,4 6,1; 0-1 1-2: labels, then edges"),
+            ("1 2", "a pattern is written like 1,8 8,4 6,1; 0-1 1-2: features, then edges"),
+            ("1 x; 0-1", "a pattern is written like 1,8 8,4 6,1; 0-1 1-2: features, then edges"),
             ("1 2; 0-2", "an edge joins two different nodes of 0 to 1"),
             ("1 2; 1-1", "an edge joins two different nodes of 0 to 1"),
             (";", "a pattern has at least one node"),

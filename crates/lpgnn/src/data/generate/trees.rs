@@ -7,8 +7,8 @@ use crate::data::{Dataset, Ratio};
 ///
 /// As [`ChainsConfig`](super::ChainsConfig), but on its way the class has to be passed on to
 /// several: every node down to `depth` has `branching` children. With a `stretch` above 1 a path of
-/// so many arcs leads to each child, so that a tree of few nodes reaches far; from leaf to leaf
-/// there are up to `2 · depth · stretch` arcs.
+/// so many edges leads to each child, so that a tree of few nodes reaches far; from leaf to leaf
+/// there are up to `2 · depth · stretch` edges.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TreesConfig {
@@ -20,7 +20,7 @@ pub struct TreesConfig {
     pub branching: usize,
     /// Levels below the root.
     pub depth: usize,
-    /// Arcs from a node to its child.
+    /// Edges from a node to its child.
     pub stretch: usize,
     /// How the nodes are divided, stratified by class.
     pub split: Ratio,
@@ -42,7 +42,7 @@ impl TreesConfig {
     pub fn generate(&self, seed: u64) -> Result<Dataset, Error> {
         let Self { classes, trees, branching, depth, stretch, split } = *self;
         check("branching", branching, branching > 0, "a node has at least 1 child")?;
-        check("stretch", stretch, stretch > 0, "there is at least 1 arc to a child")?;
+        check("stretch", stretch, stretch > 0, "there is at least 1 edge to a child")?;
         // The first level that is too large is told, before a number overflows.
         let (mut level, mut inner) = (1.0_f64, 0.0_f64);
         for _ in 0..depth.min(64) {
@@ -71,8 +71,8 @@ impl TreesConfig {
             }
             parents = children;
         }
-        let (nodes, arcs) = (next as usize, both_ways(edges.into_iter()));
-        Spread { name: "trees", classes, copies, nodes, arcs, split }.generate(seed)
+        let (nodes, edges) = (next as usize, both_ways(edges.into_iter()));
+        Spread { name: "trees", classes, copies, nodes, edges, split }.generate(seed)
     }
 }
 
@@ -82,16 +82,16 @@ mod tests {
     use crate::data::Statistics;
 
     #[test]
-    fn a_tree_branches_and_its_arcs_stretch() {
+    fn a_tree_branches_and_its_edges_stretch() {
         let config =
             TreesConfig { trees: 1, branching: 2, depth: 2, stretch: 3, ..TreesConfig::default() };
         let dataset = config.generate(0).unwrap();
         let found = Statistics::of(&dataset);
         // The root, two paths of three nodes, and four more.
-        assert_eq!((found.graphs, found.nodes, found.arcs), (2, 2 * 19, 2 * 2 * 18));
+        assert_eq!((found.graphs, found.nodes, found.edges), (2, 2 * 19, 2 * 2 * 18));
         assert!(found.undirected);
         assert_eq!((found.degree.min, found.degree.max), (1, 3));
-        let children: Vec<_> = dataset.arcs().iter().filter(|(u, _)| *u == 0).collect();
+        let children: Vec<_> = dataset.edges().iter().filter(|(u, _)| *u == 0).collect();
         assert_eq!(children, [&(0, 1), &(0, 4)]);
     }
 
@@ -100,7 +100,7 @@ mod tests {
         let tree = TreesConfig { branching: 1, depth: 9, ..TreesConfig::default() };
         let chain = super::super::ChainsConfig::default();
         let (tree, chain) = (tree.generate(3).unwrap(), chain.generate(3).unwrap());
-        assert_eq!(tree.arcs(), chain.arcs());
+        assert_eq!(tree.edges(), chain.edges());
         assert_eq!(tree.node_features(), chain.node_features());
         assert_eq!(tree.split(), chain.split());
     }
@@ -116,7 +116,9 @@ mod tests {
         for depth in [40, usize::MAX] {
             assert_eq!(
                 said(TreesConfig { depth, ..config() }),
-                format!("depth is {depth}, but the set would have more than 2e8 labels and arcs")
+                format!(
+                    "depth is {depth}, but the set would have more than 2e8 features and edges"
+                )
             );
         }
         let said = said(TreesConfig { stretch: usize::MAX, ..config() });

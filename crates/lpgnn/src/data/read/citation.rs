@@ -5,11 +5,11 @@ use std::path::Path;
 use super::column::{IntegerColumn, Rows};
 use super::name_of;
 use super::text::{self, Lines, counted, quote};
-use crate::data::{Categories, Dataset, DatasetParts, Features, Level, Split, TargetColumn};
+use crate::data::{Categories, Dataset, DatasetParts, FeatureColumns, Level, Split, TargetColumn};
 use crate::graph::SparseRows;
 use crate::{Error, Place};
 
-/// `labels.txt`, one class per node, negative where it is not known; `edges.txt`, a tie `u v` per line, each of which is two arcs;
+/// `labels.txt`, one class per node, negative where it is not known; `edges.txt`, a tie `u v` per line, each of which is two edges;
 /// `features.txt`, a row of `index:value` per node; `train_idx.txt`, `val_idx.txt` and
 /// `test_idx.txt`, where there are any. Nodes and indices are counted from 0.
 pub(super) fn read(folder: &Path) -> Result<Dataset, Error> {
@@ -19,13 +19,13 @@ pub(super) fn read(folder: &Path) -> Result<Dataset, Error> {
         return Err(Error::TooLarge);
     }
     let nodes = Rows::new(count, "node", "labels.txt");
-    let arcs = arcs(&folder.join("edges.txt"), &nodes)?;
+    let edges = edges(&folder.join("edges.txt"), &nodes)?;
     Dataset::new(DatasetParts {
         name: name_of(folder),
         node_starts: vec![0, count],
-        arc_features: Features::none(arcs.len()),
-        arcs,
-        node_features: Features::none(count)
+        edge_features: FeatureColumns::none(edges.len()),
+        edges,
+        node_features: FeatureColumns::none(count)
             .with_sparse(sparse_rows(&folder.join("features.txt"), &nodes)?)?,
         node_targets: Some(TargetColumn::Classes(labels)),
         graph_targets: None,
@@ -51,9 +51,9 @@ fn labels(path: &Path) -> Result<Categories, Error> {
     labels.finish("node label")
 }
 
-fn arcs(path: &Path, nodes: &Rows) -> Result<Vec<(u32, u32)>, Error> {
+fn edges(path: &Path, nodes: &Rows) -> Result<Vec<(u32, u32)>, Error> {
     let mut lines = Lines::open(path)?;
-    let mut arcs = vec![];
+    let mut edges = vec![];
     let mut ends = [0_i64; 2];
     while lines.next_integers(&mut ends, "a pair of nodes")? {
         for end in ends {
@@ -63,12 +63,12 @@ fn arcs(path: &Path, nodes: &Rows) -> Result<Vec<(u32, u32)>, Error> {
             }
         }
         let [u, v] = ends.map(|end| u32::try_from(end).unwrap_or(u32::MAX));
-        arcs.push((u, v));
+        edges.push((u, v));
         if u != v {
-            arcs.push((v, u));
+            edges.push((v, u));
         }
     }
-    Ok(arcs)
+    Ok(edges)
 }
 
 fn sparse_rows(path: &Path, nodes: &Rows) -> Result<SparseRows<f32>, Error> {
@@ -149,7 +149,7 @@ fn split(folder: &Path, nodes: &Rows) -> Result<Option<Split>, Error> {
         }
         Ok(members)
     };
-    let [train, valid, test] = names;
-    let (train, valid, test) = (read(train)?, read(valid)?, read(test)?);
-    Ok(Some(Split { level: Level::Node, train, valid, test }))
+    let [train, val, test] = names;
+    let (train, val, test) = (read(train)?, read(val)?, read(test)?);
+    Ok(Some(Split { level: Level::Node, train, val, test }))
 }

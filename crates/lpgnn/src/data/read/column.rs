@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use super::text::{Lines, counted};
 use crate::data::Categories;
-use crate::graph::UNLABELLED;
+use crate::graph::NO_TARGET;
 use crate::{Error, Matrix, Place};
 
 /// A column of integers that are names, coded as they come: four bytes a row.
@@ -33,7 +33,7 @@ impl IntegerColumn {
     pub(super) fn push(&mut self, x: i64) -> Result<(), Error> {
         let near = usize::try_from(x.saturating_add(NEAR)).ok();
         let code = match near.and_then(|place| self.near.get(place)) {
-            Some(&code) if code != UNLABELLED => code,
+            Some(&code) if code != NO_TARGET => code,
             _ => self.code(x)?,
         };
         self.codes.push(code);
@@ -42,7 +42,7 @@ impl IntegerColumn {
 
     /// A row of which nothing is known.
     pub(super) fn push_unknown(&mut self) {
-        self.codes.push(UNLABELLED);
+        self.codes.push(NO_TARGET);
     }
 
     fn code(&mut self, x: i64) -> Result<u32, Error> {
@@ -50,7 +50,7 @@ impl IntegerColumn {
             code
         } else {
             let code = u32::try_from(self.values.len()).map_err(|_| Error::TooLarge)?;
-            if code == UNLABELLED {
+            if code == NO_TARGET {
                 return Err(Error::TooLarge);
             }
             self.values.push(x);
@@ -62,7 +62,7 @@ impl IntegerColumn {
             && let Ok(place) = usize::try_from(x.saturating_add(NEAR))
             && place < NEAR_ROWS
         {
-            self.near.resize(NEAR_ROWS, UNLABELLED);
+            self.near.resize(NEAR_ROWS, NO_TARGET);
             self.near[place] = code;
         }
         Ok(code)
@@ -89,7 +89,7 @@ impl WordColumn {
     /// [`Error::TooLarge`] at the 2³²-th different value.
     pub(super) fn push(&mut self, word: &str) -> Result<(), Error> {
         let code = if word.is_empty() {
-            UNLABELLED
+            NO_TARGET
         } else if let Some(&code) = self.known.get(word) {
             code
         } else {
@@ -107,7 +107,7 @@ impl WordColumn {
         &self.values
     }
 
-    /// For every row, the place of its word in [`values`](Self::values), or [`UNLABELLED`].
+    /// For every row, the place of its word in [`values`](Self::values), or [`NO_TARGET`].
     pub(super) fn codes(&self) -> &[u32] {
         &self.codes
     }
@@ -130,7 +130,7 @@ fn recode(
     order: &Categories,
     mut codes: Vec<u32>,
 ) -> Result<Categories, Error> {
-    for code in codes.iter_mut().filter(|code| **code != UNLABELLED) {
+    for code in codes.iter_mut().filter(|code| **code != NO_TARGET) {
         *code = order.codes()[*code as usize];
     }
     codes.shrink_to_fit();

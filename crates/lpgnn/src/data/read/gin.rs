@@ -5,12 +5,12 @@ use std::path::Path;
 use super::column::{IntegerColumn, numbered};
 use super::name_of;
 use super::text::{Lines, counted};
-use crate::data::{Dataset, DatasetParts, Features, TargetColumn};
+use crate::data::{Dataset, DatasetParts, FeatureColumns, TargetColumn};
 use crate::{Error, Matrix, Place};
 
 /// `N`; per graph `n label`; per node `tag m nb_1 … nb_m`, and behind that any attributes.
 ///
-/// Neighbours are counted from 0 within the graph, and `v … u …` is the arc `v → u`.
+/// Neighbours are counted from 0 within the graph, and `v … u …` is the edge `v → u`.
 pub(super) fn read(path: &Path) -> Result<Dataset, Error> {
     let mut lines = Lines::open(path)?;
     let mut count = [0];
@@ -49,9 +49,9 @@ pub(super) fn read(path: &Path) -> Result<Dataset, Error> {
     Dataset::new(DatasetParts {
         name: name_of(path),
         node_starts,
-        arc_features: Features::none(nodes.arcs.len()),
-        arcs: nodes.arcs,
-        node_features: Features::none(nodes.count)
+        edge_features: FeatureColumns::none(nodes.edges.len()),
+        edges: nodes.edges,
+        node_features: FeatureColumns::none(nodes.count)
             .with_categories(nodes.tags.finish("node label")?)?
             .with_values(numbered("node attribute", width), attributes)?,
         node_targets: None,
@@ -64,7 +64,7 @@ pub(super) fn read(path: &Path) -> Result<Dataset, Error> {
 struct Nodes {
     count: usize,
     tags: IntegerColumn,
-    arcs: Vec<(u32, u32)>,
+    edges: Vec<(u32, u32)>,
     attributes: Vec<f32>,
     /// How many attributes the first node has.
     width: Option<usize>,
@@ -73,7 +73,7 @@ struct Nodes {
 impl Nodes {
     fn new() -> Self {
         let tags = IntegerColumn::new();
-        Self { count: 0, tags, arcs: vec![], attributes: vec![], width: None }
+        Self { count: 0, tags, edges: vec![], attributes: vec![], width: None }
     }
 
     fn read_graph(&mut self, lines: &mut Lines<'_>, graph: u64, size: usize) -> Result<(), Error> {
@@ -101,7 +101,7 @@ impl Nodes {
                 match usize::try_from(neighbour) {
                     Ok(place) if place < size => {
                         let target = u32::try_from(start + place).map_err(|_| Error::TooLarge)?;
-                        self.arcs.push((source, target));
+                        self.edges.push((source, target));
                     }
                     _ => {
                         return Err(line.error(format!(

@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use super::column::{IntegerColumn, numbered};
 use super::mat5::{Entries, MatFile, Numbers, Value};
 use super::{TEST, TRAIN, VALID, join_parts, list, name_of};
-use crate::data::{Dataset, DatasetParts, Features, TargetColumn};
+use crate::data::{Dataset, DatasetParts, FeatureColumns, TargetColumn};
 use crate::{Error, Matrix, Place};
 
 /// Either a folder, or one of the files in it, with `conmattrain.mat` (the connectivity),
-/// `nodelabtrain.mat` and `tartrain.mat`, and the same with `valid` and `test`; or a file with a
+/// `nodelabtrain.mat` and `tartrain.mat`, and the same with `val` and `test`; or a file with a
 /// struct `dataSet` that has the fields `config`, `trainSet`, `validationSet` and `testSet`, and
 /// these the fields `connMatrix`, `nodeLabels`, `targets` and, if not all nodes are supervised,
 /// `maskMatrix`.
 ///
-/// `C(i, j) ≠ 0` is the arc `i → j`; its value is a feature of the arc unless all are 1. Labels
+/// `C(i, j) ≠ 0` is the edge `i → j`; its value is a feature of the edge unless all are 1. Features
 /// and targets have one column per node.
 pub(super) fn read(path: &Path) -> Result<Dataset, Error> {
     if path.is_dir() {
@@ -70,9 +70,9 @@ fn read_folder(folder: &Path) -> Result<Dataset, Error> {
     finish(&name_of(folder), parts, size)
 }
 
-fn read_files(connectivity: &Path, labels: &Path, targets: &Path) -> Result<Part, Error> {
+fn read_files(connectivity: &Path, features: &Path, targets: &Path) -> Result<Part, Error> {
     let mut part = with_only(connectivity, Part::new)?;
-    with_only(labels, |matrix| part.set_labels(matrix))?;
+    with_only(features, |matrix| part.set_features(matrix))?;
     with_only(targets, |matrix| part.set_targets(matrix, None))?;
     Ok(part)
 }
@@ -102,7 +102,7 @@ fn read_struct(path: &Path, data: &Value<'_>) -> Result<Dataset, Error> {
             field(name).ok_or_else(|| Place::file(path).error(format!("has no {set}.{name}")))
         };
         let mut found = Part::new(&require("connMatrix")?)?;
-        found.set_labels(&require("nodeLabels")?)?;
+        found.set_features(&require("nodeLabels")?)?;
         found.set_targets(&require("targets")?, field("maskMatrix").as_ref())?;
         *part = Some(found);
     }
@@ -175,10 +175,10 @@ struct Part {
     /// What messages call the connectivity.
     name: String,
     nodes: usize,
-    arcs: Vec<(u32, u32)>,
+    edges: Vec<(u32, u32)>,
     /// The entries of the connectivity; empty when all are 1.
     weights: Vec<f32>,
-    labels: Matrix<f32>,
+    features: Matrix<f32>,
     targets: Option<TargetColumn>,
 }
 
@@ -193,7 +193,7 @@ impl Part {
             return Err(connectivity.error("has no nodes"));
         }
         let node = |i: usize| u32::try_from(i).map_err(|_| Error::TooLarge);
-        let arcs = entries
+        let edges = entries
             .iter()
             .map(|&(row, col, _)| Ok((node(row)?, node(col)?)))
             .collect::<Result<_, Error>>()?;
@@ -207,17 +207,17 @@ impl Part {
             path: path.to_path_buf(),
             name: name.clone(),
             nodes: rows,
-            arcs,
+            edges,
             weights,
-            labels: Matrix::zeros(rows, 0),
+            features: Matrix::zeros(rows, 0),
             targets: None,
         })
     }
 
-    fn set_labels(&mut self, labels: &Named<'_>) -> Result<(), Error> {
-        let (width, numbers) = labels.per_node(self.nodes)?;
-        let entries = numbers.iter().map(|x| finite(labels, x)).collect::<Result<_, _>>()?;
-        self.labels = Matrix::from_entries(self.nodes, width, entries)?;
+    fn set_features(&mut self, features: &Named<'_>) -> Result<(), Error> {
+        let (width, numbers) = features.per_node(self.nodes)?;
+        let entries = numbers.iter().map(|x| finite(features, x)).collect::<Result<_, _>>()?;
+        self.features = Matrix::from_entries(self.nodes, width, entries)?;
         Ok(())
     }
 
@@ -264,38 +264,37 @@ impl Part {
 
     /// The data set of graphs with `size` nodes each.
     fn finish(self, name: &str, size: usize) -> Result<Dataset, Error> {
-        let Self { path, name: connectivity, nodes, arcs, weights, labels, targets } = self;
+        let Self { path, name: connectivity, nodes, edges, weights, features, targets } = self;
         if nodes % size != 0 {
             return Err(Place::file(&path).error(format!(
                 "has a {connectivity} of {nodes} nodes, which are no graphs of {size} nodes each"
             )));
         }
-        let mut arc_features = Features::none(arcs.len());
+        let mut edge_features = FeatureColumns::none(edges.len());
         if !weights.is_empty() {
-            let weights = Matrix::from_entries(arcs.len(), 1, weights)?;
-            arc_features = arc_features.with_values(numbered("arc attribute", 1), weights)?;
+            let weights = Matrix::from_entries(edges.len(), 1, weights)?;
+            edge_features = edge_features.with_values(numbered("edge attribute", 1), weights)?;
         }
-        let width = labels.cols();
+        let width = features.cols();
         Dataset::new(DatasetParts {
             name: name.to_owned(),
             node_starts: (0..=nodes / size).map(|graph| graph * size).collect(),
-            arcs,
-            node_features: Features::none(nodes)
-                .with_values(numbered("node attribute", width), labels)?,
-            arc_features,
+            edges,
+            node_features: FeatureColumns::none(nodes)
+                .with_values(numbered("node attribute", width), features)?,
+            edge_features,
             node_targets: targets,
             graph_targets: None,
             split: None,
         })
         .map_err(|error| match error {
-            Error::ArcBetweenGraphs { source_graph, target_graph, .. } => {
-                Place::file(&path).error(format!(
+            Error::EdgeBetweenGraphs { source_graph, target_graph, .. } => Place::file(&path)
+                .error(format!(
                     "has a {connectivity} that joins a node of graph {} to a node of graph {}, \
                      where graphs have {size} nodes each",
                     source_graph + 1,
                     target_graph + 1
-                ))
-            }
+                )),
             other => other,
         })
     }
@@ -312,7 +311,7 @@ fn finite(of: &Named<'_>, x: f64) -> Result<f32, Error> {
 }
 
 /// The size of the graphs, all of the same size, when no file tells it: the smallest number of
-/// nodes in which the connectivity of every part falls into blocks with no arc between them.
+/// nodes in which the connectivity of every part falls into blocks with no edge between them.
 ///
 /// It is too small only if every graph of every part is disconnected at the same place.
 fn block_size(parts: &[Option<Part>; 3]) -> usize {
@@ -320,7 +319,7 @@ fn block_size(parts: &[Option<Part>; 3]) -> usize {
     let common = parts().map(|part| part.nodes).fold(0, greatest_common_divisor);
     let fits = |size: usize| {
         let inside = |&(u, v): &(u32, u32)| u as usize / size == v as usize / size;
-        parts().all(|part| part.arcs.iter().all(inside))
+        parts().all(|part| part.edges.iter().all(inside))
     };
     (1..=common).find(|&size| common % size == 0 && fits(size)).unwrap_or(common.max(1))
 }

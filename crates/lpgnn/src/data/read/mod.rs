@@ -29,11 +29,11 @@ use crate::{Error, Place};
 /// std::fs::write(folder.path().join("TRIANGLE_graph_indicator.txt"), "1\n1\n1\n")?;
 /// let triangle = read(folder.path(), &ReadOptions::default())?;
 /// assert_eq!((triangle.graphs(), triangle.nodes()), (1, 3));
-/// assert_eq!(triangle.arcs(), [(0, 1), (1, 2), (2, 0)]);
+/// assert_eq!(triangle.edges(), [(0, 1), (1, 2), (2, 0)]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Memory is bounded by what the files hold, whatever they claim. A compressed file that unpacks to
+/// OptimizerState is bounded by what the files hold, whatever they claim. A compressed file that unpacks to
 /// more than 100 times its size and more than 32 MiB is refused.
 ///
 /// # Errors
@@ -70,7 +70,7 @@ pub struct ReadOptions {
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
     /// The text files of the TU collection: a folder, a zip file, or a folder with such folders
-    /// called `train`, `valid` and `test`.
+    /// called `train`, `val` and `test`.
     Tu,
     /// The one-file text format of GIN and DGCNN.
     Gin,
@@ -78,7 +78,7 @@ pub enum Format {
     Matlab,
     /// A citation graph: a folder with `edges.txt`, `features.txt` and `labels.txt`.
     Citation,
-    /// A folder with `nodes.csv` and `arcs.csv`.
+    /// A folder with `nodes.csv` and `edges.csv`.
     Tables,
 }
 
@@ -199,10 +199,10 @@ fn list(folder: &Path) -> Result<Vec<String>, Error> {
 
 /// How the parts of a split may be called; the first name is ours.
 const TRAIN: &[&str] = &["train"];
-const VALID: &[&str] = &["valid", "val", "validation"];
+const VALID: &[&str] = &["val", "valid", "validation"];
 const TEST: &[&str] = &["test"];
 
-/// One data set from the train, valid and test parts there are, split as they were; messages call a
+/// One data set from the train, val and test parts there are, split as they were; messages call a
 /// part by the path beside it.
 ///
 /// # Errors
@@ -222,8 +222,8 @@ fn join_parts(parts: [Option<(PathBuf, Dataset)>; 3]) -> Result<Dataset, Error> 
             })?,
         });
     }
-    let [train, valid, test] = members;
-    let split = Split { level: Level::Graph, train, valid, test };
+    let [train, val, test] = members;
+    let split = Split { level: Level::Graph, train, val, test };
     joined.ok_or(Error::NoGraphs)?.with_split(Some(split))
 }
 

@@ -11,10 +11,10 @@ use super::column::{Rows, integer_columns, numbered, real_matrix};
 use super::text::{self, Lines};
 use super::unpack::{self, Bounded};
 use super::{TEST, TRAIN, VALID, join_parts, list};
-use crate::data::{Dataset, DatasetParts, Features, TargetColumn};
+use crate::data::{Dataset, DatasetParts, FeatureColumns, TargetColumn};
 use crate::{Error, Place};
 
-/// A folder, a folder of such folders called `train`, `valid` and `test`, or a zip file.
+/// A folder, a folder of such folders called `train`, `val` and `test`, or a zip file.
 pub(super) fn read(path: &Path) -> Result<Dataset, Error> {
     if !path.is_dir() {
         return read_set(&mut Source::zip(path)?);
@@ -170,11 +170,11 @@ fn read_set(source: &mut Source) -> Result<Dataset, Error> {
     let nodes = node_starts.last().copied().unwrap_or(0);
     let indicator = format!("{}_graph_indicator.txt", source.name());
     let per_node = Rows::new(nodes, "node", &indicator);
-    let arcs = arcs(source, &per_node)?;
-    let per_arc = Rows::new(arcs.len(), "arc", &format!("{}_A.txt", source.name()));
+    let edges = edges(source, &per_node)?;
+    let per_edge = Rows::new(edges.len(), "edge", &format!("{}_A.txt", source.name()));
 
     let node_features = features(source, ["_node_labels.txt", "_node_attributes.txt"], &per_node)?;
-    let arc_features = features(source, ["_edge_labels.txt", "_edge_attributes.txt"], &per_arc)?;
+    let edge_features = features(source, ["_edge_labels.txt", "_edge_attributes.txt"], &per_edge)?;
     let node_targets = match source.open("_node_targets.txt")? {
         Some(mut lines) => classes(&mut lines, Some(&per_node), "node target")?,
         None => None,
@@ -183,17 +183,17 @@ fn read_set(source: &mut Source) -> Result<Dataset, Error> {
     let parts = DatasetParts {
         name,
         node_starts,
-        arcs,
+        edges,
         node_features,
-        arc_features,
+        edge_features,
         node_targets,
         graph_targets,
         split: None,
     };
     Dataset::new(parts).map_err(|error| match error {
-        Error::ArcBetweenGraphs { arc, source_graph, target_graph } => {
-            // Blank lines are refused before the end, so an arc's number is its line's.
-            Place::line(&source.path("_A.txt"), arc as u64 + 1).error(format!(
+        Error::EdgeBetweenGraphs { edge, source_graph, target_graph } => {
+            // Blank lines are refused before the end, so an edge's number is its line's.
+            Place::line(&source.path("_A.txt"), edge as u64 + 1).error(format!(
                 "joins a node of graph {} to a node of graph {}",
                 source_graph + 1,
                 target_graph + 1
@@ -287,13 +287,13 @@ fn node_starts(source: &mut Source, graphs: Option<&Rows>) -> Result<Vec<usize>,
     Ok(starts)
 }
 
-fn arcs(source: &mut Source, nodes: &Rows) -> Result<Vec<(u32, u32)>, Error> {
+fn edges(source: &mut Source, nodes: &Rows) -> Result<Vec<(u32, u32)>, Error> {
     let mut lines = source.require("_A.txt")?;
-    let mut arcs = vec![];
+    let mut edges = vec![];
     let mut ends = [0; 2];
     while lines.next_integers(&mut ends, "a pair of nodes")? {
-        let mut arc = [0; 2];
-        for (node, end) in arc.iter_mut().zip(ends) {
+        let mut edge = [0; 2];
+        for (node, end) in edge.iter_mut().zip(ends) {
             match u32::try_from(end.saturating_sub(1)) {
                 Ok(place) if (place as usize) < nodes.count => *node = place,
                 _ if end < 1 => {
@@ -303,17 +303,17 @@ fn arcs(source: &mut Source, nodes: &Rows) -> Result<Vec<(u32, u32)>, Error> {
                 _ => return Err(lines.error(format!("names node {end}, but {}", nodes.because))),
             }
         }
-        arcs.push((arc[0], arc[1]));
+        edges.push((edge[0], edge[1]));
     }
-    arcs.shrink_to_fit();
-    Ok(arcs)
+    edges.shrink_to_fit();
+    Ok(edges)
 }
 
-/// Labels, which are names, and attributes, which are real values, where there are such files.
-fn features(source: &mut Source, files: [&str; 2], rows: &Rows) -> Result<Features, Error> {
+/// Features, which are names, and attributes, which are real values, where there are such files.
+fn features(source: &mut Source, files: [&str; 2], rows: &Rows) -> Result<FeatureColumns, Error> {
     let [labels, attributes] = files;
-    let what = if labels.starts_with("_node") { "node" } else { "arc" };
-    let mut features = Features::none(rows.count);
+    let what = if labels.starts_with("_node") { "node" } else { "edge" };
+    let mut features = FeatureColumns::none(rows.count);
     if let Some(mut lines) = source.open(labels)? {
         let columns = integer_columns(&mut lines, Some(rows))?;
         let names = numbered(&format!("{what} label"), columns.len());

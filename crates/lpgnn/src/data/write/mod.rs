@@ -82,7 +82,7 @@ pub enum Overwrite {
 pub enum WriteFormat {
     /// The text files of the TU collection.
     Tu,
-    /// `nodes.csv`, `arcs.csv` and `graphs.csv`.
+    /// `nodes.csv`, `edges.csv` and `graphs.csv`.
     Tables,
 }
 

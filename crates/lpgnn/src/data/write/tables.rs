@@ -1,8 +1,8 @@
-//! Tables: `nodes.csv`, `arcs.csv` and `graphs.csv`, as the reader of tables describes them.
+//! Tables: `nodes.csv`, `edges.csv` and `graphs.csv`, as the reader of tables describes them.
 //!
 //! They hold everything but the name of the set and of its targets, the order within a split, and
 //! values of a category that no row has. Nodes without ids are counted from 0 in each graph. Sparse
-//! rows are written out, zeros and all, to `nodes.npy` and `arcs.npy`.
+//! rows are written out, zeros and all, to `nodes.npy` and `edges.npy`.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::{check_written_out, io_error};
 use crate::Error;
 use crate::data::names::name_or;
-use crate::data::{Dataset, Features, Level, Split, TargetColumn};
+use crate::data::{Dataset, FeatureColumns, Level, Split, TargetColumn};
 use crate::graph::SparseRows;
 
 /// Names that say what a column is for, so no feature can have them.
@@ -20,7 +20,7 @@ const RESERVED: [&str; 6] = ["graph", "id", "from", "to", "target", "split"];
 /// Whether a folder of tables may have a file of this name.
 pub(super) fn is_file(name: &str) -> bool {
     let plain = name.strip_suffix(".gz").unwrap_or(name);
-    ["nodes.csv", "arcs.csv", "ties.csv", "graphs.csv", "nodes.npy", "arcs.npy", "ties.npy"]
+    ["nodes.csv", "edges.csv", "ties.csv", "graphs.csv", "nodes.npy", "edges.npy", "ties.npy"]
         .contains(&plain)
 }
 
@@ -39,7 +39,7 @@ pub(super) fn write(dataset: &Dataset, folder: &Path) -> Result<Vec<String>, Err
     let mut losses = vec![];
     write_graphs(dataset, folder)?;
     write_nodes(dataset, folder, &mut losses)?;
-    write_arcs(dataset, folder, &mut losses)?;
+    write_edges(dataset, folder, &mut losses)?;
     Ok(losses)
 }
 
@@ -94,15 +94,15 @@ fn write_nodes(dataset: &Dataset, folder: &Path, losses: &mut Vec<String>) -> Re
     write_sparse("node", features, &folder.join("nodes.npy"), losses)
 }
 
-fn write_arcs(dataset: &Dataset, folder: &Path, losses: &mut Vec<String>) -> Result<(), Error> {
-    let features = dataset.arc_features();
+fn write_edges(dataset: &Dataset, folder: &Path, losses: &mut Vec<String>) -> Result<(), Error> {
+    let features = dataset.edge_features();
     let mut header = vec!["graph".to_owned(), "from".to_owned(), "to".to_owned()];
-    header.extend(feature_headers("arc", features, losses));
-    let mut table = Table::create(folder, "arcs", header)?;
+    header.extend(feature_headers("edge", features, losses));
+    let mut table = Table::create(folder, "edges", header)?;
     let starts = dataset.node_starts();
     let mut graph = 0;
-    for (arc, &(u, v)) in dataset.arcs().iter().enumerate() {
-        // Arcs are in order of their sources.
+    for (edge, &(u, v)) in dataset.edges().iter().enumerate() {
+        // Edges are in order of their sources.
         while starts[graph + 1] <= u as usize {
             graph += 1;
         }
@@ -110,23 +110,23 @@ fn write_arcs(dataset: &Dataset, folder: &Path, losses: &mut Vec<String>) -> Res
         for node in [u as usize, v as usize] {
             table.cell(&name_or(dataset.node_name(node), node - starts[graph]))?;
         }
-        table.features(features, arc)?;
+        table.features(features, edge)?;
         table.end_row()?;
     }
     table.finish()?;
-    write_sparse("arc", features, &folder.join("arcs.npy"), losses)
+    write_sparse("edge", features, &folder.join("edges.npy"), losses)
 }
 
 /// For every node or graph the part it belongs to, or nothing; none when others are divided.
 fn parts(dataset: &Dataset, level: Level) -> Option<Vec<&'static str>> {
     let split = dataset.split().filter(|split| split.level == level)?;
-    let Split { train, valid, test, .. } = split;
+    let Split { train, val, test, .. } = split;
     let count = match level {
         Level::Node => dataset.nodes(),
         Level::Graph => dataset.graphs(),
     };
     let mut parts = vec![""; count];
-    for (part, members) in [("train", train), ("valid", valid), ("test", test)] {
+    for (part, members) in [("train", train), ("val", val), ("test", test)] {
         for &member in members {
             parts[member] = part;
         }
@@ -142,7 +142,7 @@ fn target_header(targets: &TargetColumn) -> String {
 }
 
 /// One header per feature, of which no two are the same.
-fn feature_headers(what: &str, features: &Features, losses: &mut Vec<String>) -> Vec<String> {
+fn feature_headers(what: &str, features: &FeatureColumns, losses: &mut Vec<String>) -> Vec<String> {
     let categories = features.categories().iter().map(|column| (column.name(), "category"));
     let values = features.value_names().iter().map(|name| (name.as_str(), "value"));
     let mut names: Vec<String> = vec![];
@@ -163,7 +163,7 @@ fn feature_headers(what: &str, features: &Features, losses: &mut Vec<String>) ->
 
 fn write_sparse(
     what: &str,
-    features: &Features,
+    features: &FeatureColumns,
     path: &Path,
     losses: &mut Vec<String>,
 ) -> Result<(), Error> {
@@ -224,7 +224,7 @@ impl Table {
         self.writer.write_field(text).map_err(|error| csv_error(&self.path, error))
     }
 
-    fn features(&mut self, features: &Features, row: usize) -> Result<(), Error> {
+    fn features(&mut self, features: &FeatureColumns, row: usize) -> Result<(), Error> {
         for column in features.categories() {
             self.cell(column.value(row).unwrap_or_default())?;
         }

@@ -2,7 +2,7 @@
 //!
 //! It holds graphs, integer labels, real attributes and classes. Of other data is kept what can
 //! be: words become their numbers, in order; columns lose their names; sparse rows are written
-//! out; a split of nodes is lost. A split of all graphs becomes folders `train`, `valid` and
+//! out; a split of nodes is lost. A split of all graphs becomes folders `train`, `val` and
 //! `test`, in the order of the split.
 
 use std::ops::Range;
@@ -10,11 +10,11 @@ use std::path::Path;
 
 use super::{Output, check_written_out};
 use crate::Error;
-use crate::data::{Categories, Dataset, Features, Level, Split, TargetColumn};
-use crate::graph::{SparseRows, UNLABELLED};
+use crate::data::{Categories, Dataset, FeatureColumns, Level, Split, TargetColumn};
+use crate::graph::{NO_TARGET, SparseRows};
 
 /// The folders of a split.
-pub(super) const PARTS: [&str; 3] = ["train", "valid", "test"];
+pub(super) const PARTS: [&str; 3] = ["train", "val", "test"];
 
 const FILES: [&str; 9] = [
     "_A.txt",
@@ -54,7 +54,7 @@ pub(super) fn write(dataset: &Dataset, folder: &Path) -> Result<Vec<String>, Err
 }
 
 fn parts(split: &Split) -> impl Iterator<Item = (&'static str, &Vec<usize>)> {
-    PARTS.into_iter().zip([&split.train, &split.valid, &split.test])
+    PARTS.into_iter().zip([&split.train, &split.val, &split.test])
 }
 
 /// Why a split cannot become folders, if it cannot.
@@ -70,9 +70,9 @@ fn unkept(split: &Split, dataset: &Dataset) -> Option<String> {
             return Some(format!("the graphs for {part} have no nodes"));
         }
         // A file without rows does not tell its columns.
-        let bare = graphs.iter().all(|&graph| arcs_of(dataset, graph).is_empty());
-        let featured = !dataset.arc_features().is_empty();
-        (bare && featured).then(|| format!("the graphs for {part} have no arcs"))
+        let bare = graphs.iter().all(|&graph| edges_of(dataset, graph).is_empty());
+        let featured = !dataset.edge_features().is_empty();
+        (bare && featured).then(|| format!("the graphs for {part} have no edges"))
     })
 }
 
@@ -80,9 +80,9 @@ fn nodes_of(dataset: &Dataset, graph: usize) -> Range<usize> {
     dataset.node_starts()[graph]..dataset.node_starts()[graph + 1]
 }
 
-/// Arcs are in order of their sources, so those of a graph lie together.
-fn arcs_of(dataset: &Dataset, graph: usize) -> Range<usize> {
-    let before = |node: usize| dataset.arcs().partition_point(|&(u, _)| (u as usize) < node);
+/// Edges are in order of their sources, so those of a graph lie together.
+fn edges_of(dataset: &Dataset, graph: usize) -> Range<usize> {
+    let before = |node: usize| dataset.edges().partition_point(|&(u, _)| (u as usize) < node);
     let nodes = nodes_of(dataset, graph);
     before(nodes.start)..before(nodes.end)
 }
@@ -103,7 +103,7 @@ fn check(dataset: &Dataset) -> Result<(), Error> {
     if let Some(TargetColumn::Values { .. }) = dataset.node_targets() {
         return impossible(format!("the node targets of {} are real values", dataset.name()));
     }
-    for features in [dataset.node_features(), dataset.arc_features()] {
+    for features in [dataset.node_features(), dataset.edge_features()] {
         features.sparse().map_or(Ok(()), check_written_out)?;
     }
     let starts = dataset.node_starts();
@@ -128,7 +128,7 @@ fn losses(dataset: &Dataset) -> Vec<String> {
         TargetColumn::Values { .. } => None,
     });
     let columns = dataset.node_features().categories().iter();
-    for column in columns.chain(dataset.arc_features().categories()).chain(classes) {
+    for column in columns.chain(dataset.edge_features().categories()).chain(classes) {
         if integers(column).is_none() {
             losses.push(format!(
                 "the values of {} become numbers, from 0 for {} to {} for {}",
@@ -139,7 +139,7 @@ fn losses(dataset: &Dataset) -> Vec<String> {
             ));
         }
     }
-    if dataset.node_features().sparse().is_some() || dataset.arc_features().sparse().is_some() {
+    if dataset.node_features().sparse().is_some() || dataset.edge_features().sparse().is_some() {
         losses.push("sparse features are written out, zeros and all".to_owned());
     }
     losses
@@ -153,36 +153,36 @@ fn write_graphs(dataset: &Dataset, graphs: &[usize], folder: &Path) -> Result<()
         .collect();
     let create = |suffix: &str| Output::create(folder.join(format!("{name}{suffix}")));
 
-    let (mut indicator, mut arcs) = (create("_graph_indicator.txt")?, create("_A.txt")?);
+    let (mut indicator, mut edges) = (create("_graph_indicator.txt")?, create("_A.txt")?);
     let mut before = 0;
     for (number, &graph) in (1..).zip(graphs) {
         let nodes = nodes_of(dataset, graph);
         for _ in nodes.clone() {
             indicator.line(format_args!("{number}"))?;
         }
-        for &(u, v) in &dataset.arcs()[arcs_of(dataset, graph)] {
+        for &(u, v) in &dataset.edges()[edges_of(dataset, graph)] {
             let number = |node: u32| node as usize - nodes.start + before + 1;
-            arcs.line(format_args!("{}, {}", number(u), number(v)))?;
+            edges.line(format_args!("{}, {}", number(u), number(v)))?;
         }
         before += nodes.len();
     }
     indicator.finish()?;
-    arcs.finish()?;
+    edges.finish()?;
 
     let nodes = || graphs.iter().flat_map(|&graph| nodes_of(dataset, graph));
-    let all_arcs = || graphs.iter().flat_map(|&graph| arcs_of(dataset, graph));
-    let (of_nodes, of_arcs) = (dataset.node_features(), dataset.arc_features());
+    let all_edges = || graphs.iter().flat_map(|&graph| edges_of(dataset, graph));
+    let (of_nodes, of_edges) = (dataset.node_features(), dataset.edge_features());
     if !of_nodes.categories().is_empty() {
         write_categories(create("_node_labels.txt")?, of_nodes.categories(), nodes())?;
     }
     if attributes(of_nodes) > 0 {
         write_values(create("_node_attributes.txt")?, of_nodes, nodes())?;
     }
-    if !of_arcs.categories().is_empty() {
-        write_categories(create("_edge_labels.txt")?, of_arcs.categories(), all_arcs())?;
+    if !of_edges.categories().is_empty() {
+        write_categories(create("_edge_labels.txt")?, of_edges.categories(), all_edges())?;
     }
-    if attributes(of_arcs) > 0 {
-        write_values(create("_edge_attributes.txt")?, of_arcs, all_arcs())?;
+    if attributes(of_edges) > 0 {
+        write_values(create("_edge_attributes.txt")?, of_edges, all_edges())?;
     }
     if let Some(TargetColumn::Classes(classes)) = dataset.node_targets() {
         write_categories(create("_node_targets.txt")?, std::slice::from_ref(classes), nodes())?;
@@ -227,7 +227,7 @@ fn write_categories(
         line.clear();
         for (column, numbers) in columns.iter().zip(&numbers) {
             let code = column.codes()[row];
-            debug_assert_ne!(code, UNLABELLED, "checked before");
+            debug_assert_ne!(code, NO_TARGET, "checked before");
             line.push(numbers[code as usize]);
         }
         output.line(format_args!("{}", Joined(&line)))?;
@@ -236,13 +236,13 @@ fn write_categories(
 }
 
 /// How many real values a row has, sparse ones written out.
-fn attributes(features: &Features) -> usize {
+fn attributes(features: &FeatureColumns) -> usize {
     features.values().cols() + features.sparse().map_or(0, SparseRows::width)
 }
 
 fn write_values(
     mut output: Output,
-    features: &Features,
+    features: &FeatureColumns,
     rows: impl Iterator<Item = usize>,
 ) -> Result<(), Error> {
     let mut line = vec![0.0; attributes(features)];

@@ -34,14 +34,14 @@ pub(crate) struct About {
     #[serde(default)]
     values: Vec<toml::Value>,
     /// The residual that is to be reached.
-    #[serde(default = "tolerance")]
-    pub(crate) tolerance: f64,
+    #[serde(default = "tol")]
+    pub(crate) tol: f64,
     pub(crate) x: Axis,
     /// What is plotted over it.
     pub(crate) panels: Vec<Axis>,
 }
 
-fn tolerance() -> f64 {
+fn tol() -> f64 {
     1e-3
 }
 
@@ -54,7 +54,7 @@ pub(crate) enum Action {
     /// A training, looked at at every score.
     Curve,
     /// States of the weights that a training would start with, found from zero.
-    Settle,
+    Converge,
     /// Some updates, to see what one takes.
     Update,
 }
@@ -203,7 +203,7 @@ impl PlannedPoint {
         let mut decides = table.clone();
         let protocol = serde_json::to_value(about.protocol)?;
         decides.insert("protocol".into(), protocol.as_str().unwrap_or_default().into());
-        decides.insert("tolerance".into(), about.tolerance.into());
+        decides.insert("tol".into(), about.tol.into());
         let seed_value = i64::try_from(seed).context("a seed is below 2⁶³")?;
         decides.insert("seed".into(), seed_value.into());
         let mut settings = table.clone();

@@ -10,37 +10,37 @@ use lpgnn::data::Dataset;
 pub(crate) enum Measure {
     /// What is varied.
     Value,
-    /// Arcs between the two nodes of the first graph that are farthest apart, or nearly so.
+    /// Edges between the two nodes of the first graph that are farthest apart, or nearly so.
     Hops,
-    /// Nodes and arcs.
+    /// Nodes and edges.
     Size,
     /// Deviation of the degrees over their mean.
     DegreeVariation,
-    /// Share of the test part that is right, in percent, on settled states.
+    /// Share of the test part that is right, in percent, on converged states.
     Accuracy,
     /// The same of the training part.
     TrainAccuracy,
-    /// Training accuracy of trained states minus that of settled ones, in points.
+    /// Training accuracy of trained states minus that of converged ones, in points.
     CheatingGap,
     /// Mean of `abs(x − f_a)` at the end.
     Residual,
-    /// The largest `abs(x − f_a)` of what was settled.
-    SettledResidual,
-    /// Share of the graphs that settle, in percent.
-    Settled,
+    /// The largest `abs(x − f_a)` of what was converged.
+    ConvergedResidual,
+    /// Share of the graphs that converge, in percent.
+    FixedPoint,
     /// Updates until the residual is what it should be, and stays so.
     UpdatesToResidual,
     /// Updates so far.
     Updates,
     /// How often `f_a` was evaluated, with or without its derivative.
     Passes,
-    /// Applications of `f_a` until states have settled.
+    /// Applications of `f_a` until states have converged.
     Iterations,
     /// Spectral radius of `∂f_a/∂x`, an estimate.
     SpectralRadius,
     /// Seconds of one processor.
     Seconds,
-    /// Nanoseconds of one processor, per update and per node and arc.
+    /// Nanoseconds of one processor, per update and per node and edge.
     NanosecondsPerItem,
 }
 
@@ -49,21 +49,21 @@ impl Measure {
         match self {
             Self::Value => "value",
             Self::Hops => "hops from end to end",
-            Self::Size => "nodes and arcs",
-            Self::DegreeVariation => "deviation of degrees over their mean",
+            Self::Size => "nodes and edges",
+            Self::DegreeVariation => "std of degrees over their mean",
             Self::Accuracy => "test accuracy, %",
             Self::TrainAccuracy => "training accuracy, %",
             Self::CheatingGap => "cheating gap, points",
             Self::Residual => "mean abs(x − f_a)",
-            Self::SettledResidual => "largest abs(x − f_a)",
-            Self::Settled => "graphs that settle, %",
+            Self::ConvergedResidual => "largest abs(x − f_a)",
+            Self::FixedPoint => "graphs that converge, %",
             Self::UpdatesToResidual => "updates to the residual",
             Self::Updates => "updates",
             Self::Passes => "evaluations of f_a",
             Self::Iterations => "applications of f_a",
             Self::SpectralRadius => "spectral radius",
             Self::Seconds => "seconds of a processor",
-            Self::NanosecondsPerItem => "ns per node, arc and update",
+            Self::NanosecondsPerItem => "ns per node, edge and update",
         }
     }
 }
@@ -73,19 +73,19 @@ pub(crate) type Measured = BTreeMap<Measure, f64>;
 
 /// What the data themselves are like.
 pub(super) fn of_data(dataset: &Dataset) -> Measured {
-    let (nodes, arcs) = (dataset.nodes(), dataset.arcs());
+    let (nodes, edges) = (dataset.nodes(), dataset.edges());
     let mut degrees = vec![0_u32; nodes];
-    for &(source, _) in arcs {
+    for &(source, _) in edges {
         degrees[source as usize] += 1;
     }
     let count = nodes.max(1) as f64;
     let mean = degrees.iter().map(|&degree| f64::from(degree)).sum::<f64>() / count;
     let square = |degree: &u32| (f64::from(*degree) - mean).powi(2);
-    let deviation = (degrees.iter().map(square).sum::<f64>() / count).sqrt();
+    let std = (degrees.iter().map(square).sum::<f64>() / count).sqrt();
     [
         (Measure::Hops, hops(dataset) as f64),
-        (Measure::Size, (nodes + arcs.len()) as f64),
-        (Measure::DegreeVariation, if mean > 0.0 { deviation / mean } else { 0.0 }),
+        (Measure::Size, (nodes + edges.len()) as f64),
+        (Measure::DegreeVariation, if mean > 0.0 { std / mean } else { 0.0 }),
     ]
     .into()
 }
@@ -98,14 +98,14 @@ fn hops(dataset: &Dataset) -> usize {
         return 0;
     }
     let mut starts = vec![0; first.end + 1];
-    let inside = || dataset.arcs().iter().filter(|(u, _)| (*u as usize) < first.end);
+    let inside = || dataset.edges().iter().filter(|(u, _)| (*u as usize) < first.end);
     for &(source, _) in inside() {
         starts[source as usize + 1] += 1;
     }
     for node in 0..first.end {
         starts[node + 1] += starts[node];
     }
-    // Arcs lie in order of their source.
+    // Edges lie in order of their source.
     let targets: Vec<usize> = inside().map(|&(_, target)| target as usize).collect();
     let farthest = |from: usize| {
         let mut distance = vec![usize::MAX; first.end];
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(of(&chain).to_bits(), 7.0_f64.to_bits());
         assert_eq!(of(&grid.generate(0).unwrap()).to_bits(), 6.0_f64.to_bits());
         assert_eq!(of(&tree.generate(0).unwrap()).to_bits(), 24.0_f64.to_bits());
-        // 40 chains of 8 nodes and 14 arcs.
+        // 40 chains of 8 nodes and 14 edges.
         assert_eq!(of_data(&chain)[&Measure::Size].to_bits(), (40.0_f64 * 22.0).to_bits());
     }
 }

@@ -17,9 +17,9 @@ use lpgnn::run::{RunConfig, Setting, fingerprint};
 use super::RESULTS;
 use super::data::Wanted;
 use crate::commands::settings::config_for;
+use crate::console::Console;
 use crate::interrupt::{self, Stopped};
 use crate::parallel;
-use crate::talk::Talk;
 pub(super) use file::{PlannedPoint, STUDIES, Study};
 use record::StudyRecord;
 
@@ -33,7 +33,7 @@ pub(super) fn run(
     dir: &Path,
     quick: bool,
     again: bool,
-    talk: &Talk,
+    console: &Console,
 ) -> anyhow::Result<String> {
     interrupt::listen()?;
     let results = dir.join(RESULTS);
@@ -44,7 +44,8 @@ pub(super) fn run(
     let missing: Vec<&PlannedPoint> =
         plan.iter().filter(|planned| !record.has(&planned.key)).collect();
     let (count, all) = (missing.len(), plan.len());
-    talk.say(format_args!("{}: {}; {count} of {all} points to run", study.name, study.about.title));
+    console
+        .say(format_args!("{}: {}; {count} of {all} points to run", study.name, study.about.title));
     let record = Mutex::new(record);
     let broken = || anyhow!("a thread that held the results has failed");
     let done = parallel::each(missing.len(), |i| {
@@ -58,7 +59,7 @@ pub(super) fn run(
         if !quick {
             record.write(&results)?;
         }
-        talk.say(format_args!("{}: {}", study.name, planned.name()));
+        console.say(format_args!("{}: {}", study.name, planned.name()));
         Ok(())
     })?;
     if !done {
@@ -118,7 +119,7 @@ impl PlannedPoint {
             config = shortened(&config, &self.source, &dataset, &self.settings)?;
         }
         let about = &study.about;
-        let found = point::run(about.protocol, about.tolerance, &config, &dataset)?;
+        let found = point::run(about.protocol, about.tol, &config, &dataset)?;
         Ok(found.map(|measured| (fingerprint(&dataset), measured)))
     }
 }

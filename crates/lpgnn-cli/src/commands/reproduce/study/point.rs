@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use lpgnn::Scratch;
 use lpgnn::data::Dataset;
-use lpgnn::lagrangian::{Evaluation, Objective, Variables, Want};
+use lpgnn::lagrangian::{Evaluation, Objective, Request, Variables};
 use lpgnn::run::{RunConfig, Setup};
-use lpgnn::saddle::{Memory, SaddleSolver};
-use lpgnn::train::{EpochReport, PartName, Scores, Trainer, TrainerState};
+use lpgnn::saddle::{OptimizerState, SaddleSolver};
+use lpgnn::train::{EpochReport, ModelEvaluation, SplitName, Trainer, TrainerState};
 
 use super::file::Action;
 use super::measure::{Measure, Measured, of_data};
@@ -22,15 +22,15 @@ const TIMED: usize = 20;
 /// Single threaded, and by the time of its thread: it does not matter who else works.
 pub(super) fn run(
     action: Action,
-    tolerance: f64,
+    tol: f64,
     config: &RunConfig,
     dataset: &Dataset,
 ) -> anyhow::Result<Option<Vec<Measured>>> {
     let setup = Setup::new(config, dataset)?;
     let mut found = match action {
-        Action::Settle => vec![settle(config, &setup)?],
+        Action::Converge => vec![converge(config, &setup)?],
         Action::Update => vec![update(config, &setup)?],
-        Action::Train | Action::Curve => match train(action, tolerance, config, &setup)? {
+        Action::Train | Action::Curve => match train(action, tol, config, &setup)? {
             Some(found) => found,
             None => return Ok(None),
         },
@@ -44,7 +44,7 @@ pub(super) fn run(
 
 fn train(
     action: Action,
-    tolerance: f64,
+    tol: f64,
     config: &RunConfig,
     setup: &Setup,
 ) -> anyhow::Result<Option<Vec<Measured>>> {
@@ -55,12 +55,12 @@ fn train(
     let begun = processor_seconds();
     let (mut curve, mut above, mut last, mut stopped) = (vec![], 0, None, false);
     let trained = trainer.run(&mut |report: &EpochReport, _: &TrainerState| {
-        if report.residual_mean > tolerance {
+        if report.residual_mean > tol {
             above = report.epoch;
         }
         last = Some(report.residual_mean);
-        if let Some(scores) = &report.scores {
-            let mut measured = of_scores(scores);
+        if let Some(evaluation) = &report.evaluation {
+            let mut measured = of_evaluations(evaluation);
             measured.insert(Measure::Residual, report.residual_mean);
             measured.insert(Measure::Updates, report.epoch as f64);
             let passes = passes.load(Ordering::Relaxed);
@@ -76,7 +76,7 @@ fn train(
     if action == Action::Curve {
         return Ok(Some(curve));
     }
-    let mut measured = trained.scores.as_ref().map(of_scores).unwrap_or_default();
+    let mut measured = trained.evaluation.as_ref().map(of_evaluations).unwrap_or_default();
     measured.insert(Measure::Residual, last.unwrap_or(f64::NAN));
     measured.insert(Measure::Updates, config.training.epochs as f64);
     measured.insert(Measure::Passes, passes.load(Ordering::Relaxed) as f64);
@@ -86,39 +86,39 @@ fn train(
     }
     let options = &config.training.inference;
     let graphs = setup.data.training_graphs();
-    let settled = options.states(&setup.model, &trained.weights, graphs, &Scratch::new());
-    measured.insert(Measure::Iterations, settled.iterations as f64);
+    let converged = options.states(&setup.model, &trained.weights, graphs, &Scratch::new());
+    measured.insert(Measure::Iterations, converged.iterations as f64);
     Ok(Some(vec![measured]))
 }
 
-fn of_scores(scores: &Scores) -> Measured {
-    let accuracy = |part| scores.of(part).and_then(|score| score.accuracy);
+fn of_evaluations(evaluation: &ModelEvaluation) -> Measured {
+    let accuracy = |part| evaluation.of(part).and_then(|score| score.accuracy);
     let shares = [
-        (Measure::Accuracy, accuracy(PartName::Test)),
-        (Measure::TrainAccuracy, accuracy(PartName::Train)),
-        (Measure::CheatingGap, scores.cheating_gap),
+        (Measure::Accuracy, accuracy(SplitName::Test)),
+        (Measure::TrainAccuracy, accuracy(SplitName::Train)),
+        (Measure::CheatingGap, evaluation.cheating_gap),
     ];
     let mut measured: Measured =
         shares.into_iter().filter_map(|(measure, share)| Some((measure, 100.0 * share?))).collect();
-    measured.insert(Measure::SpectralRadius, scores.spectral_radius);
+    measured.insert(Measure::SpectralRadius, evaluation.spectral_radius);
     measured
 }
 
 /// From zero to the fixed point, with the weights that a training would start with.
-fn settle(config: &RunConfig, setup: &Setup) -> anyhow::Result<Measured> {
+fn converge(config: &RunConfig, setup: &Setup) -> anyhow::Result<Measured> {
     let trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
     let weights = &trainer.state().variables.weights;
     let (graphs, scratch) = (setup.data.training_graphs(), Scratch::new());
     let begun = processor_seconds();
-    let settled = config.training.inference.states(&setup.model, weights, graphs, &scratch);
+    let converged = config.training.inference.states(&setup.model, weights, graphs, &scratch);
     let seconds = processor_seconds() - begun;
-    let count = settled.converged.len().max(1) as f64;
-    let worst = settled.largest_residual();
+    let count = converged.converged.len().max(1) as f64;
+    let worst = converged.largest_residual();
     Ok([
-        (Measure::Iterations, settled.iterations as f64),
+        (Measure::Iterations, converged.iterations as f64),
         (Measure::Seconds, seconds),
-        (Measure::SettledResidual, worst),
-        (Measure::Settled, 100.0 * (1.0 - settled.failures() as f64 / count)),
+        (Measure::ConvergedResidual, worst),
+        (Measure::FixedPoint, 100.0 * (1.0 - converged.failures() as f64 / count)),
     ]
     .into())
 }
@@ -139,7 +139,7 @@ fn update(config: &RunConfig, setup: &Setup) -> anyhow::Result<Measured> {
         ControlFlow::Break(())
     })?;
     let graphs = setup.data.training_graphs();
-    let items = (graphs.nodes() + graphs.arcs()).max(1) as f64;
+    let items = (graphs.nodes() + graphs.edges()).max(1) as f64;
     Ok([(Measure::Seconds, seconds), (Measure::NanosecondsPerItem, 1e9 * seconds / items)].into())
 }
 
@@ -155,7 +155,7 @@ impl SaddleSolver for Counting {
         &mut self,
         objective: &dyn Objective,
         at: &mut Variables,
-        memory: &mut Memory,
+        memory: &mut OptimizerState,
     ) -> Evaluation {
         self.solver.step(&Counted { objective, passes: &self.passes }, at, memory)
     }
@@ -171,8 +171,8 @@ struct Counted<'a> {
 }
 
 impl Objective for Counted<'_> {
-    fn evaluate(&self, at: &Variables, want: Want, gradient: &mut Variables) -> Evaluation {
+    fn evaluate(&self, at: &Variables, request: Request, gradient: &mut Variables) -> Evaluation {
         self.passes.fetch_add(1, Ordering::Relaxed);
-        self.objective.evaluate(at, want, gradient)
+        self.objective.evaluate(at, request, gradient)
     }
 }

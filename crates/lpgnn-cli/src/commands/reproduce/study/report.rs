@@ -126,11 +126,11 @@ fn write_table(text: &mut String, study: &Study, record: &StudyRecord) -> std::f
 fn tell(measure: Measure, value: f64) -> String {
     let size = value.abs();
     match measure {
-        Measure::Accuracy | Measure::TrainAccuracy | Measure::CheatingGap | Measure::Settled => {
+        Measure::Accuracy | Measure::TrainAccuracy | Measure::CheatingGap | Measure::FixedPoint => {
             // Adding zero makes plain zero of minus zero.
             format!("{:.1}", (10.0 * value).round() / 10.0 + 0.0)
         }
-        Measure::Residual | Measure::SettledResidual => format!("{value:.1e}"),
+        Measure::Residual | Measure::ConvergedResidual => format!("{value:.1e}"),
         _ if size >= 1e6 => format!("{value:.2e}"),
         _ if size >= 100.0 || value.fract().abs() < 1e-9 => format!("{value:.0}"),
         _ if size >= 1.0 => format!("{value:.1}"),

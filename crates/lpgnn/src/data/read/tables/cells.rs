@@ -6,11 +6,11 @@ use super::super::column::{WordColumn, numbered};
 use super::super::text::{quote, real};
 use super::super::{TEST, TRAIN, VALID};
 use super::table::{Column, Kind, Role, Row, place_of};
-use crate::data::{Features, Level, Split, TargetColumn};
+use crate::data::{FeatureColumns, Level, Split, TargetColumn};
 use crate::{Error, Matrix, Place};
 
 /// The columns of a table that are features.
-pub(super) struct FeatureColumns {
+pub(super) struct Collected {
     columns: Vec<(usize, String, Cells)>,
     rows: usize,
 }
@@ -23,7 +23,7 @@ pub(super) enum Cells {
     Words(WordColumn),
 }
 
-impl FeatureColumns {
+impl Collected {
     pub(super) fn new(columns: &[Column]) -> Self {
         let features = columns
             .iter()
@@ -75,8 +75,8 @@ impl FeatureColumns {
     }
 
     /// The features, and behind them those of `array`, called `{name} 1` and so on.
-    pub(super) fn finish(self, name: &str, array: Matrix<f32>) -> Result<Features, Error> {
-        let mut features = Features::none(self.rows);
+    pub(super) fn finish(self, name: &str, array: Matrix<f32>) -> Result<FeatureColumns, Error> {
+        let mut features = FeatureColumns::none(self.rows);
         let (mut names, mut values) = (vec![], vec![]);
         for (_, name, cells) in self.columns {
             match cells {
@@ -205,7 +205,7 @@ impl Splits {
             Some(part) => self.members[part].push(number),
             None if cell.is_empty() => {}
             None => {
-                let problem = format!("has {}, not train, valid or test", quote(cell.as_bytes()));
+                let problem = format!("has {}, not train, val or test", quote(cell.as_bytes()));
                 return Err(row.column_error(place, problem));
             }
         }
@@ -215,7 +215,7 @@ impl Splits {
     /// The split of what is at `place_of` each row.
     pub(super) fn finish(self, level: Level, place_of: Option<&[usize]>) -> Option<Split> {
         self.column?;
-        let [train, valid, test] = self.members.map(|rows| match place_of {
+        let [train, val, test] = self.members.map(|rows| match place_of {
             None => rows,
             Some(place_of) => {
                 let mut places: Vec<usize> = rows.into_iter().map(|row| place_of[row]).collect();
@@ -223,6 +223,6 @@ impl Splits {
                 places
             }
         });
-        Some(Split { level, train, valid, test })
+        Some(Split { level, train, val, test })
     }
 }

@@ -1,5 +1,5 @@
-//! Tables: `nodes.csv` and `arcs.csv` or `ties.csv`, and `graphs.csv`, each plain or gzipped, with
-//! features in columns or in `nodes.npy` and `arcs.npy` beside them.
+//! Tables: `nodes.csv` and `edges.csv` or `ties.csv`, and `graphs.csv`, each plain or gzipped, with
+//! features in columns or in `nodes.npy` and `edges.npy` beside them.
 
 mod cells;
 mod table;
@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use super::column::WordColumn;
 use super::name_of;
 use super::text::{self, quote};
-use crate::data::{Dataset, DatasetParts, Features, Level, Split, TargetColumn};
+use crate::data::{Dataset, DatasetParts, FeatureColumns, Level, Split, TargetColumn};
 use crate::{Error, Place};
-use cells::{FeatureColumns, Splits, Targets};
+use cells::{Collected, Splits, Targets};
 use table::{Role, Row, Table, place_of};
 
 /// The tables of a folder.
@@ -21,24 +21,25 @@ use table::{Role, Row, Table, place_of};
 /// are of one graph), `id` (unique within its graph; without it, nodes are counted from 0 in each
 /// graph), `target`, `split`, and any others, which are features.
 ///
-/// `arcs.csv` has the columns `from` and `to`, which name nodes by their `id`, `graph` unless ids
+/// `edges.csv` has the columns `from` and `to`, which name nodes by their `id`, `graph` unless ids
 /// are unique over all graphs, and any others, which are features. `ties.csv` is the same for
-/// undirected ties: a row is two arcs.
+/// undirected ties: a row is two edges.
 ///
 /// `graphs.csv`, which is optional, has the columns `graph`, `target` and `split`.
 pub(super) fn read(folder: &Path) -> Result<Dataset, Error> {
     let graphs = Table::open(folder, "graphs")?.map(read_graphs).transpose()?;
     let nodes = Table::require(folder, "nodes")?;
     let nodes = read_nodes(nodes, graphs.as_ref())?;
-    let (arcs, arc_features) = match (Table::open(folder, "arcs")?, Table::open(folder, "ties")?) {
-        (Some(arcs), None) => read_arcs(arcs, &nodes, false)?,
-        (None, Some(ties)) => read_arcs(ties, &nodes, true)?,
+    let (edges, edge_features) = match (Table::open(folder, "edges")?, Table::open(folder, "ties")?)
+    {
+        (Some(edges), None) => read_edges(edges, &nodes, false)?,
+        (None, Some(ties)) => read_edges(ties, &nodes, true)?,
         (Some(_), Some(ties)) => {
-            return Err(Place::file(&ties.path).error("stands beside arcs.csv: only one is read"));
+            return Err(Place::file(&ties.path).error("stands beside edges.csv: only one is read"));
         }
         (None, None) => {
-            return Err(Place::file(&folder.join("arcs.csv"))
-                .error("does not exist, and no arcs.csv.gz, ties.csv or ties.csv.gz either"));
+            return Err(Place::file(&folder.join("edges.csv"))
+                .error("does not exist, and no edges.csv.gz, ties.csv or ties.csv.gz either"));
         }
     };
     let Nodes { order, node_starts, features, targets, split, path, names, graphs: places, .. } =
@@ -58,9 +59,9 @@ pub(super) fn read(folder: &Path) -> Result<Dataset, Error> {
     Dataset::new(DatasetParts {
         name: name_of(folder),
         node_starts,
-        arcs,
+        edges,
         node_features: features.select(&order),
-        arc_features,
+        edge_features,
         node_targets: targets.map(|targets| targets.select(&order)),
         graph_targets: graphs.and_then(|graphs| graphs.targets),
         split,
@@ -105,7 +106,7 @@ fn read_graphs(mut table: Table) -> Result<Graphs, Error> {
 /// What `nodes.csv` tells. Rows are those of the file; nodes are numbered graph by graph.
 struct Nodes {
     path: PathBuf,
-    features: Features,
+    features: FeatureColumns,
     targets: Option<TargetColumn>,
     split: Option<Split>,
     /// The row of every node.
@@ -138,7 +139,7 @@ fn read_nodes(mut table: Table, given: Option<&Graphs>) -> Result<Nodes, Error> 
     }
     let mut graphs: HashMap<Box<str>, u32> =
         given.map_or_else(HashMap::new, |given| given.places.clone());
-    let mut features = FeatureColumns::new(&columns);
+    let mut features = Collected::new(&columns);
     let mut targets = Targets::new(&columns);
     let mut splits = Splits::new(&columns);
     let (mut graph_of, mut id_of) = (vec![], WordColumn::default());
@@ -242,7 +243,7 @@ impl Ids {
 }
 
 impl Nodes {
-    /// The node that a cell of a table of arcs names, in `graph` or, without one, in any.
+    /// The node that a cell of a table of edges names, in `graph` or, without one, in any.
     fn find(&self, row: &Row<'_>, column: usize, graph: Option<u32>) -> Result<u32, Error> {
         let id = row.name(column)?;
         let unknown = || {
@@ -294,16 +295,16 @@ impl Nodes {
     }
 }
 
-fn read_arcs(
+fn read_edges(
     mut table: Table,
     nodes: &Nodes,
     both_ways: bool,
-) -> Result<(Vec<(u32, u32)>, Features), Error> {
+) -> Result<(Vec<(u32, u32)>, FeatureColumns), Error> {
     let columns = table.roles(&[Role::Graph, Role::From, Role::To, Role::Feature])?;
     let header = |problem: &str| Place::line(&table.path, 1).error(problem);
     let (Some(from), Some(to)) = (place_of(&columns, Role::From), place_of(&columns, Role::To))
     else {
-        return Err(header("has no columns from and to, but an arc goes from a node to a node"));
+        return Err(header("has no columns from and to, but an edge goes from a node to a node"));
     };
     let graph = place_of(&columns, Role::Graph);
     if graph.is_some() && nodes.graphs.is_none() {
@@ -312,8 +313,8 @@ fn read_arcs(
     if graph.is_none() && nodes.ids.is_none() && nodes.node_starts.len() > 2 {
         return Err(header("has no column graph, and the nodes have neither an id to tell theirs"));
     }
-    let mut features = FeatureColumns::new(&columns);
-    let mut arcs = vec![];
+    let mut features = Collected::new(&columns);
+    let mut edges = vec![];
     let rows = table.for_each(|_, row| {
         let inside = match (graph, &nodes.graphs) {
             (Some(column), Some(graphs)) => {
@@ -327,21 +328,21 @@ fn read_arcs(
             }
             _ => None,
         };
-        let arc = (nodes.find(row, from, inside)?, nodes.find(row, to, inside)?);
-        if inside.is_none() && nodes.graph_of(arc.0) != nodes.graph_of(arc.1) {
+        let edge = (nodes.find(row, from, inside)?, nodes.find(row, to, inside)?);
+        if inside.is_none() && nodes.graph_of(edge.0) != nodes.graph_of(edge.1) {
             return Err(row.error("joins nodes of two graphs"));
         }
-        arcs.push(arc);
+        edges.push(edge);
         features.push(row)
     })?;
-    let features = features.finish("arc feature", table.array(rows)?)?;
+    let features = features.finish("edge feature", table.array(rows)?)?;
     if !both_ways {
-        return Ok((arcs, features));
+        return Ok((edges, features));
     }
-    // A tie is an arc there and, unless it is a loop, an arc back with the same features.
+    // A tie is an edge there and, unless it is a loop, an edge back with the same features.
     let mut there_and_back = vec![];
     let mut row_of = vec![];
-    for (row, &(u, v)) in arcs.iter().enumerate() {
+    for (row, &(u, v)) in edges.iter().enumerate() {
         there_and_back.push((u, v));
         row_of.push(row);
         if u != v {

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use super::edges::{self, ArcRows, Table};
+use super::edges::{self, EdgeRows, Table};
 use super::pass::Group;
 use super::prepared::Prepared;
 use super::tiles::{blocks, pairs};
 use super::{Aggregation, fused};
 use crate::Scalar;
 use crate::activation::{Activation, activate};
-use crate::graph::LabelsView;
+use crate::graph::FeaturesView;
 use crate::network::Activations;
 use crate::numeric::{Finish, Spare};
 use crate::transition::{NodeRows, Upstream};
@@ -40,11 +40,11 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         base: usize,
         p: &[S],
         q: &[S],
-        image: &mut [S],
+        f_x: &mut [S],
     ) {
         for block in blocks(self.neighbours(), nodes.clone(), self.first()) {
-            let state = self.network.state;
-            let rows = &mut image[(block.start - nodes.start) * state..][..block.len() * state];
+            let state = self.network.state_dim;
+            let rows = &mut f_x[(block.start - nodes.start) * state..][..block.len() * state];
             if self.is_fused() {
                 let mut sums = self.scratch.take(block.len() * self.first());
                 let mut slopes = self.scratch.take(block.len() * self.first());
@@ -76,27 +76,30 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         base: usize,
         p: &[S],
         q: &[S],
-        image: &mut [S],
+        f_x: &mut [S],
     ) -> Trace<'w, S> {
         let (neighbours, width) = (self.neighbours(), self.first());
         let pairs = pairs(neighbours, &nodes);
         let (p, q) = (self.table(p, base), self.table(q, base));
         let mut t = self.scratch.take(pairs.len() * width);
-        let (activation, labels) = (self.activation(0), self.input.batch.arc_labels().view());
+        let (activation, features) = (self.activation(0), self.input.batch.edge_features().view());
         let directions = [neighbours.outgoing(), neighbours.incoming()];
-        match (&self.arc, labels) {
+        match (&self.edge, features) {
             (None, _) => edges::gather(neighbours, nodes.clone(), p, q, [], activation, &mut t),
-            (Some(arc), LabelsView::OneHot(one_hot)) => {
+            (Some(edge), FeaturesView::OneHot(one_hot)) => {
                 let columns = one_hot.columns();
-                let rows =
-                    |i: usize| ArcRows { arcs: directions[i], columns, rows: arc[i].padded_rows() };
+                let rows = |i: usize| EdgeRows {
+                    edges: directions[i],
+                    columns,
+                    rows: edge[i].padded_rows(),
+                };
                 let rows = [rows(0), rows(1)];
                 edges::gather(neighbours, nodes.clone(), p, q, rows, activation, &mut t);
             }
-            (Some(arc), _) => {
+            (Some(edge), _) => {
                 edges::gather(neighbours, nodes.clone(), p, q, [], Activation::Identity, &mut t);
-                for (weights, arcs) in arc.iter().zip(directions) {
-                    weights.add_arcs(labels, &arcs[pairs.clone()], &mut t);
+                for (weights, edges) in edge.iter().zip(directions) {
+                    weights.add_edges(features, &edges[pairs.clone()], &mut t);
                 }
                 activate(activation, &mut t);
             }
@@ -111,7 +114,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         } else {
             edges::sum(neighbours, nodes.clone(), self.counts(), aggregated, last, &mut sums);
         }
-        self.after_sum(nodes, &sums, image);
+        self.after_sum(nodes, &sums, f_x);
         Trace { t, above, sums }
     }
 
@@ -120,7 +123,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         &self,
         nodes: Range<usize>,
         trace: &Trace<'_, S>,
-        d_image: &[S],
+        d_f: &[S],
         mut partial: Option<&mut [S]>,
         d_q: &mut [S],
         sources: &mut Sources<'_, S>,
@@ -131,7 +134,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
 
         // ∂𝓛/∂ of the aggregate
         let mut d_sums = self.scratch.take(nodes.len() * aggregated);
-        self.before_sum(nodes.clone(), &trace.sums, d_image, partial.as_deref_mut(), &mut d_sums);
+        self.before_sum(nodes.clone(), &trace.sums, d_f, partial.as_deref_mut(), &mut d_sums);
 
         // ∂𝓛/∂ of the first layer's sums, where they are kept if they are
         let mut own = self.scratch.take(match sources {
@@ -163,10 +166,11 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             );
         }
         edges::sum_by_target(neighbours, nodes.clone(), width, d_first, d_q);
-        if let (Some(arc), Some(partial)) = (&self.arc, partial) {
-            let labels = self.input.batch.arc_labels().view();
-            for (weights, arcs) in arc.iter().zip([neighbours.outgoing(), neighbours.incoming()]) {
-                weights.gradient_arcs(layout, labels, &arcs[pairs.clone()], d_first, partial);
+        if let (Some(edge), Some(partial)) = (&self.edge, partial) {
+            let features = self.input.batch.edge_features().view();
+            for (weights, edges) in edge.iter().zip([neighbours.outgoing(), neighbours.incoming()])
+            {
+                weights.gradient_edges(layout, features, &edges[pairs.clone()], d_first, partial);
             }
         }
         if let Sources::Add(d_p, base) = sources {
@@ -199,16 +203,17 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         d_q: &mut [S],
         kept: &mut [S],
     ) {
-        let (neighbours, counts, state) = (self.neighbours(), self.counts(), self.network.state);
+        let (neighbours, counts, state) =
+            (self.neighbours(), self.counts(), self.network.state_dim);
         let mut sums = self.scratch.take(nodes.len() * self.first());
-        let mut image = self.scratch.take(nodes.len() * state);
-        let mut d_image = self.scratch.take(nodes.len() * state);
+        let mut f_x = self.scratch.take(nodes.len() * state);
+        let mut d_f = self.scratch.take(nodes.len() * state);
         let activation = self.activation(0);
         fused::sums(neighbours, nodes.clone(), counts, activation, p, q, &mut sums, d_q, kept);
-        self.after_sum(nodes.clone(), &sums, &mut image);
-        self.ask(nodes.clone(), &image, upstream, group, &mut d_image);
+        self.after_sum(nodes.clone(), &sums, &mut f_x);
+        self.ask(nodes.clone(), &f_x, upstream, group, &mut d_f);
         let partial = (!group.partial.is_empty()).then_some(&mut group.partial[..]);
-        self.before_sum(nodes.clone(), &sums, &d_image, partial, d);
+        self.before_sum(nodes.clone(), &sums, &d_f, partial, d);
         fused::to_targets(neighbours, nodes, counts, self.first(), d, d_q);
     }
 
@@ -216,19 +221,19 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     pub(super) fn ask(
         &self,
         nodes: Range<usize>,
-        image: &[S],
+        f_x: &[S],
         upstream: &dyn Upstream<S>,
         group: &mut Group<'_, S>,
-        d_image: &mut [S],
+        d_f: &mut [S],
     ) {
         let multiplier = group.d_multipliers.len() / group.nodes.len().max(1);
         let (states, multipliers) =
-            (group.rows(&nodes, self.network.state), group.rows(&nodes, multiplier));
+            (group.rows(&nodes, self.network.state_dim), group.rows(&nodes, multiplier));
         let rows = NodeRows {
-            d_image,
+            d_f,
             d_states: &mut group.d_states[states],
             d_multipliers: &mut group.d_multipliers[multipliers],
         };
-        group.tally = group.tally.and(upstream.upstream(nodes, image, rows));
+        group.tally = group.tally.and(upstream.upstream(nodes, f_x, rows));
     }
 }

@@ -1,11 +1,11 @@
 use crate::network::Dropout;
 use crate::{Error, Matrix, Scalar};
 
-/// One label per node or arc, as rows of a matrix that is stored in the form that costs least.
+/// One feature per node or edge, as rows of a matrix that is stored in the form that costs least.
 ///
 /// A one-hot or sparse matrix is never made dense: a product with it is a sum of gathered rows.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Labels<S = f32> {
+pub enum Features<S = f32> {
     /// Real features, all of them stored.
     Dense(Matrix<S>),
     /// One column is `1`, the others are `0`.
@@ -14,27 +14,27 @@ pub enum Labels<S = f32> {
     Sparse(SparseRows<S>),
 }
 
-impl<S: Scalar> Labels<S> {
-    /// Labels of no columns, for `rows` nodes or arcs that have none.
+impl<S: Scalar> Features<S> {
+    /// Features of no columns, for `rows` nodes or edges that have none.
     pub fn none(rows: usize) -> Self {
         Self::Dense(Matrix::zeros(rows, 0))
     }
 
-    /// The same labels, borrowed.
-    pub fn view(&self) -> LabelsView<'_, S> {
+    /// The same features, borrowed.
+    pub fn view(&self) -> FeaturesView<'_, S> {
         match self {
-            Self::Dense(matrix) => LabelsView::Dense(matrix),
-            Self::OneHot(one_hot) => LabelsView::OneHot(one_hot),
-            Self::Sparse(sparse) => LabelsView::Sparse(sparse),
+            Self::Dense(matrix) => FeaturesView::Dense(matrix),
+            Self::OneHot(one_hot) => FeaturesView::OneHot(one_hot),
+            Self::Sparse(sparse) => FeaturesView::Sparse(sparse),
         }
     }
 
-    /// How many nodes or arcs have a label.
+    /// How many nodes or edges have a feature.
     pub fn rows(&self) -> usize {
         self.view().rows()
     }
 
-    /// Length of a label.
+    /// Length of a feature.
     pub fn width(&self) -> usize {
         self.view().width()
     }
@@ -56,7 +56,7 @@ impl<S: Scalar> Labels<S> {
         }
     }
 
-    /// The same labels with some of their entries left out, each with probability `rate`, and the
+    /// The same features with some of their entries left out, each with probability `rate`, and the
     /// others `1 / (1 − rate)` times as large. Which ones follows from `seed`.
     #[must_use]
     pub fn with_dropout(&self, rate: f64, seed: u64) -> Self {
@@ -101,7 +101,7 @@ impl<S: Scalar> Labels<S> {
         for part in parts {
             if part.width() != all.width() {
                 return Err(Error::Mismatch(format!(
-                    "one graph has labels of {} components, another of {}",
+                    "one graph has features of {} components, another of {}",
                     all.width(),
                     part.width()
                 )));
@@ -119,7 +119,7 @@ impl<S: Scalar> Labels<S> {
                 (Self::Sparse(all), Self::Sparse(part)) => all.append(part),
                 _ => {
                     return Err(Error::Mismatch(
-                        "the labels of one graph are dense, one-hot or sparse where those of \
+                        "the features of one graph are dense, one-hot or sparse where those of \
                          another are not"
                             .into(),
                     ));
@@ -130,26 +130,26 @@ impl<S: Scalar> Labels<S> {
     }
 }
 
-/// [`Labels`] that belong to somebody else: to a batch, or the states of the layer below.
+/// [`Features`] that belong to somebody else: to a batch, or the states of the layer below.
 #[derive(Debug)]
-pub enum LabelsView<'a, S = f32> {
-    /// See [`Labels::Dense`].
+pub enum FeaturesView<'a, S = f32> {
+    /// See [`Features::Dense`].
     Dense(&'a Matrix<S>),
-    /// See [`Labels::OneHot`].
+    /// See [`Features::OneHot`].
     OneHot(&'a OneHot),
-    /// See [`Labels::Sparse`].
+    /// See [`Features::Sparse`].
     Sparse(&'a SparseRows<S>),
 }
 
-impl<S> Clone for LabelsView<'_, S> {
+impl<S> Clone for FeaturesView<'_, S> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<S> Copy for LabelsView<'_, S> {}
+impl<S> Copy for FeaturesView<'_, S> {}
 
-impl<'a, S: Scalar> LabelsView<'a, S> {
-    /// How many nodes or arcs have a label.
+impl<'a, S: Scalar> FeaturesView<'a, S> {
+    /// How many nodes or edges have a feature.
     pub fn rows(self) -> usize {
         match self {
             Self::Dense(matrix) => matrix.rows(),
@@ -158,7 +158,7 @@ impl<'a, S: Scalar> LabelsView<'a, S> {
         }
     }
 
-    /// Length of a label.
+    /// Length of a feature.
     pub fn width(self) -> usize {
         match self {
             Self::Dense(matrix) => matrix.cols(),
@@ -183,7 +183,7 @@ impl<'a, S: Scalar> LabelsView<'a, S> {
     }
 }
 
-/// Labels of which one column is `1` and the others are `0`.
+/// Features of which one column is `1` and the others are `0`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OneHot {
     width: usize,
@@ -191,7 +191,7 @@ pub struct OneHot {
 }
 
 impl OneHot {
-    /// One-hot labels of `width` components from the column that is `1`, one per row.
+    /// One-hot features of `width` components from the column that is `1`, one per row.
     ///
     /// # Errors
     ///
@@ -199,7 +199,7 @@ impl OneHot {
     pub fn new(width: usize, columns: Vec<u32>) -> Result<Self, Error> {
         if let Some(row) = columns.iter().position(|&column| column as usize >= width) {
             let column = columns[row] as usize;
-            return Err(Error::ColumnOutOfRange { what: "a one-hot label", row, column, width });
+            return Err(Error::ColumnOutOfRange { what: "a one-hot feature", row, column, width });
         }
         Ok(Self { width, columns })
     }
@@ -216,7 +216,7 @@ impl OneHot {
     }
 }
 
-/// Labels of which few columns differ from `0`, in compressed rows.
+/// Features of which few columns differ from `0`, in compressed rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SparseRows<S = f32> {
     width: usize,
@@ -226,7 +226,7 @@ pub struct SparseRows<S = f32> {
 }
 
 impl<S: Scalar> SparseRows<S> {
-    /// Sparse labels of `width` components. Row `i` is at `starts[i]..starts[i + 1]` of `columns`
+    /// Sparse features of `width` components. Row `i` is at `starts[i]..starts[i + 1]` of `columns`
     /// and `values`.
     ///
     /// # Errors
@@ -252,7 +252,7 @@ impl<S: Scalar> SparseRows<S> {
         let rows = Self { width, starts, columns, values };
         for row in 0..rows.rows() {
             for (&column, &value) in rows.row(row).0.iter().zip(rows.row(row).1) {
-                let (what, column) = ("a sparse label", column as usize);
+                let (what, column) = ("a sparse feature", column as usize);
                 if column >= width {
                     return Err(Error::ColumnOutOfRange { what, row, column, width });
                 }
@@ -344,7 +344,7 @@ impl<S: Scalar> SparseRows<S> {
 
     /// The same rows, each divided by the sum of its absolute values; a row of zeros stays.
     #[must_use]
-    pub fn with_unit_rows(mut self) -> Self {
+    pub fn row_normalized(mut self) -> Self {
         for ends in self.starts.windows(2) {
             let row = &mut self.values[ends[0]..ends[1]];
             let sum: f64 = row.iter().map(|x| x.f64().abs()).sum();

@@ -3,8 +3,8 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::anderson::Anderson;
-use super::{RelaxOptions, Settled, graph_residual, relax, residuals};
-use crate::graph::{GraphBatch, Labels};
+use super::{FixedPoint, RelaxOptions, graph_residual, relax, residuals};
+use crate::graph::{Features, GraphBatch};
 use crate::lagrangian::{Model, ReadFrom};
 use crate::numeric::Scratch;
 use crate::saddle::{check_beta, check_positive, gather, scatter};
@@ -14,24 +14,24 @@ use crate::{Error, Matrix, Scalar};
 /// How `f_a` is iterated to its fixed point.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct SettleOptions {
-    /// The largest `abs(x − f_a)` of a graph that has settled.
-    pub tolerance: f64,
+pub struct FixedPointOptions {
+    /// The largest `abs(x − f_a)` of a graph that has converged.
+    pub tol: f64,
     /// Applications of `f_a` at most, per layer.
-    pub limit: usize,
+    pub max_iter: usize,
     /// `β`, in `(0, 1]`: how far a plain step goes towards `f_a(x)`.
     pub beta: f64,
     /// How many iterates Anderson acceleration combines; 0 is plain iteration.
     pub window: usize,
-    /// What graphs that do not settle get as a second chance; none leaves them where they are.
+    /// What graphs that do not converge get as a second chance; none leaves them where they are.
     pub fall_back: Option<RelaxOptions>,
 }
 
-impl Default for SettleOptions {
+impl Default for FixedPointOptions {
     fn default() -> Self {
         Self {
-            tolerance: 1e-4,
-            limit: 300,
+            tol: 1e-4,
+            max_iter: 300,
             beta: 1.0,
             window: 5,
             fall_back: Some(RelaxOptions::default()),
@@ -39,14 +39,14 @@ impl Default for SettleOptions {
     }
 }
 
-impl SettleOptions {
+impl FixedPointOptions {
     /// The same, known to be usable.
     ///
     /// # Errors
     ///
     /// [`Error::Option`], naming the first value that is not.
     pub fn check(self) -> Result<Self, Error> {
-        check_positive("tolerance", self.tolerance)?;
+        check_positive("tol", self.tol)?;
         check_beta(self.beta)?;
         if let Some(options) = self.fall_back {
             options.check()?;
@@ -58,59 +58,60 @@ impl SettleOptions {
 /// A residual beyond which states have run away.
 const FAR: f64 = 1.0;
 
-/// Iterates `X ← f_a(X)` from zero, graph by graph and layer by layer, until a graph is within the
-/// tolerance or the limit is reached.
+/// Iterates `X ← f_a(X)` from zero, graph by graph and layer by layer, until a graph is within
+/// `tol` or `max_iter` is reached.
 ///
-/// Graphs that do not settle are [relaxed](relax) if the options say so; whether they have
+/// Graphs that do not converge are [relaxed](relax) if the options say so; whether they have
 /// converged then is said per graph, by the residual of the states that are returned.
 ///
 /// # Panics
 ///
 /// When the model cannot read the batch, or has another number of weights; see [`Model::check`].
-pub fn settle<S: Scalar>(
+pub fn converge<S: Scalar>(
     model: &Model<S>,
     weights: &[S],
     batch: &GraphBatch<S>,
-    options: &SettleOptions,
+    options: &FixedPointOptions,
     scratch: &Scratch<S>,
-) -> Settled<S> {
-    let start = model.rest(batch.nodes(), vec![]).states;
-    settle_from(model, weights, batch, start, options, scratch)
+) -> FixedPoint<S> {
+    let start = model.zeros(batch.nodes(), vec![]).states;
+    converge_from(model, weights, batch, start, options, scratch)
 }
 
 /// The same from other states than zero; where `f_a` contracts it ends at the same ones.
 ///
 /// # Panics
 ///
-/// As [`settle`].
-pub fn settle_from<S: Scalar>(
+/// As [`converge`].
+pub fn converge_from<S: Scalar>(
     model: &Model<S>,
     weights: &[S],
     batch: &GraphBatch<S>,
     start: Vec<Matrix<S>>,
-    options: &SettleOptions,
+    options: &FixedPointOptions,
     scratch: &Scratch<S>,
-) -> Settled<S> {
+) -> FixedPoint<S> {
     let mut states: Vec<Matrix<S>> = vec![];
     let mut iterations = 0;
     for start in start {
-        let (settled, count) = settle_next(model, weights, batch, &states, start, options, scratch);
-        states.push(settled);
+        let (converged, count) =
+            converge_next(model, weights, batch, &states, start, options, scratch);
+        states.push(converged);
         iterations += count;
     }
     let mut residuals = residuals(model, weights, batch, &states, scratch);
-    let within = |residual: &f64| *residual <= options.tolerance;
+    let within = |residual: &f64| *residual <= options.tol;
     let failed: Vec<usize> = (0..batch.graphs()).filter(|&g| !within(&residuals[g])).collect();
     if let (Some(relaxation), false) = (&options.fall_back, failed.is_empty()) {
         let part = batch.select(&failed);
-        let mut start = model.rest(part.nodes(), weights.to_vec());
+        let mut start = model.zeros(part.nodes(), weights.to_vec());
         // States that ran away are no place to start from: those graphs start at zero.
         for (i, _) in failed.iter().enumerate().filter(|(_, graph)| residuals[**graph] <= FAR) {
             let (from, to) = (batch.nodes_of(failed[i]).collect::<Vec<_>>(), part.nodes_of(i));
             scatter(&gather(&states, &from), &to.collect::<Vec<_>>(), &mut start.states);
         }
-        let tolerance = relaxation.tolerance.min(options.tolerance);
-        let relaxation = RelaxOptions { tolerance, ..*relaxation };
+        let tol = relaxation.tol.min(options.tol);
+        let relaxation = RelaxOptions { tol, ..*relaxation };
         let relaxed = relax(model, start, &part, &relaxation, scratch);
         for (i, &graph) in failed.iter().enumerate() {
             if relaxed.residuals[i] < residuals[graph] || residuals[graph].is_nan() {
@@ -123,92 +124,92 @@ pub fn settle_from<S: Scalar>(
         iterations += relaxed.iterations;
     }
     let converged = residuals.iter().map(within).collect();
-    Settled { states, residuals, converged, iterations }
+    FixedPoint { states, residuals, converged, iterations }
 }
 
 /// The layer above those whose states are known; returns its states and how often `f_a` was applied.
-pub(crate) fn settle_next<S: Scalar>(
+pub(crate) fn converge_next<S: Scalar>(
     model: &Model<S>,
     weights: &[S],
     batch: &GraphBatch<S>,
     known: &[Matrix<S>],
     start: Matrix<S>,
-    options: &SettleOptions,
+    options: &FixedPointOptions,
     scratch: &Scratch<S>,
 ) -> (Matrix<S>, usize) {
     let layer = known.len();
     let below = known.last().map(|below| {
-        Labels::Dense(match model.reads().from {
+        Features::Dense(match model.reads().from {
             ReadFrom::State => below.clone(),
-            ReadFrom::Image => {
-                model.images(layer, weights, batch, known, scratch)[layer - 1].clone()
+            ReadFrom::Transition => {
+                model.f_x(layer, weights, batch, known, scratch)[layer - 1].clone()
             }
         })
     });
-    let labels = below.as_ref().unwrap_or(batch.node_labels());
+    let features = below.as_ref().unwrap_or(batch.node_features());
     let transition = model.transitions().nth(layer).expect("there is a layer above");
     let weights = &weights[model.transition_weights(layer)];
-    settle_layer(transition, weights, batch, labels, start, options, scratch)
+    converge_layer(transition, weights, batch, features, start, options, scratch)
 }
 
-/// One layer, given what it reads as labels.
-fn settle_layer<S: Scalar>(
+/// One layer, given what it reads as features.
+fn converge_layer<S: Scalar>(
     transition: &dyn Transition<S>,
     weights: &[S],
     batch: &GraphBatch<S>,
-    labels: &Labels<S>,
+    features: &Features<S>,
     start: Matrix<S>,
-    options: &SettleOptions,
+    options: &FixedPointOptions,
     scratch: &Scratch<S>,
 ) -> (Matrix<S>, usize) {
-    let width = transition.state();
+    let width = transition.state_dim();
     let mut states = start;
     let mut active: Vec<usize> = (0..batch.graphs()).collect();
     let mut past: Vec<Anderson<S>> = vec![Anderson::new(options.window); batch.graphs()];
     let mut iterations = 0;
-    // Whenever half of the graphs have settled, work goes on with the others alone.
-    while !active.is_empty() && iterations < options.limit {
+    // Whenever half of the graphs have converged, work goes on with the others alone.
+    while !active.is_empty() && iterations < options.max_iter {
         let all = active.len() == batch.graphs();
         let nodes: Vec<usize> = active.iter().flat_map(|&graph| batch.nodes_of(graph)).collect();
         let selected =
-            (!all).then(|| (batch.select(&active), labels.select(nodes.iter().copied())));
-        let (part, labels) = selected.as_ref().map_or((batch, labels), |(b, l)| (b, l));
+            (!all).then(|| (batch.select(&active), features.select(nodes.iter().copied())));
+        let (part, features) = selected.as_ref().map_or((batch, features), |(b, l)| (b, l));
         let mut x = if all { states.clone() } else { states.select(nodes.iter().copied()) };
         let mut f = Matrix::zeros(part.nodes(), width);
-        let mut settled = vec![false; part.graphs()];
-        while iterations < options.limit {
+        let mut converged = vec![false; part.graphs()];
+        while iterations < options.max_iter {
             iterations += 1;
-            let input = Input { batch: part, labels: labels.view(), states: &x };
+            let input = Input { batch: part, features: features.view(), states: &x };
             transition.forward(weights, input, &mut f, scratch);
-            for (graph, settled) in settled.iter_mut().enumerate() {
-                *settled |= graph_residual(part, graph, &x, &f) <= options.tolerance;
+            for (graph, converged) in converged.iter_mut().enumerate() {
+                *converged |= graph_residual(part, graph, &x, &f) <= options.tol;
             }
-            let done = settled.iter().filter(|&&settled| settled).count();
+            let done = converged.iter().filter(|&&converged| converged).count();
             if done == part.graphs() {
                 break;
             }
             // A graph goes its way whoever shares its batch: its past goes along with it.
-            advance(part, &mut x, &f, &mut past, &settled, S::of(options.beta));
+            advance(part, &mut x, &f, &mut past, &converged, S::of(options.beta));
             if 2 * done >= part.graphs() && part.graphs() > 8 {
                 break;
             }
         }
         scatter(std::slice::from_ref(&x), &nodes, std::slice::from_mut(&mut states));
-        let mut unsettled = settled.iter().map(|settled| !settled);
-        past.retain(|_| unsettled.next().unwrap_or(false));
-        let mut unsettled = settled.iter().map(|settled| !settled);
-        active.retain(|_| unsettled.next().unwrap_or(false));
+        let mut not_converged = converged.iter().map(|converged| !converged);
+        past.retain(|_| not_converged.next().unwrap_or(false));
+        let mut not_converged = converged.iter().map(|converged| !converged);
+        active.retain(|_| not_converged.next().unwrap_or(false));
     }
     (states, iterations)
 }
 
-/// The next iterate of every graph that has not settled.
+/// The next iterate of every graph that has not converged.
 fn advance<S: Scalar>(
     batch: &GraphBatch<S>,
     x: &mut Matrix<S>,
     f: &Matrix<S>,
     past: &mut [Anderson<S>],
-    settled: &[bool],
+    converged: &[bool],
     beta: S,
 ) {
     let width = x.cols();
@@ -218,13 +219,13 @@ fn advance<S: Scalar>(
         .into_iter()
         .zip(past)
         .zip(ranges)
-        .zip(settled)
-        .filter(|(_, settled)| !**settled)
+        .zip(converged)
+        .filter(|(_, converged)| !**converged)
         .map(|(((x, past), nodes), _)| GraphRows { x, past, nodes })
         .collect();
     let work = |graph: &mut GraphRows<'_, S>| {
-        let image = &f.as_slice()[graph.nodes.start * width..graph.nodes.end * width];
-        graph.past.advance(graph.x, image, beta);
+        let f_x = &f.as_slice()[graph.nodes.start * width..graph.nodes.end * width];
+        graph.past.advance(graph.x, f_x, beta);
     };
     if batch.groups().ranges().len() == 1 {
         graphs.iter_mut().for_each(work);
@@ -233,7 +234,7 @@ fn advance<S: Scalar>(
     }
 }
 
-/// A graph that has not settled.
+/// A graph that has not converged.
 struct GraphRows<'a, S> {
     x: &'a mut [S],
     past: &'a mut Anderson<S>,

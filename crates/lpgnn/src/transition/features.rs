@@ -1,19 +1,19 @@
-//! The part of a first layer that reads labels: `L W`, without making `L` dense.
+//! The part of a first layer that reads features: `L W`, without making `L` dense.
 
 use std::ops::Range;
 
 use super::columns::{by_columns, lanes, lanes_mut};
 use crate::Scalar;
-use crate::graph::{LabelsView, NO_ARC, SparseRows};
+use crate::graph::{FeaturesView, NO_EDGE, SparseRows};
 use crate::network::Layout;
 use crate::numeric::{
     Arithmetic, Factors, Finish, Kernel, Lanes, Packed, dispatch, for_lanes, load_all, padded,
     product, store_all, transposed_product,
 };
 
-/// The rows `W: [label, width]` of a first layer that multiply a label.
+/// The rows `W: [feature, width]` of a first layer that multiply a feature.
 #[derive(Debug)]
-pub(crate) struct LabelWeights<S> {
+pub(crate) struct FeatureWeights<S> {
     block: usize,
     rows: usize,
     width: usize,
@@ -22,18 +22,18 @@ pub(crate) struct LabelWeights<S> {
     backward: Option<Packed<S>>,
 }
 
-impl<S: Scalar> LabelWeights<S> {
-    /// Block `block` of `layout`, prepared for labels of the form of `labels`; the way back to
-    /// labels is prepared when they are dense.
+impl<S: Scalar> FeatureWeights<S> {
+    /// Block `block` of `layout`, prepared for features of the form of `features`; the way back to
+    /// features is prepared when they are dense.
     pub(crate) fn new(
         layout: &Layout,
         block: usize,
         weights: &[S],
-        labels: LabelsView<'_, S>,
+        features: FeaturesView<'_, S>,
     ) -> Self {
         let (rows, width) = (layout.rows(block), layout.columns(block));
         let matrix = layout.of(block, weights);
-        let dense = matches!(labels, LabelsView::Dense(_));
+        let dense = matches!(features, FeaturesView::Dense(_));
         Self {
             block,
             rows,
@@ -44,73 +44,73 @@ impl<S: Scalar> LabelWeights<S> {
         }
     }
 
-    /// Block `block` of `layout`, prepared for the labels of single arcs in any order.
-    pub(crate) fn for_arcs(layout: &Layout, block: usize, weights: &[S]) -> Self {
+    /// Block `block` of `layout`, prepared for the features of single edges in any order.
+    pub(crate) fn for_edges(layout: &Layout, block: usize, weights: &[S]) -> Self {
         let (rows, width) = (layout.rows(block), layout.columns(block));
         let mut padded_rows = layout.padded_copy(block, weights);
         padded_rows.resize((rows + 1) * padded(width), S::ZERO);
         Self { block, rows, width, padded_rows, forward: None, backward: None }
     }
 
-    /// The rows of `W`, padded, and behind them, [for arcs](Self::for_arcs), one of zeros.
+    /// The rows of `W`, padded, and behind them, [for edges](Self::for_edges), one of zeros.
     pub(crate) fn padded_rows(&self) -> &[S] {
         &self.padded_rows
     }
 
-    /// The factors of `L W` for the labels of nodes from `first` on, where they are dense.
+    /// The factors of `L W` for the features of nodes from `first` on, where they are dense.
     pub(crate) fn factors<'a>(
         &'a self,
-        labels: LabelsView<'a, S>,
+        features: FeaturesView<'a, S>,
         first: usize,
     ) -> Option<Factors<'a, S>> {
-        match (labels, &self.forward) {
-            (LabelsView::Dense(matrix), Some(b)) => {
+        match (features, &self.forward) {
+            (FeaturesView::Dense(matrix), Some(b)) => {
                 Some(Factors { a: &matrix.as_slice()[first * self.rows..], stride: self.rows, b })
             }
             _ => None,
         }
     }
 
-    /// `Y ← Y + L W` for the labels of `nodes`; `y` has padded rows.
-    pub(crate) fn add(&self, labels: LabelsView<'_, S>, nodes: Range<usize>, y: &mut [S]) {
+    /// `Y ← Y + L W` for the features of `nodes`; `y` has padded rows.
+    pub(crate) fn add(&self, features: FeaturesView<'_, S>, nodes: Range<usize>, y: &mut [S]) {
         if self.width == 0 {
             return;
         }
-        if let Some(factors) = self.factors(labels, nodes.start) {
+        if let Some(factors) = self.factors(features, nodes.start) {
             product(nodes.len(), &[factors], y, padded(self.width), Finish::Add);
-        } else if let LabelsView::OneHot(one_hot) = labels {
+        } else if let FeaturesView::OneHot(one_hot) = features {
             gather_rows(&one_hot.columns()[nodes], padded(self.width), &self.padded_rows, y);
-        } else if let LabelsView::Sparse(sparse) = labels {
+        } else if let FeaturesView::Sparse(sparse) = features {
             add_sparse(sparse, nodes, padded(self.width), &self.padded_rows, y);
         }
     }
 
-    /// `Y ← Y + L W` for the labels of `arcs`, row by row; [`NO_ARC`] has the label zero.
-    pub(crate) fn add_arcs(&self, labels: LabelsView<'_, S>, arcs: &[u32], y: &mut [S]) {
+    /// `Y ← Y + L W` for the features of `edges`, row by row; [`NO_EDGE`] has the feature zero.
+    pub(crate) fn add_edges(&self, features: FeaturesView<'_, S>, edges: &[u32], y: &mut [S]) {
         if self.width == 0 {
             return;
         }
-        for (&arc, y) in arcs.iter().zip(y.chunks_exact_mut(padded(self.width))) {
-            if arc != NO_ARC {
-                self.add_row(labels, arc as usize, y);
+        for (&edge, y) in edges.iter().zip(y.chunks_exact_mut(padded(self.width))) {
+            if edge != NO_EDGE {
+                self.add_row(features, edge as usize, y);
             }
         }
     }
 
-    fn add_row(&self, labels: LabelsView<'_, S>, row: usize, y: &mut [S]) {
+    fn add_row(&self, features: FeaturesView<'_, S>, row: usize, y: &mut [S]) {
         let stride = padded(self.width);
-        for (column, value) in labels.entries(row) {
+        for (column, value) in features.entries(row) {
             for (y, &w) in y.iter_mut().zip(&self.padded_rows[column * stride..][..stride]) {
                 *y += value * w;
             }
         }
     }
 
-    /// `∂𝓛/∂W ← … + Lᵀ D` for the labels of `nodes`; `d` has padded rows.
+    /// `∂𝓛/∂W ← … + Lᵀ D` for the features of `nodes`; `d` has padded rows.
     pub(crate) fn gradient(
         &self,
         layout: &Layout,
-        labels: LabelsView<'_, S>,
+        features: FeaturesView<'_, S>,
         nodes: Range<usize>,
         d: &[S],
         partial: &mut [S],
@@ -119,23 +119,23 @@ impl<S: Scalar> LabelWeights<S> {
             return;
         }
         let d_w = layout.partial(self.block, partial);
-        if let LabelsView::Dense(matrix) = labels {
+        if let FeaturesView::Dense(matrix) = features {
             let from = &matrix.as_slice()[nodes.start * self.rows..];
             transposed_product(nodes.len(), from, self.rows, self.rows, d, self.width, d_w);
-        } else if let LabelsView::OneHot(one_hot) = labels {
+        } else if let FeaturesView::OneHot(one_hot) = features {
             let columns = one_hot.columns()[nodes].iter().map(|&column| Some(column));
             scatter_rows(columns, padded(self.width), d, d_w);
-        } else if let LabelsView::Sparse(sparse) = labels {
+        } else if let FeaturesView::Sparse(sparse) = features {
             scatter_sparse(sparse, nodes, padded(self.width), d, d_w);
         }
     }
 
-    /// The same for the labels of `arcs`.
-    pub(crate) fn gradient_arcs(
+    /// The same for the features of `edges`.
+    pub(crate) fn gradient_edges(
         &self,
         layout: &Layout,
-        labels: LabelsView<'_, S>,
-        arcs: &[u32],
+        features: FeaturesView<'_, S>,
+        edges: &[u32],
         d: &[S],
         partial: &mut [S],
     ) {
@@ -143,42 +143,42 @@ impl<S: Scalar> LabelWeights<S> {
             return;
         }
         let d_w = layout.partial(self.block, partial);
-        if let LabelsView::OneHot(one_hot) = labels {
-            let columns = arcs.iter().map(|&arc| of_arc(one_hot.columns(), arc));
+        if let FeaturesView::OneHot(one_hot) = features {
+            let columns = edges.iter().map(|&edge| of_edge(one_hot.columns(), edge));
             return scatter_rows(columns, padded(self.width), d, d_w);
         }
-        for (&arc, d) in arcs.iter().zip(d.chunks_exact(padded(self.width))) {
-            if arc != NO_ARC {
-                scatter_row(labels, arc as usize, d, d_w);
+        for (&edge, d) in edges.iter().zip(d.chunks_exact(padded(self.width))) {
+            if edge != NO_EDGE {
+                scatter_row(features, edge as usize, d, d_w);
             }
         }
     }
 
-    /// `∂𝓛/∂L ← … + D Wᵀ`, for labels that are dense.
-    pub(crate) fn back(&self, d: &[S], d_labels: &mut [S]) {
+    /// `∂𝓛/∂L ← … + D Wᵀ`, for features that are dense.
+    pub(crate) fn back(&self, d: &[S], d_features: &mut [S]) {
         if let Some(packed) = &self.backward
             && self.rows > 0
             && self.width > 0
         {
-            let rows = d_labels.len() / self.rows;
+            let rows = d_features.len() / self.rows;
             let factors = Factors { a: d, stride: padded(self.width), b: packed };
-            product(rows, &[factors], d_labels, self.rows, Finish::Add);
+            product(rows, &[factors], d_features, self.rows, Finish::Add);
         }
     }
 }
 
-fn scatter_row<S: Scalar>(labels: LabelsView<'_, S>, row: usize, d: &[S], d_w: &mut [S]) {
-    for (column, value) in labels.entries(row) {
+fn scatter_row<S: Scalar>(features: FeaturesView<'_, S>, row: usize, d: &[S], d_w: &mut [S]) {
+    for (column, value) in features.entries(row) {
         for (d_w, &d) in d_w[column * d.len()..][..d.len()].iter_mut().zip(d) {
             *d_w += value * d;
         }
     }
 }
 
-/// The column of an arc's label; none for [`NO_ARC`].
+/// The column of an edge's feature; none for [`NO_EDGE`].
 #[inline(always)]
-fn of_arc(columns: &[u32], arc: u32) -> Option<u32> {
-    (arc != NO_ARC).then(|| columns[arc as usize])
+fn of_edge(columns: &[u32], edge: u32) -> Option<u32> {
+    (edge != NO_EDGE).then(|| columns[edge as usize])
 }
 
 /// `y_i ← y_i + w[columns_i]`: the product with one-hot rows.
@@ -198,16 +198,16 @@ fn gather_rows<S: Scalar>(columns: &[u32], width: usize, w: &[S], y: &mut [S]) {
     dispatch(GatherRows(columns, width, w, y));
 }
 
-/// `Y ← Y + L W` for the sparse labels of `nodes`.
+/// `Y ← Y + L W` for the sparse features of `nodes`.
 fn add_sparse<S: Scalar>(
-    labels: &SparseRows<S>,
+    features: &SparseRows<S>,
     nodes: Range<usize>,
     width: usize,
     w: &[S],
     y: &mut [S],
 ) {
     struct AddSparse<'a, S, const W: usize> {
-        labels: &'a SparseRows<S>,
+        features: &'a SparseRows<S>,
         nodes: Range<usize>,
         column: usize,
         width: usize,
@@ -218,12 +218,12 @@ fn add_sparse<S: Scalar>(
         type Output = ();
         #[inline(always)]
         fn run<A: Arithmetic>(self) {
-            let Self { labels, nodes, column, width, w, y } = self;
+            let Self { features, nodes, column, width, w, y } = self;
             let mut row = column;
             for node in nodes {
                 let y = lanes_mut::<S, W>(y, row);
                 let mut sum: [A::Lanes<S>; W] = load_all(y);
-                let (places, values) = labels.row(node);
+                let (places, values) = features.row(node);
                 for (&place, &value) in places.iter().zip(values) {
                     let w = lanes::<S, W>(w, place as usize * width + column);
                     let value = A::Lanes::<S>::splat(value);
@@ -237,7 +237,7 @@ fn add_sparse<S: Scalar>(
         }
     }
     by_columns!(width, |column, W| AddSparse::<S, W> {
-        labels,
+        features,
         nodes: nodes.clone(),
         column,
         width,
@@ -246,16 +246,16 @@ fn add_sparse<S: Scalar>(
     });
 }
 
-/// `∂𝓛/∂W ← … + Lᵀ D` for the sparse labels of `nodes`.
+/// `∂𝓛/∂W ← … + Lᵀ D` for the sparse features of `nodes`.
 fn scatter_sparse<S: Scalar>(
-    labels: &SparseRows<S>,
+    features: &SparseRows<S>,
     nodes: Range<usize>,
     width: usize,
     d: &[S],
     d_w: &mut [S],
 ) {
     struct ScatterSparse<'a, S, const W: usize> {
-        labels: &'a SparseRows<S>,
+        features: &'a SparseRows<S>,
         nodes: Range<usize>,
         column: usize,
         width: usize,
@@ -266,11 +266,11 @@ fn scatter_sparse<S: Scalar>(
         type Output = ();
         #[inline(always)]
         fn run<A: Arithmetic>(self) {
-            let Self { labels, nodes, column, width, d, d_w } = self;
+            let Self { features, nodes, column, width, d, d_w } = self;
             let mut row = column;
             for node in nodes {
                 let d: [A::Lanes<S>; W] = load_all(lanes(d, row));
-                let (places, values) = labels.row(node);
+                let (places, values) = features.row(node);
                 for (&place, &value) in places.iter().zip(values) {
                     let d_w = lanes_mut::<S, W>(d_w, place as usize * width + column);
                     let value = A::Lanes::<S>::splat(value);
@@ -283,7 +283,7 @@ fn scatter_sparse<S: Scalar>(
         }
     }
     by_columns!(width, |column, W| ScatterSparse::<S, W> {
-        labels,
+        features,
         nodes: nodes.clone(),
         column,
         width,

@@ -1,9 +1,9 @@
-use super::{A, Aggregation, ArcNetwork, C};
+use super::{A, Aggregation, C, EdgeNetwork};
 use crate::Scalar;
 use crate::numeric::{NormMemory, largest_column_sum};
 use crate::transition::Degrees;
 
-impl ArcNetwork {
+impl EdgeNetwork {
     /// A bound on the Lipschitz constant, for activations of slope at most 1.
     ///
     /// With `a = ‖A‖ Π_{k ≥ 2} ‖W_k‖` and `c` the same of `C`:

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use super::ArcNetwork;
+use super::EdgeNetwork;
 use super::block::Sources;
 use super::edges::{self, Table};
 use super::fused;
@@ -21,31 +21,31 @@ use crate::{Matrix, Scalar};
 /// Slopes of pairs that are kept at most; they fit beside a tile.
 const KEPT: usize = 1 << 16;
 
-impl ArcNetwork {
+impl EdgeNetwork {
     pub(super) fn run_forward<S: Scalar>(
         &self,
         weights: &[S],
         input: Input<'_, S>,
-        image: &mut Matrix<S>,
+        f_x: &mut Matrix<S>,
         scratch: &Scratch<S>,
     ) {
         let prepared = Prepared::new(self, weights, input, scratch);
         let ranges = input.batch.groups().ranges();
-        let rows = split_rows(image.as_mut_slice(), self.state, ranges);
+        let rows = split_rows(f_x.as_mut_slice(), self.state_dim, ranges);
         let mut groups: Vec<_> = ranges.iter().cloned().zip(rows).collect();
         if input.batch.groups().whole_graphs() {
-            for_each_group(&mut groups, |(range, image)| {
+            for_each_group(&mut groups, |(range, f_x)| {
                 for tile in tiles(input.batch, range.clone(), prepared.first()) {
-                    let rows = &mut image[(tile.start - range.start) * self.state..]
-                        [..tile.len() * self.state];
+                    let rows = &mut f_x[(tile.start - range.start) * self.state_dim..]
+                        [..tile.len() * self.state_dim];
                     let (p, q) = prepared.project(tile.clone());
                     prepared.forward_blocks(tile.clone(), tile.start, &p, &q, rows);
                 }
             });
         } else {
             let (p, q) = prepared.project_all();
-            for_each_group(&mut groups, |(range, image)| {
-                prepared.forward_blocks(range.clone(), 0, &p, &q, image);
+            for_each_group(&mut groups, |(range, f_x)| {
+                prepared.forward_blocks(range.clone(), 0, &p, &q, f_x);
             });
         }
     }
@@ -65,10 +65,10 @@ impl ArcNetwork {
         let mut multipliers =
             split_rows(d_multipliers.as_mut_slice(), multiplier, ranges).into_iter();
         let mut states =
-            split_rows(gradients.states.as_mut_slice(), self.state, ranges).into_iter();
-        let mut labels = gradients
-            .labels
-            .map(|labels| split_rows(labels.as_mut_slice(), self.label, ranges).into_iter());
+            split_rows(gradients.states.as_mut_slice(), self.state_dim, ranges).into_iter();
+        let mut features = gradients
+            .features
+            .map(|features| split_rows(features.as_mut_slice(), self.feature, ranges).into_iter());
         let partial = if gradients.weights.is_some() { self.layout.padded_len() } else { 0 };
         let mut groups: Vec<Group<'_, S>> = ranges
             .iter()
@@ -76,7 +76,7 @@ impl ArcNetwork {
                 nodes: range.clone(),
                 d_states: states.next().unwrap_or_default(),
                 d_multipliers: multipliers.next().unwrap_or_default(),
-                d_labels: labels.as_mut().and_then(Iterator::next),
+                d_features: features.as_mut().and_then(Iterator::next),
                 partial: scratch.zeros(partial),
                 tally: Tally::default(),
             })
@@ -102,7 +102,7 @@ pub(super) struct Group<'a, S: Scalar> {
     pub(super) nodes: Range<usize>,
     pub(super) d_states: &'a mut [S],
     pub(super) d_multipliers: &'a mut [S],
-    pub(super) d_labels: Option<&'a mut [S]>,
+    pub(super) d_features: Option<&'a mut [S]>,
     /// Partial weight gradients, padded; empty when they are not wanted.
     pub(super) partial: Spare<'a, S>,
     pub(super) tally: Tally,
@@ -136,7 +136,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
 
     /// A tile: some whole graphs, all the way.
     fn tile(&self, tile: Range<usize>, upstream: &dyn Upstream<S>, group: &mut Group<'_, S>) {
-        let (state, width) = (self.network.state, self.first());
+        let (state, width) = (self.network.state_dim, self.first());
         let (p, q) = self.project(tile.clone());
         let mut d_q = self.scratch.take(tile.len() * width);
         if self.is_fused() {
@@ -158,14 +158,14 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         }
         let mut d_p = self.scratch.zeros(tile.len() * width);
         for block in blocks(self.neighbours(), tile.clone(), width) {
-            let mut image = self.scratch.take(block.len() * state);
-            let mut d_image = self.scratch.take(block.len() * state);
-            let trace = self.forward(block.clone(), tile.start, &p, &q, &mut image);
-            self.ask(block.clone(), &image, upstream, group, &mut d_image);
+            let mut f_x = self.scratch.take(block.len() * state);
+            let mut d_f = self.scratch.take(block.len() * state);
+            let trace = self.forward(block.clone(), tile.start, &p, &q, &mut f_x);
+            self.ask(block.clone(), &f_x, upstream, group, &mut d_f);
             let rows = (block.start - tile.start) * width..(block.end - tile.start) * width;
             let partial = (!group.partial.is_empty()).then_some(&mut group.partial[..]);
             let mut sources = Sources::Add(&mut d_p, tile.start);
-            self.backward(block, &trace, &d_image, partial, &mut d_q[rows], &mut sources);
+            self.backward(block, &trace, &d_f, partial, &mut d_q[rows], &mut sources);
         }
         self.project_back(&tile, &d_p, &d_q, group);
     }
@@ -224,7 +224,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         kept: &mut [S],
         d_q: &mut [S],
     ) {
-        let (state, width, neighbours) = (self.network.state, self.first(), self.neighbours());
+        let (state, width, neighbours) = (self.network.state_dim, self.first(), self.neighbours());
         let ranges = self.input.batch.groups().ranges();
         let pair_ranges: Vec<_> = ranges.iter().map(|range| pairs(neighbours, range)).collect();
         let rows =
@@ -233,14 +233,14 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         for_each_group(&mut work, |(group, (d_q, kept))| {
             let from = pairs(neighbours, &group.nodes).start;
             for block in blocks(neighbours, group.nodes.clone(), width) {
-                let mut image = self.scratch.take(block.len() * state);
-                let mut d_image = self.scratch.take(block.len() * state);
-                let trace = self.forward(block.clone(), 0, p, q, &mut image);
-                self.ask(block.clone(), &image, upstream, group, &mut d_image);
+                let mut f_x = self.scratch.take(block.len() * state);
+                let mut d_f = self.scratch.take(block.len() * state);
+                let trace = self.forward(block.clone(), 0, p, q, &mut f_x);
+                self.ask(block.clone(), &f_x, upstream, group, &mut d_f);
                 let rows = group.rows(&block, width);
                 let partial = (!group.partial.is_empty()).then_some(&mut group.partial[..]);
                 let mut sources = Sources::Keep(kept, from);
-                self.backward(block, &trace, &d_image, partial, &mut d_q[rows], &mut sources);
+                self.backward(block, &trace, &d_f, partial, &mut d_q[rows], &mut sources);
             }
         });
     }

@@ -4,11 +4,11 @@ use std::io::{self, Write};
 use anyhow::Context;
 
 /// What the program says to whoever sits in front of it, on stderr.
-pub(crate) struct Talk {
+pub(crate) struct Console {
     quiet: bool,
 }
 
-impl Talk {
+impl Console {
     pub(crate) fn new(quiet: bool) -> Self {
         Self { quiet }
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::edges::{Counts, Table};
 use super::pass::Group;
-use super::{A, Aggregation, ArcNetwork, B, BIAS, C, D, E, F};
+use super::{A, Aggregation, B, BIAS, C, D, E, EdgeNetwork, F};
 use crate::Scalar;
 use crate::activation::Activation;
 use crate::graph::Neighbours;
@@ -14,16 +14,16 @@ use crate::numeric::{
     Factors, Finish, Packed, Scratch, Spare, narrow_rows, padded, product, transposed_product,
     widen_rows,
 };
-use crate::transition::{Input, LabelWeights};
+use crate::transition::{FeatureWeights, Input};
 
 /// The weights of `h`, packed once for all rows.
 pub(super) struct Prepared<'w, S: Scalar> {
-    pub(super) a: StateWeights<S>,
-    pub(super) c: StateWeights<S>,
-    pub(super) b: Option<LabelWeights<S>>,
-    pub(super) d: Option<LabelWeights<S>>,
+    pub(super) a: StateMatrix<S>,
+    pub(super) c: StateMatrix<S>,
+    pub(super) b: Option<FeatureWeights<S>>,
+    pub(super) d: Option<FeatureWeights<S>>,
     /// `E` and `F`.
-    pub(super) arc: Option<[LabelWeights<S>; 2]>,
+    pub(super) edge: Option<[FeatureWeights<S>; 2]>,
     pub(super) bias: Vec<S>,
     /// The layers after the first that are applied per pair.
     pub(super) stack: Stack<S>,
@@ -32,14 +32,14 @@ pub(super) struct Prepared<'w, S: Scalar> {
     /// Its bias, as a matrix of one row.
     pub(super) last_bias: Packed<S>,
     pub(super) roots: Spare<'w, S>,
-    pub(super) network: &'w ArcNetwork,
+    pub(super) network: &'w EdgeNetwork,
     pub(super) input: Input<'w, S>,
     pub(super) scratch: &'w Scratch<S>,
 }
 
 /// The rows of the first layer that multiply a state, for both directions; none where `h` does not
 /// read it, so that its products are zero.
-pub(super) struct StateWeights<S> {
+pub(super) struct StateMatrix<S> {
     pub(super) block: usize,
     pub(super) forward: Packed<S>,
     pub(super) backward: Packed<S>,
@@ -47,7 +47,7 @@ pub(super) struct StateWeights<S> {
 
 impl<'w, S: Scalar> Prepared<'w, S> {
     pub(super) fn new(
-        network: &'w ArcNetwork,
+        network: &'w EdgeNetwork,
         weights: &[S],
         input: Input<'w, S>,
         scratch: &'w Scratch<S>,
@@ -59,17 +59,17 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             let backward = if rows > 0 {
                 Packed::transposed(matrix, width, rows)
             } else {
-                Packed::new(&[], 0, network.state)
+                Packed::new(&[], 0, network.state_dim)
             };
-            StateWeights { block, forward: Packed::new(matrix, rows, width), backward }
+            StateMatrix { block, forward: Packed::new(matrix, rows, width), backward }
         };
-        let label = |block| {
+        let feature = |block| {
             (layout.rows(block) > 0)
-                .then(|| LabelWeights::new(layout, block, weights, input.labels))
+                .then(|| FeatureWeights::new(layout, block, weights, input.features))
         };
-        let arc = |block| LabelWeights::for_arcs(layout, block, weights);
+        let edge = |block| FeatureWeights::for_edges(layout, block, weights);
         let layer = |k: usize| {
-            Layer::new(layout, ArcNetwork::matrix_of_layer(k), network.layers[k].1, weights)
+            Layer::new(layout, EdgeNetwork::matrix_of_layer(k), network.layers[k].1, weights)
         };
         let per_pair = network.layers_per_pair();
         let neighbours = input.batch.neighbours();
@@ -82,14 +82,14 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             }
         }
         let last = network.last_per_node().then(|| layer(per_pair));
-        let last_bias = last.as_ref().map(|last| &last.bias[..network.state]);
-        let last_bias = last_bias.map(|bias| Packed::new(bias, 1, network.state));
+        let last_bias = last.as_ref().map(|last| &last.bias[..network.state_dim]);
+        let last_bias = last_bias.map(|bias| Packed::new(bias, 1, network.state_dim));
         Self {
             a: state(A),
             c: state(C),
-            b: label(B),
-            d: label(D),
-            arc: (layout.rows(E) > 0).then(|| [arc(E), arc(F)]),
+            b: feature(B),
+            d: feature(D),
+            edge: (layout.rows(E) > 0).then(|| [edge(E), edge(F)]),
             bias: layout.padded_copy(BIAS, weights),
             stack: Stack { layers: (1..per_pair).map(layer).collect() },
             last,
@@ -124,7 +124,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     }
 
     pub(super) fn states(&self, nodes: &Range<usize>) -> &'w [S] {
-        let width = self.network.state;
+        let width = self.network.state_dim;
         &self.input.states.as_slice()[nodes.start * width..nodes.end * width]
     }
 
@@ -135,7 +135,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     /// Whether the values of pairs need not be stored, see [`fused`].
     pub(super) fn is_fused(&self) -> bool {
         self.stack.layers.is_empty()
-            && self.arc.is_none()
+            && self.edge.is_none()
             && self.network.aggregation != Aggregation::Max
     }
 
@@ -148,25 +148,25 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     }
 
     pub(super) fn project_into(&self, nodes: Range<usize>, p: &mut [S], q: &mut [S]) {
-        let (x, state, width) = (self.states(&nodes), self.network.state, self.first());
+        let (x, state, width) = (self.states(&nodes), self.network.state_dim, self.first());
         let q_start = Finish::Activate(Activation::Identity, &self.bias);
         for (y, x_weights, l_weights, finish) in
             [(p, &self.a, &self.b, Finish::Set), (q, &self.c, &self.d, q_start)]
         {
             let x = Factors { a: x, stride: state, b: &x_weights.forward };
-            let l = l_weights.as_ref().and_then(|l| l.factors(self.input.labels, nodes.start));
+            let l = l_weights.as_ref().and_then(|l| l.factors(self.input.features, nodes.start));
             if let Some(l) = l {
                 product(nodes.len(), &[x, l], y, width, finish);
             } else {
                 product(nodes.len(), &[x], y, width, finish);
                 if let Some(l_weights) = l_weights {
-                    l_weights.add(self.input.labels, nodes.clone(), y);
+                    l_weights.add(self.input.features, nodes.clone(), y);
                 }
             }
         }
     }
 
-    /// The gradients behind the projections: of the first layer's weights, of states, of labels.
+    /// The gradients behind the projections: of the first layer's weights, of states, of features.
     pub(super) fn project_back(
         &self,
         nodes: &Range<usize>,
@@ -174,7 +174,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         d_q: &[S],
         group: &mut Group<'_, S>,
     ) {
-        let (layout, state, width) = (&self.network.layout, self.network.state, self.first());
+        let (layout, state, width) = (&self.network.layout, self.network.state_dim, self.first());
         let rows = group.rows(nodes, state);
         let d_states = &mut group.d_states[rows];
         let factors = [(&self.a, d_p), (&self.c, d_q)].map(|(w, d)| Factors {
@@ -183,11 +183,11 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             b: &w.backward,
         });
         product(nodes.len(), &factors, d_states, state, Finish::Add);
-        let rows = group.rows(nodes, self.network.label);
-        if let Some(d_labels) = &mut group.d_labels {
+        let rows = group.rows(nodes, self.network.feature);
+        if let Some(d_features) = &mut group.d_features {
             for (weights, d) in [(&self.b, d_p), (&self.d, d_q)] {
                 if let Some(w) = weights {
-                    w.back(d, &mut d_labels[rows.clone()]);
+                    w.back(d, &mut d_features[rows.clone()]);
                 }
             }
         }
@@ -199,7 +199,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             }
             for (weights, d) in [(&self.b, d_p), (&self.d, d_q)] {
                 if let Some(w) = weights {
-                    w.gradient(layout, self.input.labels, nodes.clone(), d, &mut group.partial);
+                    w.gradient(layout, self.input.features, nodes.clone(), d, &mut group.partial);
                 }
             }
             sum_rows(d_q, layout.partial(BIAS, &mut group.partial));
@@ -207,15 +207,15 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     }
 
     /// `f_v = W s_v + (Σ count) b`, or the aggregate itself where no layer is left.
-    pub(super) fn after_sum(&self, nodes: Range<usize>, sums: &[S], image: &mut [S]) {
-        let (aggregated, state) = (self.aggregated(), self.network.state);
+    pub(super) fn after_sum(&self, nodes: Range<usize>, sums: &[S], f_x: &mut [S]) {
+        let (aggregated, state) = (self.aggregated(), self.network.state_dim);
         let Some(layer) = &self.last else {
-            return narrow_rows(sums, aggregated, image, state);
+            return narrow_rows(sums, aggregated, f_x, state);
         };
         let totals = self.totals(nodes.clone());
         let bias = Factors { a: &totals, stride: 1, b: &self.last_bias };
         let factors = [layer.forward(sums, aggregated), bias];
-        product(nodes.len(), &factors, image, state, Finish::Set);
+        product(nodes.len(), &factors, f_x, state, Finish::Set);
     }
 
     /// How often a bias behind the sum counts, of some nodes.
@@ -232,25 +232,25 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         &self,
         nodes: Range<usize>,
         sums: &[S],
-        d_image: &[S],
+        d_f: &[S],
         partial: Option<&mut [S]>,
         d_sums: &mut [S],
     ) {
-        let (aggregated, state) = (self.aggregated(), self.network.state);
+        let (aggregated, state) = (self.aggregated(), self.network.state_dim);
         let Some(layer) = &self.last else {
-            return widen_rows(d_image, state, d_sums, aggregated);
+            return widen_rows(d_f, state, d_sums, aggregated);
         };
-        let factors = layer.backward(d_image, state);
+        let factors = layer.backward(d_f, state);
         product(nodes.len(), &[factors], d_sums, aggregated, Finish::Set);
         if let Some(partial) = partial {
             let layout = &self.network.layout;
-            let mut d_f = self.scratch.take(nodes.len() * padded(state));
-            widen_rows(d_image, state, &mut d_f, padded(state));
+            let mut d_padded = self.scratch.take(nodes.len() * padded(state));
+            widen_rows(d_f, state, &mut d_padded, padded(state));
             let d_w = layout.partial(layer.matrix_block(), partial);
-            transposed_product(nodes.len(), sums, aggregated, layer.inputs, &d_f, state, d_w);
+            transposed_product(nodes.len(), sums, aggregated, layer.inputs, &d_padded, state, d_w);
             let d_b = layout.partial(layer.bias_block(), partial);
             let totals = self.totals(nodes.clone());
-            transposed_product(nodes.len(), &totals, 1, 1, &d_f, state, d_b);
+            transposed_product(nodes.len(), &totals, 1, 1, &d_padded, state, d_b);
         }
     }
 }

@@ -10,8 +10,8 @@ use std::ops::Range;
 
 use super::{Degrees, FirstLayer, Gradients, Input, NodeRows, Tally, Transition, Upstream};
 use crate::activation::Activation;
-use crate::graph::{GraphBatch, LabelsView};
-use crate::network::{Carry, Layout, Network};
+use crate::graph::{FeaturesView, GraphBatch};
+use crate::network::{Layout, Network, StateWeights};
 use crate::numeric::{NormMemory, Scratch};
 use crate::{Error, Matrix, Scalar};
 
@@ -36,11 +36,11 @@ use crate::{Error, Matrix, Scalar};
 /// Weights: `A: [s, h]`, `B: [m, h]`, `E: [d, h]`, `F: [d, h]`, `C: [s, h]`, `D: [m, h]`, `b: [h]`,
 /// then `W: [inputs, outputs]`, `b: [outputs]` of every further layer; row by row.
 #[derive(Clone, Debug)]
-pub struct ArcNetwork {
-    state: usize,
-    label: usize,
-    arc_label: usize,
-    inputs: ArcInputs,
+pub struct EdgeNetwork {
+    state_dim: usize,
+    feature: usize,
+    edge_feature: usize,
+    inputs: EdgeInputs,
     aggregation: Aggregation,
     /// Width and activation of every layer of `h`.
     layers: Vec<(usize, Activation)>,
@@ -51,35 +51,35 @@ pub struct ArcNetwork {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[allow(clippy::struct_excessive_bools, reason = "each argument is there or not")]
-pub struct ArcInputs {
+pub struct EdgeInputs {
     /// `x_u`
     pub neighbour_state: bool,
     /// `l_u`
-    pub neighbour_label: bool,
+    pub neighbour_features: bool,
     /// `l_(v,u)` and `l_(u,v)`
-    pub arc_labels: bool,
+    pub edge_features: bool,
     /// `x_v`
     pub own_state: bool,
     /// `l_v`
-    pub own_label: bool,
+    pub own_features: bool,
 }
 
-impl Default for ArcInputs {
+impl Default for EdgeInputs {
     fn default() -> Self {
         Self {
             neighbour_state: true,
-            neighbour_label: true,
-            arc_labels: true,
+            neighbour_features: true,
+            edge_features: true,
             own_state: true,
-            own_label: true,
+            own_features: true,
         }
     }
 }
 
-impl ArcInputs {
+impl EdgeInputs {
     /// `h(l_v, l_u, x_u)`, as in the code of the method's authors.
     pub fn authors() -> Self {
-        Self { own_state: false, arc_labels: false, ..Self::default() }
+        Self { own_state: false, edge_features: false, ..Self::default() }
     }
 }
 
@@ -107,25 +107,26 @@ const C: usize = 4;
 const D: usize = 5;
 const BIAS: usize = 6;
 
-impl ArcNetwork {
-    /// A network `h` for states of `state` components, node labels of `label` and arc labels of
-    /// `arc_label`.
+impl EdgeNetwork {
+    /// A network `h` for states of `state` components, node features of `feature` and edge features of
+    /// `edge_feature`.
     pub fn new(
         state: usize,
-        label: usize,
-        arc_label: usize,
-        inputs: ArcInputs,
+        feature: usize,
+        edge_feature: usize,
+        inputs: EdgeInputs,
         h: &Network,
         aggregation: Aggregation,
     ) -> Self {
         let layers = h.layers(state);
         let of = |wanted: bool, length: usize| if wanted { length } else { 0 };
-        let (x_u, l_u) = (of(inputs.neighbour_state, state), of(inputs.neighbour_label, label));
-        let arc = of(inputs.arc_labels, arc_label);
-        let (x_v, l_v) = (of(inputs.own_state, state), of(inputs.own_label, label));
-        let total = x_u + l_u + 2 * arc + x_v + l_v;
+        let (x_u, l_u) =
+            (of(inputs.neighbour_state, state), of(inputs.neighbour_features, feature));
+        let edge = of(inputs.edge_features, edge_feature);
+        let (x_v, l_v) = (of(inputs.own_state, state), of(inputs.own_features, feature));
+        let total = x_u + l_u + 2 * edge + x_v + l_v;
         let mut layout = Layout::default();
-        for rows in [x_u, l_u, arc, arc, x_v, l_v] {
+        for rows in [x_u, l_u, edge, edge, x_v, l_v] {
             layout.push(rows, layers[0].0, total);
         }
         layout.push(1, layers[0].0, 0);
@@ -133,15 +134,15 @@ impl ArcNetwork {
             layout.push(pair[0].0, pair[1].0, pair[0].0);
             layout.push(1, pair[1].0, 0);
         }
-        Self { state, label, arc_label, inputs, aggregation, layers, layout }
+        Self { state_dim: state, feature, edge_feature, inputs, aggregation, layers, layout }
     }
 
     /// The same, with `A` and the matrices above it, which pass on what `h` is given of
-    /// neighbours' states, as `carry` says.
+    /// neighbours' states, as `state_weights` says.
     #[must_use]
-    pub fn with_carry(mut self, carry: Carry) -> Self {
+    pub fn with_state_weights(mut self, state_weights: StateWeights) -> Self {
         let above = (1..self.layers.len()).map(|k| BIAS + 2 * k - 1);
-        self.layout.carry(carry, std::iter::once(A).chain(above));
+        self.layout.state_weights(state_weights, std::iter::once(A).chain(above));
         self
     }
 
@@ -164,53 +165,58 @@ impl ArcNetwork {
     }
 }
 
-impl<S: Scalar> Transition<S> for ArcNetwork {
+impl<S: Scalar> Transition<S> for EdgeNetwork {
     fn weights(&self) -> usize {
         self.layout.len()
     }
 
-    fn state(&self) -> usize {
-        self.state
+    fn state_dim(&self) -> usize {
+        self.state_dim
     }
 
-    fn check(&self, batch: &GraphBatch<S>, labels: LabelsView<'_, S>) -> Result<(), Error> {
-        check_label(
+    fn check(&self, batch: &GraphBatch<S>, features: FeaturesView<'_, S>) -> Result<(), Error> {
+        check_feature(
             "node",
-            self.inputs.neighbour_label || self.inputs.own_label,
-            self.label,
-            labels,
+            self.inputs.neighbour_features || self.inputs.own_features,
+            self.feature,
+            features,
         )?;
-        check_label("arc", self.inputs.arc_labels, self.arc_label, batch.arc_labels().view())
+        check_feature(
+            "edge",
+            self.inputs.edge_features,
+            self.edge_feature,
+            batch.edge_features().view(),
+        )
     }
 
     fn initialize(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [S]) {
         self.layout.initialize(draw, weights);
     }
 
-    fn held(&self) -> Vec<Range<usize>> {
-        self.layout.held()
+    fn frozen(&self) -> Vec<Range<usize>> {
+        self.layout.frozen()
     }
 
     fn forward(
         &self,
         weights: &[S],
         input: Input<'_, S>,
-        image: &mut Matrix<S>,
+        f_x: &mut Matrix<S>,
         scratch: &Scratch<S>,
     ) {
-        self.run_forward(weights, input, image, scratch);
+        self.run_forward(weights, input, f_x, scratch);
     }
 
     fn backward(
         &self,
         weights: &[S],
         input: Input<'_, S>,
-        d_image: &Matrix<S>,
+        d_f: &Matrix<S>,
         gradients: Gradients<'_, S>,
         scratch: &Scratch<S>,
     ) {
         let mut none = Matrix::zeros(input.batch.nodes(), 0);
-        self.run_pass(weights, input, &Given(d_image), &mut none, gradients, scratch);
+        self.run_pass(weights, input, &Given(d_f), &mut none, gradients, scratch);
     }
 
     fn pass(
@@ -225,7 +231,7 @@ impl<S: Scalar> Transition<S> for ArcNetwork {
         self.run_pass(weights, input, upstream, d_multipliers, gradients, scratch)
     }
 
-    fn label_layer(&self) -> Option<FirstLayer> {
+    fn feature_layer(&self) -> Option<FirstLayer> {
         let read = [B, D].into_iter().filter(|&block| self.layout.rows(block) > 0);
         Some(FirstLayer {
             matrices: read.map(|block| self.layout.start(block)).collect(),
@@ -250,16 +256,16 @@ impl<S: Scalar> Transition<S> for ArcNetwork {
     }
 }
 
-pub(super) fn check_label<S: Scalar>(
+pub(super) fn check_feature<S: Scalar>(
     what: &str,
     read: bool,
     expected: usize,
-    labels: LabelsView<'_, S>,
+    features: FeaturesView<'_, S>,
 ) -> Result<(), Error> {
-    if read && labels.width() != expected && labels.rows() > 0 {
-        let found = labels.width();
+    if read && features.width() != expected && features.rows() > 0 {
+        let found = features.width();
         return Err(Error::Mismatch(format!(
-            "{what} labels have {found} components, the transition function reads {expected}"
+            "{what} features have {found} components, the transition function reads {expected}"
         )));
     }
     Ok(())
@@ -271,7 +277,7 @@ pub(super) struct Given<'a, S>(pub(super) &'a Matrix<S>);
 impl<S: Scalar> Upstream<S> for Given<'_, S> {
     fn upstream(&self, nodes: std::ops::Range<usize>, _: &[S], rows: NodeRows<'_, S>) -> Tally {
         let width = self.0.cols();
-        rows.d_image.copy_from_slice(&self.0.as_slice()[nodes.start * width..nodes.end * width]);
+        rows.d_f.copy_from_slice(&self.0.as_slice()[nodes.start * width..nodes.end * width]);
         Tally::default()
     }
 }

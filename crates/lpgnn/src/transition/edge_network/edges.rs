@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::tiles::{pairs, pairs_of_each};
 use crate::Scalar;
 use crate::activation::{Activation, Unit, with_unit};
-use crate::graph::{NO_ARC, Neighbours};
+use crate::graph::{NO_EDGE, Neighbours};
 use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, add_all, load_all, store_all};
 use crate::transition::columns::{by_columns, lanes, lanes_mut};
 
@@ -50,19 +50,19 @@ pub(super) fn ahead(rows: &[u32], pair: usize) -> usize {
     rows.get(pair + 16).map_or(0, |&row| row as usize)
 }
 
-/// What the one-hot labels of the arcs of pairs in one direction add to their sums: rows of `E`, or
+/// What the one-hot features of the edges of pairs in one direction add to their sums: rows of `E`, or
 /// of `F`.
 #[derive(Clone, Copy)]
-pub(super) struct ArcRows<'a, S> {
-    /// The arc of every pair, or [`NO_ARC`].
-    pub(super) arcs: &'a [u32],
-    /// The label of every arc.
+pub(super) struct EdgeRows<'a, S> {
+    /// The edge of every pair, or [`NO_EDGE`].
+    pub(super) edges: &'a [u32],
+    /// The feature of every edge.
     pub(super) columns: &'a [u32],
-    /// The row for every label, and behind them one of zeros.
+    /// The row for every feature, and behind them one of zeros.
     pub(super) rows: &'a [S],
 }
 
-impl<'a, S: Scalar> ArcRows<'a, S> {
+impl<'a, S: Scalar> EdgeRows<'a, S> {
     /// `W` times eight columns of the row of a pair, from `column` on.
     #[inline(always)]
     fn lanes<const W: usize>(
@@ -71,22 +71,22 @@ impl<'a, S: Scalar> ArcRows<'a, S> {
         width: usize,
         column: usize,
     ) -> &'a [[S; LANES]; W] {
-        let start = match self.arcs[pair] {
-            NO_ARC => self.rows.len() - width,
-            arc => self.columns[arc as usize] as usize * width,
+        let start = match self.edges[pair] {
+            NO_EDGE => self.rows.len() - width,
+            edge => self.columns[edge as usize] as usize * width,
         };
         lanes(self.rows, start + column)
     }
 }
 
-/// `t_(v,u) ← σ(p_u + q_v + …)` with the rows of its arcs in some directions, or the sum itself while
-/// arc labels are still to be added.
+/// `t_(v,u) ← σ(p_u + q_v + …)` with the rows of its edges in some directions, or the sum itself while
+/// edge features are still to be added.
 pub(super) fn gather<S: Scalar, const N: usize>(
     neighbours: &Neighbours,
     nodes: Range<usize>,
     p: Table<'_, S>,
     q: Table<'_, S>,
-    directions: [ArcRows<'_, S>; N],
+    directions: [EdgeRows<'_, S>; N],
     activation: Activation,
     t: &mut [S],
 ) {
@@ -96,7 +96,7 @@ pub(super) fn gather<S: Scalar, const N: usize>(
         column: usize,
         p: Table<'a, S>,
         q: Table<'a, S>,
-        directions: [ArcRows<'a, S>; N],
+        directions: [EdgeRows<'a, S>; N],
         t: &'a mut [S],
         unit: PhantomData<U>,
     }

@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     };
     let rows = match arguments.split {
         SplitChoice::All => (0..targets.rows()).collect(),
-        part => rows(part, &used)?,
+        choice => rows(choice, &used)?,
     };
     let targets = targets.select(rows.iter().copied());
     let outputs = used.predictions.outputs.select(rows.iter().copied());
@@ -76,14 +76,14 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
 }
 
 /// The nodes or graphs of a part.
-fn rows(split: SplitChoice, used: &Used) -> anyhow::Result<Vec<usize>> {
-    let Some(split) = split(used)? else {
+fn rows(choice: SplitChoice, used: &Used) -> anyhow::Result<Vec<usize>> {
+    let Some(split) = split_of(used)? else {
         anyhow::bail!(
             "{} comes without a split and is not what the model was trained on, so it has no such part",
             used.dataset.name()
         );
     };
-    let members = match part {
+    let members = match choice {
         SplitChoice::All => [split.train, split.val, split.test].concat(),
         SplitChoice::Train => split.train,
         SplitChoice::Val => split.val,
@@ -105,7 +105,7 @@ fn rows(split: SplitChoice, used: &Used) -> anyhow::Result<Vec<usize>> {
 }
 
 /// That of the training, or else that of the data.
-fn split(used: &Used) -> anyhow::Result<Option<Split>> {
+fn split_of(used: &Used) -> anyhow::Result<Option<Split>> {
     if used.was_trained_on() {
         return Ok(Some(used.model.split.divide(&used.dataset, used.model.task)?));
     }

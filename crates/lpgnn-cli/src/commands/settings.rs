@@ -148,8 +148,8 @@ impl Flags {
         add("--solver", "training.solver.kind", self.solver.clone().map(Into::into));
         add("--lr", "training.solver.weights.lr", self.lr.map(Into::into));
         add("--transition", "model.transition", self.transition.clone().map(Into::into));
-        add("--state", "model.state_dim-dim", self.state.map(Into::into));
-        add("--hidden", "model.hidden_dims-dims", self.hidden.clone().map(Into::into));
+        add("--state-dim", "model.state-dim", self.state_dim.map(Into::into));
+        add("--hidden-dims", "model.hidden-dims", self.hidden_dims.clone().map(Into::into));
         add("--layers", "model.layers", self.layers.map(Into::into));
         add("--eval-every", "training.eval-every", self.eval_every.map(Into::into));
         add("--format", "data.format", self.format.map(|format| format.as_str().into()));

@@ -146,8 +146,8 @@ const NOTES: &[(&str, &str)] = &[
     ("model.", "The functions f_a, f_r and G."),
     ("model.transition", "gnn-sum, gnn-mean, gnn-normalized, gin, gcn-mean, gcn, sage-max"),
     ("model.layers", "K: states per node, each reading the one below"),
-    ("model.state_dim-dim", "components of a state"),
-    ("model.hidden_dims-dims", "units of the hidden layers of h, in f_a"),
+    ("model.state-dim", "components of a state"),
+    ("model.hidden-dims", "units of the hidden layers of h, in f_a"),
     ("model.activation", "tanh, relu, leaky-relu, identity: of hidden units"),
     ("model.output-activation", "the same, of the output of h"),
     (

@@ -65,11 +65,11 @@ bench-peers: setup
 	python3 benchmarks/run.py $(ARGS)
 
 instructions: setup
-	LPGNN_INSTRUCTIONS=record $(CARGO) test $(ALL) --test instructions -- --nocapture
-	LPGNN_INSTRUCTIONS=record $(CARGO) test $(ALL) --release --test instructions -- --nocapture
+	LPGNN_INSTRUCTIONS=record $(CARGO) test $(ALL) --test suite -- --nocapture instructions::
+	LPGNN_INSTRUCTIONS=record $(CARGO) test $(ALL) --release --test suite -- --nocapture instructions::
 
 fuzz: setup
-	LPGNN_FUZZ=100000 $(CARGO) test --release --locked -p lpgnn --test fuzz_readers -- --nocapture
+	LPGNN_FUZZ=100000 $(CARGO) test --release --locked -p lpgnn --test suite -- --nocapture fuzz_readers::
 
 setup:
 	@command -v $(CARGO) >/dev/null || { echo "cargo is not here: install Rust (https://rustup.rs), and run make again" >&2; exit 1; }

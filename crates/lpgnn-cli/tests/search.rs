@@ -20,7 +20,7 @@ fn run(folder: &Path, arguments: &[&str]) {
 
 const SPACE: &str = r#"
 [values]
-"model.state_dim-dim" = [2, 4, 8]
+"model.state-dim" = [2, 4, 8]
 "training.solver.weights.lr" = [0.01, 0.001]
 "model.dropout" = [0.0, 0.3]
 "#;

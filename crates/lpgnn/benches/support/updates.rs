@@ -77,7 +77,7 @@ impl Options {
                 let steps = other.strip_prefix("unrolled-").and_then(|steps| steps.parse().ok());
                 let steps = steps.expect("bdmm, one-shot, implicit or unrolled-T");
                 // A tol that is never reached: all T steps are made.
-                Box::new(Unrolled { weights, tol: 1e-30, max_iter })
+                Box::new(Unrolled { weights, tol: 1e-30, max_iter: steps })
             }
         }
     }

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use super::column::{IntegerColumn, numbered};
 use super::mat5::{Entries, MatFile, Numbers, Value};
-use super::{TEST, TRAIN, VALID, join_parts, list, name_of};
+use super::{join_parts, list, name_of};
 use crate::data::{Dataset, DatasetParts, FeatureColumns, TargetColumn};
 use crate::{Error, Matrix, Place};
 
 /// Either a folder, or one of the files in it, with `conmattrain.mat` (the connectivity),
-/// `nodelabtrain.mat` and `tartrain.mat`, and the same with `val` and `test`; or a file with a
+/// `nodelabtrain.mat` and `tartrain.mat`, and the same with `valid` and `test`; or a file with a
 /// struct `dataSet` that has the fields `config`, `trainSet`, `validationSet` and `testSet`, and
 /// these the fields `connMatrix`, `nodeLabels`, `targets` and, if not all nodes are supervised,
 /// `maskMatrix`.
@@ -39,6 +39,8 @@ pub(super) fn read(path: &Path) -> Result<Dataset, Error> {
 const CONNECTIVITY: &str = "conmat";
 const LABELS: &str = "nodelab";
 const TARGETS: &str = "tar";
+/// What the files are called behind that.
+const SPLITS: [&str; 3] = ["train", "valid", "test"];
 
 /// Whether a folder holds the files of the first layout.
 pub(super) fn is_folder(files: &[String]) -> bool {
@@ -46,16 +48,16 @@ pub(super) fn is_folder(files: &[String]) -> bool {
 }
 
 fn is_ours(file: &str) -> bool {
-    [CONNECTIVITY, LABELS, TARGETS].iter().any(|what| {
-        [TRAIN, VALID, TEST].iter().any(|part| file == format!("{what}{}.mat", part[0]))
-    })
+    [CONNECTIVITY, LABELS, TARGETS]
+        .iter()
+        .any(|what| SPLITS.iter().any(|split| file == format!("{what}{split}.mat")))
 }
 
 fn read_folder(folder: &Path) -> Result<Dataset, Error> {
     let files = list(folder)?;
     let mut parts = [None, None, None];
-    for (part, names) in parts.iter_mut().zip([TRAIN, VALID, TEST]) {
-        let file = |what: &str| format!("{what}{}.mat", names[0]);
+    for (part, split) in parts.iter_mut().zip(SPLITS) {
+        let file = |what: &str| format!("{what}{split}.mat");
         if files.contains(&file(CONNECTIVITY)) {
             let path = |what| folder.join(file(what));
             *part = Some(read_files(&path(CONNECTIVITY), &path(LABELS), &path(TARGETS))?);

@@ -144,7 +144,7 @@ fn recognise_folder(folder: &Path) -> Result<Format, Error> {
         found.push(Format::Tables);
     }
     if found.is_empty() {
-        for name in [TRAIN, VALID, TEST].into_iter().flatten() {
+        for name in [TRAIN, VAL, TEST].into_iter().flatten() {
             let part = folder.join(name);
             if part.is_dir() && !tu::names(&part)?.is_empty() {
                 return Ok(Format::Tu);
@@ -199,7 +199,7 @@ fn list(folder: &Path) -> Result<Vec<String>, Error> {
 
 /// How the parts of a split may be called; the first name is ours.
 const TRAIN: &[&str] = &["train"];
-const VALID: &[&str] = &["val", "valid", "validation"];
+const VAL: &[&str] = &["val", "valid", "validation"];
 const TEST: &[&str] = &["test"];
 
 /// One data set from the train, val and test parts there are, split as they were; messages call a

@@ -10,7 +10,7 @@ use zip::result::ZipError;
 use super::column::{Rows, integer_columns, numbered, real_matrix};
 use super::text::{self, Lines};
 use super::unpack::{self, Bounded};
-use super::{TEST, TRAIN, VALID, join_parts, list};
+use super::{TEST, TRAIN, VAL, join_parts, list};
 use crate::data::{Dataset, DatasetParts, FeatureColumns, TargetColumn};
 use crate::{Error, Place};
 
@@ -21,7 +21,7 @@ pub(super) fn read(path: &Path) -> Result<Dataset, Error> {
     }
     if names(path)?.is_empty() {
         let mut parts = [None, None, None];
-        for (part, names) in parts.iter_mut().zip([TRAIN, VALID, TEST]) {
+        for (part, names) in parts.iter_mut().zip([TRAIN, VAL, TEST]) {
             let folder = names.iter().map(|name| path.join(name)).find(|folder| folder.is_dir());
             if let Some(folder) = folder {
                 let set = read_set(&mut Source::folder(&folder)?)?;

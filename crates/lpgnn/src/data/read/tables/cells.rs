@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::super::column::{WordColumn, numbered};
 use super::super::text::{quote, real};
-use super::super::{TEST, TRAIN, VALID};
+use super::super::{TEST, TRAIN, VAL};
 use super::table::{Column, Kind, Role, Row, place_of};
 use crate::data::{FeatureColumns, Level, Split, TargetColumn};
 use crate::{Error, Matrix, Place};
@@ -201,7 +201,7 @@ impl Splits {
     pub(super) fn push(&mut self, row: &Row<'_>, number: usize) -> Result<(), Error> {
         let Some(place) = self.column else { return Ok(()) };
         let cell = row.text(place)?;
-        match [TRAIN, VALID, TEST].iter().position(|names| names.contains(&cell)) {
+        match [TRAIN, VAL, TEST].iter().position(|names| names.contains(&cell)) {
             Some(part) => self.members[part].push(number),
             None if cell.is_empty() => {}
             None => {

@@ -3,9 +3,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "numbers here are tiny, or to be rounded")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod common;
-
-use common::{CLASSES, EDGE_FEATURE, Form, LABEL, Recipe, batch, model, point};
+use crate::common::{CLASSES, EDGE_FEATURE, Form, LABEL, Recipe, batch, model, point};
 use lpgnn::constraint::ConstraintFunction::Linear;
 use lpgnn::graph::GraphBatch;
 use lpgnn::lagrangian::{
@@ -80,7 +78,7 @@ fn contraction(
     let model = model::<f64>(&recipe);
     let graphs = batch::<f64>(3, Form::Dense);
     let mut weights = point(&model, graphs.nodes(), 11).weights;
-    common::contract(&model, &graphs, &mut weights, 0.8);
+    crate::common::contract(&model, &graphs, &mut weights, 0.8);
     (model, graphs, weights)
 }
 
@@ -325,7 +323,7 @@ fn any_number_of_threads_gives_the_same_bits() {
 
 #[test]
 fn single_precision_follows_double_precision() {
-    for transition in 0..common::TRANSITIONS {
+    for transition in 0..crate::common::TRANSITIONS {
         let recipe = Recipe { transition, ..Recipe::default() };
         let (single, double) = (model::<f32>(&recipe), model::<f64>(&recipe));
         let (graphs32, graphs64) = (batch::<f32>(4, Form::Dense), batch::<f64>(4, Form::Dense));

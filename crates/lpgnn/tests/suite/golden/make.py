@@ -5,7 +5,7 @@
     h(l_v, l_u, x_u) = tanh(W2 tanh(W1 [l_v; l_u; x_u] + b1) + b2), summed over the neighbours of v
     L = mean_S CE(f_r(f_a(x)), y) + mean_{v,i} lambda_v G(x_vi - f_vi),   f_r = R2 tanh(R1 . + c1) + c2
 
-Nothing here follows the library: arcs are concatenated rows, and derivatives are complex steps,
+Nothing here follows the library: edges are concatenated rows, and derivatives are complex steps,
 Im f(z + ih) / h with h = 1e-30, which are exact to the last place and need no derivation.
 """
 import json
@@ -14,8 +14,8 @@ import numpy as np
 N, M, S, H, R, C, EPS = 7, 2, 3, 4, 5, 2, 0.05
 rng = np.random.default_rng(20)
 UNDIRECTED = [(0, 1), (1, 2), (2, 0), (2, 3), (4, 5), (5, 0)]  # node 6 is isolated
-ARCS = [(u, v) for a, b in UNDIRECTED for u, v in ((a, b), (b, a))]
-LABELS = rng.normal(size=(N, M))
+EDGES = [(u, v) for a, b in UNDIRECTED for u, v in ((a, b), (b, a))]
+FEATURES = rng.normal(size=(N, M))
 Y = [0, 1, 1, 0, 1, 0, 1]
 
 
@@ -35,8 +35,8 @@ SHAPES = dict(W1=(2 * M + S, H), b1=(H,), W2=(H, S), b2=(S,), R1=(S, R), c1=(R,)
 
 def lagrangian(p, g, shape):
     f = np.zeros((N, S), complex)
-    for u, v in ARCS:
-        z = np.concatenate((LABELS[v], LABELS[u], p["X"][u]))
+    for u, v in EDGES:
+        z = np.concatenate((FEATURES[v], FEATURES[u], p["X"][u]))
         f[v] += np.tanh(np.tanh(z @ p["W1"] + p["b1"]) @ p["W2"] + p["b2"])
     logits = np.tanh(f @ p["R1"] + p["c1"]) @ p["R2"] + p["c2"]
     loss = sum(np.log(np.exp(row).sum()) - row[y] for row, y in zip(logits, Y)) / N
@@ -57,5 +57,5 @@ for g, shape in [("abs-eps", 1), ("abs", 1), ("squared", 1), ("squared", S), ("l
     value = lagrangian({n: v.astype(complex) for n, v in p.items()}, g, shape).real
     flat = lambda t: {n: v.ravel().tolist() for n, v in t.items()}
     cases.append(dict(g=g, value=float(value), at=flat(p), gradient=flat(d)))
-print(json.dumps(dict(nodes=N, label=M, state=S, hidden=H, readout=R, classes=C, epsilon=EPS, arcs=ARCS,
-                      labels=LABELS.ravel().tolist(), y=Y, cases=cases)))
+print(json.dumps(dict(nodes=N, features_per_node=M, state=S, hidden=H, readout=R, classes=C, epsilon=EPS, edges=EDGES,
+                      features=FEATURES.ravel().tolist(), y=Y, cases=cases)))

@@ -19,9 +19,6 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-#[path = "support/mat.rs"]
-mod mat;
-
 /// No input is longer than a few thousand bytes, and no reader has reason to need more than this:
 /// a handful of buffers of 256 kB.
 const MEMORY: isize = 16 << 20;
@@ -371,7 +368,7 @@ fn gzipped_tables() {
 }
 
 fn data_set() -> Vec<u8> {
-    use mat::{dense, sparse, structure};
+    use crate::mat::{dense, sparse, structure};
     let set = |shift: f64| {
         let labels: Vec<f64> = (0..8).map(|i| f64::from(i) + shift).collect();
         structure(
@@ -392,7 +389,7 @@ fn data_set() -> Vec<u8> {
 
 #[test]
 fn matlab_structs() {
-    let val = vec![("x.mat", mat::file(&[data_set()], false))];
+    let val = vec![("x.mat", crate::mat::file(&[data_set()], false))];
     fuzz(Format::Matlab, "x.mat", &val, damage_files);
 }
 
@@ -401,7 +398,7 @@ fn compressed_matlab_structs() {
     let content = vec![("x.mat", data_set())];
     let pack = |files: &Files| {
         let variables: Vec<Vec<u8>> = files.iter().map(|(_, bytes)| bytes.clone()).collect();
-        vec![("x.mat", mat::file(&variables, true))]
+        vec![("x.mat", crate::mat::file(&variables, true))]
     };
     fuzz(Format::Matlab, "x.mat", &pack(&content), |random, files| {
         damage_packed(random, files, &content, pack);
@@ -410,7 +407,7 @@ fn compressed_matlab_structs() {
 
 #[test]
 fn matlab_folders() {
-    use mat::{dense, file, sparse};
+    use crate::mat::{dense, file, sparse};
     let files = vec![
         ("conmattrain.mat", file(&[sparse("c", 6, 6, &[(0, 1, 1.0), (5, 4, 2.0)])], false)),
         ("nodelabtrain.mat", file(&[dense("l", 1, 6, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])], false)),

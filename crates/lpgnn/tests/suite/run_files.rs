@@ -25,7 +25,7 @@ fn train(setup: &Setup, from: Option<TrainerState>, stop_after: usize) -> (Vec<f
     if let Some(state) = from {
         trainer = trainer.resume(state).unwrap();
     }
-    let mut last = trainer.state_dim().clone();
+    let mut last = trainer.state().clone();
     let trained = trainer.run(&mut |report: &EpochReport, state: &TrainerState| {
         last = state.clone();
         if report.epoch >= stop_after { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -71,7 +71,7 @@ fn a_resumed_training_ends_with_the_same_bits() {
 fn a_checkpoint_of_another_model_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("checkpoint.safetensors");
-    let (one, other) = (config(&["model.state_dim=4"]), config(&["model.state_dim=5"]));
+    let (one, other) = (config(&["model.state-dim=4"]), config(&["model.state_dim=5"]));
     let setup = Setup::new(&one, &dataset()).unwrap();
     let (_, state) = train(&setup, None, 1);
     Checkpoint::write(&path, &one, "", 0.0, &state).unwrap();

@@ -12,7 +12,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 
-#[path = "../benches/support/mod.rs"]
+#[path = "../../benches/support/mod.rs"]
 mod support;
 
 use std::collections::BTreeMap;
@@ -118,7 +118,7 @@ fn count_all(case: &str, updates: u64) -> u64 {
     command
         .args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "updates_to_be_counted", "--ignored", "--test-threads=1"])
+        .args(["--exact", "instructions::updates_to_be_counted", "--ignored", "--test-threads=1"])
         .env("LPGNN_COUNT", format!("{case}={updates}"));
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);

@@ -6,11 +6,9 @@
     reason = "numbers here are tiny"
 )]
 
-mod common;
-
 use std::ops::ControlFlow;
 
-use common::{Form, graph};
+use crate::common::{Form, graph};
 use lpgnn::constraint::ConstraintFunction;
 use lpgnn::data::{Level, Split};
 use lpgnn::graph::{Features, Graph, GraphBatch, Targets};
@@ -274,12 +272,17 @@ fn real_values_are_fitted() {
 
 #[test]
 fn dropout_has_the_gradient_of_what_is_left() {
-    let graphs = common::batch::<f64>(2, Form::Dense);
-    let recipe = common::Recipe::default();
-    let transitions =
-        vec![common::transition(1, 3, common::LABEL, common::EDGE_FEATURE, &recipe.h)];
+    let graphs = crate::common::batch::<f64>(2, Form::Dense);
+    let recipe = crate::common::Recipe::default();
+    let transitions = vec![crate::common::transition(
+        1,
+        3,
+        crate::common::LABEL,
+        crate::common::EDGE_FEATURE,
+        &recipe.h,
+    )];
     let network = lpgnn::network::Network { hidden_dims: vec![8, 6], ..recipe.h };
-    let output = Output::new(Readout::Node, 3, common::CLASSES, network, 0.5);
+    let output = Output::new(Readout::Node, 3, crate::common::CLASSES, network, 0.5);
     let constraint = Box::new(ConstraintFunction::Squared);
     let model = lpgnn::lagrangian::Model::new(
         transitions,
@@ -291,7 +294,7 @@ fn dropout_has_the_gradient_of_what_is_left() {
     .unwrap();
     let supervision = Supervision::all(graphs.node_targets().clone());
     let scratch = Scratch::new();
-    let at = common::point(&model, graphs.nodes(), 1);
+    let at = crate::common::point(&model, graphs.nodes(), 1);
     let value = |seed| {
         let weighing = Weighing::default();
         let lagrangian =
@@ -310,11 +313,17 @@ fn dropout_has_the_gradient_of_what_is_left() {
 #[test]
 fn features_with_entries_left_out_have_their_own_gradient() {
     for form in [Form::Dense, Form::OneHot, Form::Sparse] {
-        let graphs = common::batch::<f64>(2, form);
-        let recipe = common::Recipe::default();
+        let graphs = crate::common::batch::<f64>(2, form);
+        let recipe = crate::common::Recipe::default();
         let h = &recipe.h;
-        let transitions = vec![common::transition(1, 3, common::LABEL, common::EDGE_FEATURE, h)];
-        let output = Output::new(Readout::Node, 3, common::CLASSES, recipe.h.clone(), 0.0);
+        let transitions = vec![crate::common::transition(
+            1,
+            3,
+            crate::common::LABEL,
+            crate::common::EDGE_FEATURE,
+            h,
+        )];
+        let output = Output::new(Readout::Node, 3, crate::common::CLASSES, recipe.h.clone(), 0.0);
         let constraint = Box::new(ConstraintFunction::Squared);
         let per_node = Multipliers::PerNode;
         let model =
@@ -322,7 +331,7 @@ fn features_with_entries_left_out_have_their_own_gradient() {
                 .unwrap();
         let supervision = Supervision::all(graphs.node_targets().clone());
         let scratch = Scratch::new();
-        let at = common::point(&model, graphs.nodes(), 1);
+        let at = crate::common::point(&model, graphs.nodes(), 1);
         let value = |graphs: &GraphBatch<f64>| {
             let weighing = Weighing::default();
             let lagrangian =

@@ -49,7 +49,7 @@ fn error(found: &[f64], expected: &[f64]) -> f64 {
 fn the_authors_configuration_agrees_with_complex_steps() {
     let golden: Value = serde_json::from_str(include_str!("golden/authors.json")).unwrap();
     let size = |name: &str| usize::try_from(golden[name].as_u64().unwrap()).unwrap();
-    let (n, m, s, h) = (size("nodes"), size("feature"), size("state"), size("hidden"));
+    let (n, m, s, h) = (size("nodes"), size("features_per_node"), size("state"), size("hidden"));
     let edges = golden["edges"].as_array().unwrap().iter().map(numbers);
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "node numbers")]
     let edges = edges.map(|edge| (edge[0] as u32, edge[1] as u32)).collect();

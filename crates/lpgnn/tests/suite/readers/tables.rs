@@ -13,7 +13,7 @@ fn files_of(page: &str) -> Vec<(&str, &str)> {
 
 #[test]
 fn the_example_of_the_documentation_is_read_as_it_says() {
-    let page = include_str!("../../../../docs/src/formats.md");
+    let page = include_str!("../../../../../docs/src/formats.md");
     let files = files_of(page);
     assert_eq!(
         files.iter().map(|file| file.0).collect::<Vec<_>>(),

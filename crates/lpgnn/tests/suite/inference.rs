@@ -2,9 +2,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "numbers here are tiny")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod common;
-
-use common::{Form, Recipe, batch, model, point};
+use crate::common::{Form, Recipe, batch, model, point};
 use lpgnn::Scratch;
 use lpgnn::activation::Activation;
 use lpgnn::graph::{Graph, GraphBatch};
@@ -26,16 +24,16 @@ fn worst(a: &[f64], b: &[f64]) -> f64 {
 fn below_the_bound_converging_converges_to_one_point_from_any_start() {
     for case in 0..1000_u64 {
         let recipe = Recipe {
-            transition: (case % common::TRANSITIONS as u64) as usize,
+            transition: (case % crate::common::TRANSITIONS as u64) as usize,
             layers: 1 + (case % 2) as usize,
-            h: common::networks()[(case / 8 % 6) as usize].clone(),
+            h: crate::common::networks()[(case / 8 % 6) as usize].clone(),
             ..Recipe::default()
         };
         let model = model::<f64>(&recipe);
-        let graphs = batch::<f64>(case, common::FORMS[(case % 3) as usize]);
+        let graphs = batch::<f64>(case, crate::common::FORMS[(case % 3) as usize]);
         let mut weights = point(&model, graphs.nodes(), case).weights;
         weights.iter_mut().for_each(|w| *w *= 3.0); // far above the bound before it is enforced
-        common::contract(&model, &graphs, &mut weights, 0.9);
+        crate::common::contract(&model, &graphs, &mut weights, 0.9);
         let options = FixedPointOptions {
             tol: 1e-9,
             max_iter: 1000,
@@ -78,13 +76,13 @@ fn a_graph_that_does_not_converge_is_named() {
 
 #[test]
 fn relaxing_finds_the_states_that_converging_finds() {
-    for constraint in common::CONSTRAINTS {
+    for constraint in crate::common::CONSTRAINTS {
         let recipe =
             Recipe { constraint, multipliers: Multipliers::PerComponent, ..Recipe::default() };
         let model = model::<f64>(&recipe);
         let graphs = batch::<f64>(5, Form::Dense);
         let mut weights = point(&model, graphs.nodes(), 2).weights;
-        common::contract(&model, &graphs, &mut weights, 0.8);
+        crate::common::contract(&model, &graphs, &mut weights, 0.8);
         let scratch = Scratch::new();
         let converged =
             converge(&model, &weights, &graphs, &FixedPointOptions::default(), &scratch);
@@ -105,7 +103,7 @@ fn what_does_not_converge_is_relaxed_and_never_worse_for_it() {
     let model = model::<f64>(&Recipe::default());
     let graphs = batch::<f64>(2, Form::Dense);
     let mut weights = point(&model, graphs.nodes(), 1).weights;
-    common::contract(&model, &graphs, &mut weights, 0.95);
+    crate::common::contract(&model, &graphs, &mut weights, 0.95);
     let scratch = Scratch::new();
     // Two plain iterations cannot converge; the fall-back can.
     let hurried = FixedPointOptions {
@@ -137,7 +135,7 @@ fn acceleration_needs_fewer_applications_than_plain_iteration() {
     let graphs = batch::<f64>(8, Form::Dense);
     let mut weights = point(&model, graphs.nodes(), 4).weights;
     weights.iter_mut().for_each(|w| *w *= 3.0);
-    common::contract(&model, &graphs, &mut weights, 0.99);
+    crate::common::contract(&model, &graphs, &mut weights, 0.99);
     let count = |window| {
         let options =
             FixedPointOptions { window, tol: 1e-8, max_iter: 5000, ..FixedPointOptions::default() };
@@ -228,11 +226,11 @@ fn relaxing_finds_the_fixed_point_of_what_cannot_be_iterated() {
 fn a_graph_converges_alike_alone_and_in_company() {
     let model = model::<f64>(&Recipe::default());
     let graphs: Vec<Graph<f64>> =
-        (0..12).map(|seed| common::graph(seed, 5, 0.3, Form::Dense)).collect();
+        (0..12).map(|seed| crate::common::graph(seed, 5, 0.3, Form::Dense)).collect();
     let all = GraphBatch::new(&graphs).unwrap();
     let mut weights = point(&model, all.nodes(), 2).weights;
     weights.iter_mut().for_each(|w| *w *= 2.0);
-    common::contract(&model, &all, &mut weights, 0.98);
+    crate::common::contract(&model, &all, &mut weights, 0.98);
     let options = FixedPointOptions { tol: 1e-6, ..FixedPointOptions::default() };
     let scratch = Scratch::new();
     let together = converge(&model, &weights, &all, &options, &scratch);

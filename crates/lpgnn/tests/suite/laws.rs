@@ -6,9 +6,7 @@
     reason = "numbers here are tiny"
 )]
 
-mod common;
-
-use common::{CLASSES, EDGE_FEATURE, FORMS, Form, LABEL, Recipe, TRANSITIONS, model, point};
+use crate::common::{CLASSES, EDGE_FEATURE, FORMS, Form, LABEL, Recipe, TRANSITIONS, model, point};
 use lpgnn::graph::{Features, Graph, GraphBatch, Targets};
 use lpgnn::lagrangian::{
     Evaluation, Lagrangian, Model, Multipliers, Objective, ReadLayers, Reads, Request, Variables,
@@ -127,7 +125,7 @@ proptest! {
             .iter()
             .enumerate()
             .map(|(i, &(nodes, density))| {
-                common::graph(seed + i as u64, nodes, density, FORMS[form])
+                crate::common::graph(seed + i as u64, nodes, density, FORMS[form])
             })
             .collect();
         let all = GraphBatch::new(&graphs).unwrap().with_groups_of(work);
@@ -166,8 +164,8 @@ fn an_empty_graph_changes_nothing() {
         // A graph-focused output has a row for the empty graph too, so it gets no target.
         let model = model::<f64>(&recipe(transition, 0, 1));
         let graphs: Vec<Graph<f64>> =
-            (0..3).map(|i| common::graph(i, 4, 0.5, Form::Dense)).collect();
-        let empty = common::graph(9, 0, 0.0, Form::Dense);
+            (0..3).map(|i| crate::common::graph(i, 4, 0.5, Form::Dense)).collect();
+        let empty = crate::common::graph(9, 0, 0.0, Form::Dense);
         let without = GraphBatch::new(&graphs).unwrap();
         let with = [&graphs[..1], &[empty], &graphs[1..]].concat();
         let with = GraphBatch::new(&with).unwrap();

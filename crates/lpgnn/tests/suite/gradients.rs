@@ -1,9 +1,7 @@
 //! Every gradient of the Lagrangian agrees with central differences.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod common;
-
-use common::{CONSTRAINTS, FORMS, Form, Recipe, TRANSITIONS, batch, model, networks, point};
+use crate::common::{CONSTRAINTS, FORMS, Form, Recipe, TRANSITIONS, batch, model, networks, point};
 use lpgnn::constraint::Constraint;
 use lpgnn::graph::GraphBatch;
 use lpgnn::lagrangian::{
@@ -110,8 +108,13 @@ fn every_transition_keeps_the_exported_contract() {
         for (i, h) in networks().iter().enumerate() {
             for groups in [4, 1_000_000] {
                 let graphs = batch(i as u64, Form::Dense).with_groups_of(groups);
-                let f =
-                    common::transition::<f64>(number, 3, common::LABEL, common::EDGE_FEATURE, h);
+                let f = crate::common::transition::<f64>(
+                    number,
+                    3,
+                    crate::common::LABEL,
+                    crate::common::EDGE_FEATURE,
+                    h,
+                );
                 let kept = (0..3).any(|seed| check::transition(f.as_ref(), &graphs, seed).is_ok());
                 assert!(kept, "transition {number}, {h:?}, groups of {groups}");
             }
@@ -131,7 +134,7 @@ fn one_multiplier_per_node_is_refused_where_components_could_cancel() {
     );
     let h = lpgnn::network::Network::one_hidden(2);
     let error = lpgnn::lagrangian::Model::<f64>::new(
-        vec![common::transition(0, 3, 1, 0, &h)],
+        vec![crate::common::transition(0, 3, 1, 0, &h)],
         output,
         Reads::default(),
         Box::new(Linear),
@@ -179,7 +182,7 @@ impl Transition<f64> for WrongSlope {
     fn weights(&self) -> usize {
         1
     }
-    fn state(&self) -> usize {
+    fn state_dim(&self) -> usize {
         1
     }
     fn check(
@@ -238,8 +241,8 @@ impl Transition<f64> for Overwrites {
     fn weights(&self) -> usize {
         Transition::<f64>::weights(&self.0)
     }
-    fn state(&self) -> usize {
-        Transition::<f64>::state(&self.0)
+    fn state_dim(&self) -> usize {
+        Transition::<f64>::state_dim(&self.0)
     }
     fn check(
         &self,
@@ -278,7 +281,7 @@ fn overwriting_a_gradient_breaks_the_contract() {
     let h = lpgnn::network::Network::one_hidden(3);
     let f = lpgnn::transition::NodeNetwork::new(
         2,
-        common::LABEL,
+        crate::common::LABEL,
         &h,
         lpgnn::transition::NeighbourSum::Mean,
     );

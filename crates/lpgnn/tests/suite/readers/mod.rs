@@ -18,9 +18,6 @@ mod recognition;
 mod tables;
 mod tu;
 
-#[path = "../support/mat.rs"]
-mod mat;
-
 /// A folder with these files.
 fn folder(files: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();

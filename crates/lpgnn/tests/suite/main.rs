@@ -1,0 +1,21 @@
+//! All tests of the library from outside, as one program: what is generic in the library is then compiled
+//! for the tests once, and not once per file.
+
+mod common;
+mod mat;
+
+mod book;
+mod fetch;
+mod fuzz_readers;
+mod golden;
+mod gradients;
+mod inference;
+mod instructions;
+mod laws;
+mod readers;
+mod real_data;
+mod real_folds;
+mod round_trip;
+mod run_files;
+mod solvers;
+mod training;

@@ -173,7 +173,7 @@ fn transition_speed(
     transition.initialize(&mut draw, &mut weights);
     let states = (0..nodes * s).map(|_| draw() as f32 - 0.5).collect();
     let states = Matrix::from_entries(nodes, s, states).unwrap();
-    let input = Input { batch, features: batch.node_features().view(), states: &states };
+    let input = Input::of(batch, &states);
     let scratch = Scratch::new();
 
     let (bytes, operations) = cost(workload, per_pair, last_per_pair);
@@ -184,8 +184,7 @@ fn transition_speed(
     let (mut d_weights, mut d_states) = (weights.clone(), Matrix::zeros(nodes, s));
     // Forward once more, then into states and weights.
     say(&format!("{name}, backward"), seconds, 3 * bytes, 3 * operations, || {
-        let gradients =
-            Gradients { weights: Some(&mut d_weights), states: &mut d_states, features: None };
+        let gradients = Gradients::new(Some(&mut d_weights), &mut d_states, None);
         transition.backward(&weights, input, &f_x, gradients, &scratch);
     });
 }

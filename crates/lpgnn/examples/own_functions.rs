@@ -23,13 +23,17 @@ struct Diffusion {
 
 impl Diffusion {
     fn mean(input: Input<'_, f64>, v: usize, i: usize) -> f64 {
-        let neighbours = input.batch.neighbours().of(v);
+        let neighbours = input.topology.neighbours().of(v);
         let sum: f64 = neighbours.iter().map(|&u| input.states.row(u as usize)[i]).sum();
         sum / neighbours.len().max(1) as f64
     }
 
     fn feature(input: Input<'_, f64>, v: usize, i: usize) -> f64 {
-        input.features.entries(v).find(|&(column, _)| column == i).map_or(0.0, |(_, value)| value)
+        input
+            .node_features
+            .entries(v)
+            .find(|&(column, _)| column == i)
+            .map_or(0.0, |(_, value)| value)
     }
 }
 
@@ -42,7 +46,11 @@ impl Transition<f64> for Diffusion {
         self.state
     }
 
-    fn check(&self, _: &GraphBatch<f64>, features: FeaturesView<'_, f64>) -> Result<(), Error> {
+    fn check(
+        &self,
+        features: FeaturesView<'_, f64>,
+        _: FeaturesView<'_, f64>,
+    ) -> Result<(), Error> {
         if features.width() == self.state {
             return Ok(());
         }
@@ -79,7 +87,7 @@ impl Transition<f64> for Diffusion {
                     weights[0] += d * mean;
                     weights[1] += d * feature;
                 }
-                let neighbours = input.batch.neighbours().of(v);
+                let neighbours = input.topology.neighbours().of(v);
                 for &u in neighbours {
                     to.states.row_mut(u as usize)[i] += d * w[0] / neighbours.len() as f64;
                 }

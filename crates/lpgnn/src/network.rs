@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::Scalar;
 use crate::activation::Activation;
+use crate::graph::Reduce;
 use crate::numeric::{
     Arithmetic, Factors, Finish, Kernel, LANES, Lanes, Packed, Scratch, Spare, dispatch, padded,
     product, transposed_product,
@@ -183,6 +184,19 @@ impl Layout {
                     }
                 }
             }
+        }
+    }
+
+    /// The same over the groups of all processes.
+    pub(crate) fn reduce<S: Scalar>(
+        &self,
+        reduce: &dyn Reduce<S>,
+        own: &[&[S]],
+        d_weights: &mut [S],
+    ) {
+        match reduce.partial_sums(own) {
+            None => self.fold(&own.iter().copied(), d_weights),
+            Some(all) => self.fold(&all.iter().map(Vec::as_slice), d_weights),
         }
     }
 

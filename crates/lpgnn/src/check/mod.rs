@@ -9,7 +9,7 @@ use crate::graph::{FeaturesView, GraphBatch};
 use crate::lagrangian::{Objective, Request, Variables};
 use crate::numeric::Scratch;
 use crate::saddle::{OptimizerState, SaddleSolver};
-use crate::transition::{Gradients, Input, NodeRows, Tally, Transition, Upstream};
+use crate::transition::{Gradients, Input, Transition, Upstream};
 use crate::{Error, Matrix};
 
 /// Half the distance over which a central difference is taken.
@@ -69,7 +69,7 @@ pub fn transition(
     batch: &GraphBatch<f64>,
     seed: u64,
 ) -> Result<(), Error> {
-    f.check(batch, batch.node_features().view())?;
+    f.check(batch.node_features().view(), batch.edge_features().view())?;
     let mut draw = uniform(seed);
     let trial = Trial::new(f, batch, &mut draw);
     let added = trial.backward(&mut draw);
@@ -120,13 +120,14 @@ impl<'a> Trial<'a> {
     }
 
     fn input(&self) -> Input<'_, f64> {
-        let features = FeaturesView::Dense(&self.features);
-        Input { batch: self.batch, features, states: &self.states }
+        let node_features = FeaturesView::Dense(&self.features);
+        Input { node_features, ..Input::of(self.batch, &self.states) }
     }
 
     fn value(&self, weights: &[f64], features: &Matrix<f64>, states: &Matrix<f64>) -> Matrix<f64> {
         let mut f_x = Matrix::zeros(self.batch.nodes(), self.f.state_dim());
-        let input = Input { batch: self.batch, features: FeaturesView::Dense(features), states };
+        let node_features = FeaturesView::Dense(features);
+        let input = Input { node_features, ..Input::of(self.batch, states) };
         self.f.forward(weights, input, &mut f_x, &self.scratch);
         f_x
     }
@@ -136,11 +137,7 @@ impl<'a> Trial<'a> {
         let before = self.random_gradients(draw);
         let (mut weights, mut states, mut features) =
             (before.weights.clone(), before.states.clone(), before.features.clone());
-        let gradients = Gradients {
-            weights: Some(&mut weights),
-            states: &mut states,
-            features: Some(&mut features),
-        };
+        let gradients = Gradients::new(Some(&mut weights), &mut states, Some(&mut features));
         self.f.backward(&self.weights, self.input(), &self.d_f, gradients, &self.scratch);
         Added { weights, states, features }.minus(&before)
     }
@@ -195,21 +192,19 @@ impl<'a> Trial<'a> {
     /// The fused pass, and a way back of which only states are wanted, add the same.
     fn check_pass(&self, added: &Added, draw: &mut dyn FnMut() -> f64) -> Result<(), Error> {
         let before = self.random_gradients(draw);
-        let upstream = Given { d_f: &self.d_f, d_states: &before.states };
+        let given = Given { d_f: &self.d_f, d_states: &before.states };
         let (mut weights, mut features) = (before.weights.clone(), before.features.clone());
         // The upstream sets the gradient of states; whatever was there is gone.
         let mut states = random(self.states.rows(), self.states.cols(), draw);
-        let gradients = Gradients {
-            weights: Some(&mut weights),
-            states: &mut states,
-            features: Some(&mut features),
-        };
-        let mut none = Matrix::zeros(self.batch.nodes(), 0);
-        self.f.pass(&self.weights, self.input(), &upstream, &mut none, gradients, &self.scratch);
+        let gradients = Gradients::new(Some(&mut weights), &mut states, Some(&mut features));
+        let mut groups: Vec<_> = self.batch.groups().ranges().iter().map(|_| given).collect();
+        let mut upstream: Vec<&mut dyn Upstream<f64>> =
+            groups.iter_mut().map(|given| given as &mut dyn Upstream<f64>).collect();
+        self.f.pass(&self.weights, self.input(), &mut upstream, gradients, &self.scratch);
         let fused = Added { weights, states, features }.minus(&before);
 
         let mut states = before.states.clone();
-        let gradients = Gradients { weights: None, states: &mut states, features: None };
+        let gradients = Gradients::new(None, &mut states, None);
         self.f.backward(&self.weights, self.input(), &self.d_f, gradients, &self.scratch);
         subtract(states.as_mut_slice(), before.states.as_slice());
 
@@ -266,18 +261,24 @@ fn random(rows: usize, cols: usize, draw: &mut dyn FnMut() -> f64) -> Matrix<f64
 }
 
 /// An upstream that is known beforehand.
+#[derive(Clone, Copy)]
 struct Given<'a> {
     d_f: &'a Matrix<f64>,
     d_states: &'a Matrix<f64>,
 }
 
 impl Upstream<f64> for Given<'_> {
-    fn upstream(&self, nodes: std::ops::Range<usize>, _: &[f64], rows: NodeRows<'_, f64>) -> Tally {
+    fn derive(
+        &mut self,
+        nodes: std::ops::Range<usize>,
+        _: &[f64],
+        d_f: &mut [f64],
+        d_states: &mut [f64],
+    ) {
         let width = self.d_f.cols();
         let range = nodes.start * width..nodes.end * width;
-        rows.d_f.copy_from_slice(&self.d_f.as_slice()[range.clone()]);
-        rows.d_states.copy_from_slice(&self.d_states.as_slice()[range]);
-        Tally::default()
+        d_f.copy_from_slice(&self.d_f.as_slice()[range.clone()]);
+        d_states.copy_from_slice(&self.d_states.as_slice()[range]);
     }
 }
 

@@ -1,21 +1,20 @@
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::{Features, Graph, Groups, NO_EDGE, Neighbours, Targets};
+use super::{Features, Graph, Groups, Neighbours, Targets, Topology};
 use crate::{Error, Scalar};
 
 /// The disjoint union of some graphs: what one update works on.
 ///
-/// Node `i` of the `k`-th graph is node `node_starts()[k] + i` of the batch.
+/// It is a [`Topology`] with features of nodes and edges and with targets, each of which is shared, not copied,
+/// by batches that differ in another one. Node `i` of the `k`-th graph is node `node_starts()[k] + i`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GraphBatch<S = f32> {
-    node_starts: Vec<usize>,
-    edge_starts: Vec<usize>,
-    neighbours: Neighbours,
-    groups: Groups,
-    node_features: Features<S>,
-    edge_features: Features<S>,
-    node_targets: Targets<S>,
-    graph_targets: Targets<S>,
+    topology: Arc<Topology>,
+    node_features: Arc<Features<S>>,
+    edge_features: Arc<Features<S>>,
+    node_targets: Arc<Targets<S>>,
+    graph_targets: Arc<Targets<S>>,
 }
 
 /// What a [`GraphBatch`] is made of, before it is checked.
@@ -88,44 +87,13 @@ impl<S: Scalar> GraphBatch<S> {
         parts.graph_targets.check_classes()?;
         parts.node_features.check_finite("the node features")?;
         parts.edge_features.check_finite("the edge features")?;
-        super::check_range(nodes, edges)?;
-        if !edges.is_sorted_by(|a, b| a < b) {
-            return Err(Error::Mismatch("edges are not in order, or one occurs twice".into()));
-        }
-
-        // Edges lie in order of their source, so the graphs can be walked along with them.
-        let mut edge_starts = Vec::with_capacity(graphs + 1);
-        edge_starts.push(0);
-        let mut edge = 0;
-        for graph in 0..graphs {
-            let range = node_starts[graph]..node_starts[graph + 1];
-            while let Some(&(source, target)) = edges.get(edge)
-                && (source as usize) < range.end
-            {
-                if !range.contains(&(target as usize)) {
-                    let target_graph =
-                        node_starts.partition_point(|&start| start <= target as usize) - 1;
-                    return Err(Error::EdgeBetweenGraphs {
-                        edge,
-                        source_graph: graph,
-                        target_graph,
-                    });
-                }
-                edge += 1;
-            }
-            edge_starts.push(edge);
-        }
-
-        let neighbours = Neighbours::new(nodes, edges, parts.edge_features.width() > 0)?;
+        let with_edges = parts.edge_features.width() > 0;
         Ok(Self {
-            groups: Groups::new(&parts.node_starts, &neighbours.starts),
-            node_starts: parts.node_starts,
-            edge_starts,
-            neighbours,
-            node_features: parts.node_features,
-            edge_features: parts.edge_features,
-            node_targets: parts.node_targets,
-            graph_targets: parts.graph_targets,
+            topology: Arc::new(Topology::new(parts.node_starts, &parts.edges, with_edges)?),
+            node_features: Arc::new(parts.node_features),
+            edge_features: Arc::new(parts.edge_features),
+            node_targets: Arc::new(parts.node_targets),
+            graph_targets: Arc::new(parts.graph_targets),
         })
     }
 
@@ -135,117 +103,71 @@ impl<S: Scalar> GraphBatch<S> {
     ///
     /// When a graph does not exist.
     pub fn select(&self, graphs: &[usize]) -> Self {
-        let mut node_starts = Vec::with_capacity(graphs.len() + 1);
-        let mut edge_starts = Vec::with_capacity(graphs.len() + 1);
-        node_starts.push(0);
-        edge_starts.push(0);
-        let (mut nodes, mut edges) = (0, 0);
-        let mut neighbours = Neighbours { starts: vec![0], ..Neighbours::default() };
-        for &graph in graphs {
-            self.copy_neighbours(graph, nodes, edges, &mut neighbours);
-            nodes += self.nodes_of(graph).len();
-            edges += self.edges_of(graph).len();
-            node_starts.push(nodes);
-            edge_starts.push(edges);
-        }
-        assert!(neighbours.len() < u32::MAX as usize, "a selection repeats too many graphs");
+        let nodes = || graphs.iter().flat_map(|&graph| self.topology.nodes_of(graph));
+        let edges = graphs.iter().flat_map(|&graph| self.topology.edges_of(graph));
         Self {
-            groups: Groups::new(&node_starts, &neighbours.starts),
-            node_starts,
-            edge_starts,
-            neighbours,
-            node_features: self.node_features.select(graphs.iter().flat_map(|&g| self.nodes_of(g))),
-            edge_features: self.edge_features.select(graphs.iter().flat_map(|&g| self.edges_of(g))),
-            node_targets: self.node_targets.select(graphs.iter().flat_map(|&g| self.nodes_of(g))),
-            graph_targets: self.graph_targets.select(graphs.iter().copied()),
+            topology: Arc::new(self.topology.select(graphs)),
+            node_features: Arc::new(self.node_features.select(nodes())),
+            edge_features: Arc::new(self.edge_features.select(edges)),
+            node_targets: Arc::new(self.node_targets.select(nodes())),
+            graph_targets: Arc::new(self.graph_targets.select(graphs.iter().copied())),
         }
     }
 
-    /// Appends the neighbours of `graph` to `all`, its first node and edge renumbered.
-    #[allow(clippy::cast_possible_truncation, reason = "32-bit numbers minus 32-bit numbers")]
-    fn copy_neighbours(&self, graph: usize, node: usize, edge: usize, all: &mut Neighbours) {
-        let nodes = self.nodes_of(graph);
-        let from = &self.neighbours;
-        let entries = from.starts[nodes.start] as usize..from.starts[nodes.end] as usize;
-        let place = all.nodes.len();
-        let moved = |x: u32, from: usize, to: usize| (x as usize - from + to) as u32;
-        all.starts.extend(
-            from.starts[nodes.start + 1..=nodes.end]
-                .iter()
-                .map(|&start| moved(start, entries.start, place)),
-        );
-        all.nodes.extend(from.nodes[entries.clone()].iter().map(|&u| moved(u, nodes.start, node)));
-        all.twins
-            .extend(from.twins[entries.clone()].iter().map(|&t| moved(t, entries.start, place)));
-        if !from.outgoing.is_empty() {
-            let first = self.edge_starts[graph];
-            let rename = |&a: &u32| if a == NO_EDGE { NO_EDGE } else { moved(a, first, edge) };
-            all.outgoing.extend(from.outgoing[entries.clone()].iter().map(rename));
-            all.incoming.extend(from.incoming[entries].iter().map(rename));
-        }
+    /// Who is whose neighbour.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
     }
 
     /// Number of nodes, over all graphs.
     pub fn nodes(&self) -> usize {
-        self.node_starts[self.graphs()]
+        self.topology.nodes()
     }
 
     /// Number of graphs.
     pub fn graphs(&self) -> usize {
-        self.node_starts.len() - 1
+        self.topology.graphs()
     }
 
     /// Number of edges, over all graphs.
     pub fn edges(&self) -> usize {
-        self.edge_starts[self.graphs()]
+        self.topology.edges()
     }
 
     /// The first node of every graph, and the number of nodes.
     pub fn node_starts(&self) -> &[usize] {
-        &self.node_starts
+        self.topology.node_starts()
     }
 
     /// The nodes of a graph.
     pub fn nodes_of(&self, graph: usize) -> Range<usize> {
-        self.node_starts[graph]..self.node_starts[graph + 1]
-    }
-
-    fn edges_of(&self, graph: usize) -> Range<usize> {
-        self.edge_starts[graph]..self.edge_starts[graph + 1]
+        self.topology.nodes_of(graph)
     }
 
     /// `ne[v]` of every node.
     pub fn neighbours(&self) -> &Neighbours {
-        &self.neighbours
+        self.topology.neighbours()
     }
 
     /// Its nodes in groups, for threads to share.
     pub fn groups(&self) -> &Groups {
-        &self.groups
+        self.topology.groups()
     }
 
     /// The same batch in groups of about `work` nodes and neighbours, in place of a size that
     /// suits the machine. A graph that is much larger is cut.
     #[must_use]
     pub fn with_groups_of(mut self, work: usize) -> Self {
-        self.groups = Groups::of_work(&self.node_starts, &self.neighbours.starts, work.max(1));
+        self.topology = Arc::new(Topology::clone(&self.topology).with_groups_of(work));
         self
     }
 
     /// The same graphs with some entries of the node features left out: see
-    /// [`Features::with_dropout`].
+    /// [`Features::with_dropout`]. All else is shared.
     #[must_use]
     pub fn with_feature_dropout(&self, rate: f64, seed: u64) -> Self {
-        Self {
-            node_starts: self.node_starts.clone(),
-            edge_starts: self.edge_starts.clone(),
-            neighbours: self.neighbours.clone(),
-            groups: self.groups.clone(),
-            node_features: self.node_features.with_dropout(rate, seed),
-            edge_features: self.edge_features.clone(),
-            node_targets: self.node_targets.clone(),
-            graph_targets: self.graph_targets.clone(),
-        }
+        let node_features = Arc::new(self.node_features.with_dropout(rate, seed));
+        Self { node_features, ..self.clone() }
     }
 
     /// The feature `l_v` of every node.

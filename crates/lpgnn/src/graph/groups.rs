@@ -12,8 +12,9 @@ pub struct Groups {
 
 /// Nodes and neighbours below which a group is not worth a thread.
 const LEAST_WORK: usize = 768;
-/// Groups at most: more than there are threads, so that all finish at about the same time.
-const MOST_GROUPS: usize = 32;
+/// Groups at most: some per thread of a large machine, so that all threads finish at about the same time. Every
+/// group has a partial gradient of its own, and all of them are added up at the end.
+const MOST_GROUPS: usize = 256;
 
 impl Groups {
     /// Groups of a batch with these first nodes of graphs and first neighbours of nodes.
@@ -22,6 +23,16 @@ impl Groups {
         let work = nodes + neighbour_starts[nodes] as usize;
         let groups = (work / LEAST_WORK).clamp(1, MOST_GROUPS);
         Self::of_work(node_starts, neighbour_starts, work.div_ceil(groups).max(1))
+    }
+
+    /// Groups of one graph that is cut wherever groups end, however small it is.
+    pub(super) fn cut_graphs(neighbour_starts: &[u32]) -> Self {
+        let nodes = neighbour_starts.len() - 1;
+        let work = nodes + neighbour_starts[nodes] as usize;
+        let groups = (work / LEAST_WORK).clamp(1, MOST_GROUPS);
+        let work_before = |node: usize| node + neighbour_starts[node] as usize;
+        let ranges = cut(0..=nodes, work.div_ceil(groups).max(1), work_before);
+        Self { ranges, whole_graphs: false }
     }
 
     /// Groups of about `target` nodes and neighbours.

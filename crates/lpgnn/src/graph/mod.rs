@@ -1,15 +1,19 @@
 mod batch;
+mod exchange;
 mod features;
 mod groups;
 mod neighbours;
 mod targets;
+mod topology;
 
 pub(crate) use batch::check_starts;
 pub use batch::{BatchParts, GraphBatch};
+pub use exchange::{Exchange, Local, Reduce};
 pub use features::{Features, FeaturesView, OneHot, SparseRows};
 pub use groups::Groups;
 pub use neighbours::{NO_EDGE, Neighbours};
 pub use targets::{NO_TARGET, Targets};
+pub use topology::{Ghosts, Part, Topology};
 
 use crate::{Error, Matrix, Scalar};
 

@@ -5,6 +5,9 @@ pub const NO_EDGE: u32 = u32::MAX;
 
 /// The neighbours `ne[v]` of every node: its parents and its children, each once, in order.
 ///
+/// A node that has none, an [isolated](Self::is_isolated) one, is listed as its own neighbour: a function of pairs
+/// of neighbours then sees it once.
+///
 /// `u ∈ ne[v]` exactly when `v ∈ ne[u]`, so every entry has a twin, and the same table serves the
 /// sums over the neighbours of a node and those over the nodes of which it is a neighbour.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,15 +18,19 @@ pub struct Neighbours {
     /// The edges `(v, u)` and `(u, v)` of every entry; empty when edges have no features.
     pub(super) outgoing: Vec<u32>,
     pub(super) incoming: Vec<u32>,
+    /// Nodes that no edge joins to another or to itself, in order.
+    pub(super) isolated: Vec<u32>,
 }
 
 impl Neighbours {
     /// The neighbours along `edges`, which are sorted, without duplicates and between `nodes` nodes.
     pub(super) fn new(nodes: usize, edges: &[(u32, u32)], with_edges: bool) -> Result<Self, Error> {
-        // An entry is numbered with 32 bits, and an edge makes at most two.
-        if nodes >= u32::MAX as usize || edges.len() >= (u32::MAX / 2) as usize {
+        // An entry is numbered with 32 bits; an edge makes at most two, an isolated node one.
+        if nodes + 2 * edges.len() >= u32::MAX as usize {
             return Err(Error::TooLarge);
         }
+        // Without any edge, their features may have any length: a function that reads them finds none.
+        let with_edges = with_edges || edges.is_empty();
         let children = starts(nodes, edges.iter().map(|&(source, _)| source));
         let parents = starts(nodes, edges.iter().map(|&(_, target)| target));
         // Sources come in order, so each list of parents does too.
@@ -58,12 +65,32 @@ impl Neighbours {
             }
             #[allow(
                 clippy::cast_possible_truncation,
-                reason = "at most twice the edges, see above"
+                reason = "at most twice the edges and once the nodes, see above"
             )]
-            all.starts.push(all.nodes.len() as u32);
+            {
+                if all.nodes.len() == all.starts[v] as usize {
+                    all.push_isolated(v as u32, with_edges);
+                }
+                all.starts.push(all.nodes.len() as u32);
+            }
         }
         all.twins = all.pair_up();
         Ok(all)
+    }
+
+    /// A node without neighbours is its own, along no edge: so what is known of it reaches its state.
+    fn push_isolated(&mut self, v: u32, with_edges: bool) {
+        self.nodes.push(v);
+        self.isolated.push(v);
+        if with_edges {
+            self.outgoing.push(NO_EDGE);
+            self.incoming.push(NO_EDGE);
+        }
+    }
+
+    /// Of no nodes.
+    pub(super) fn empty() -> Self {
+        Self { starts: vec![0], ..Self::default() }
     }
 
     /// The place of `(u, v)` for every `(v, u)`: both lists are in order, so one sweep finds it.
@@ -130,6 +157,17 @@ impl Neighbours {
     /// For every entry `u ∈ ne[v]`, the edge `(u, v)` or [`NO_EDGE`]. Empty when edges have no features.
     pub fn incoming(&self) -> &[u32] {
         &self.incoming
+    }
+
+    /// Whether `v` has no edge at all, and is its own neighbour only so that it has one.
+    pub fn is_isolated(&self, v: usize) -> bool {
+        !self.isolated.is_empty()
+            && self.isolated.binary_search_by(|&u| (u as usize).cmp(&v)).is_ok()
+    }
+
+    /// All isolated nodes, in order.
+    pub fn isolated(&self) -> &[u32] {
+        &self.isolated
     }
 
     /// The largest degree, 0 without nodes.

@@ -179,7 +179,7 @@ fn converge_layer<S: Scalar>(
         let mut converged = vec![false; part.graphs()];
         while iterations < options.max_iter {
             iterations += 1;
-            let input = Input { batch: part, features: features.view(), states: &x };
+            let input = Input { node_features: features.view(), ..Input::of(part, &x) };
             transition.forward(weights, input, &mut f, scratch);
             for (graph, converged) in converged.iter_mut().enumerate() {
                 *converged |= graph_residual(part, graph, &x, &f) <= options.tol;

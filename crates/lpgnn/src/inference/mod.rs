@@ -11,7 +11,7 @@ pub use relax::{RelaxOptions, relax};
 use crate::graph::GraphBatch;
 use crate::lagrangian::{Model, ReadFrom, side_by_side};
 use crate::numeric::{Scratch, largest_difference, length, worse};
-use crate::transition::{Input, Transition};
+use crate::transition::{Gradients, Input, Transition};
 use crate::{Matrix, Scalar};
 
 /// How the states of new graphs are found.
@@ -138,8 +138,8 @@ pub fn spectral_radius<S: Scalar>(
     let mut largest = 0.0_f64;
     let f_x = model.f_x(states.len() - 1, weights, batch, states, scratch);
     for (layer, transition) in model.transitions().enumerate() {
-        let features = model.features(layer, batch, states, &f_x);
-        let input = Input { batch, features, states: &states[layer] };
+        let node_features = model.features(layer, batch, states, &f_x);
+        let input = Input { node_features, ..Input::of(batch, &states[layer]) };
         let weights = &weights[model.transition_weights(layer)];
         largest = worse(largest, layer_radius(transition, weights, input, iterations, scratch));
     }
@@ -166,8 +166,7 @@ fn layer_radius<S: Scalar>(
         let unit = S::of(1.0 / size);
         v.as_mut_slice().iter_mut().for_each(|v| *v *= unit);
         let mut next = Matrix::zeros(v.rows(), v.cols());
-        let gradients =
-            crate::transition::Gradients { weights: None, states: &mut next, features: None };
+        let gradients = Gradients::new(None, &mut next, None);
         transition.backward(weights, input, &v, gradients, scratch);
         v = next;
         // The first half turns v towards the leading directions; complex ones make single ratios

@@ -15,13 +15,13 @@ mod variables;
 pub use model::{Model, Multipliers, ReadFrom, ReadLayers, Reads};
 pub use variables::Variables;
 
-use crate::graph::GraphBatch;
+use crate::graph::{Exchange, GraphBatch, Local, Reduce};
 use crate::numeric::{Scratch, SpareMatrix};
 use crate::output::{Readout, Supervision, Task};
-use crate::transition::{Gradients, Input, Tally};
+use crate::transition::{Gradients, Input, Upstream};
 use crate::{Error, Matrix, Scalar};
 use read::ReadGradient;
-use term::ConstraintTerm;
+use term::{ConstraintTerm, Tally};
 
 /// Something with a saddle point: the Lagrangian of a batch, or a toy with a known answer.
 pub trait Objective<S: Scalar = f32> {
@@ -47,6 +47,11 @@ pub struct Request {
 }
 
 impl Request {
+    /// Whether any derivative besides `∂𝓛/∂Λ` is wanted.
+    pub fn derivatives(self) -> bool {
+        self.weights || self.states
+    }
+
     /// Everything.
     pub const ALL: Self = Self { loss: true, weights: true, states: true };
     /// `∂𝓛/∂Λ` alone: for `G = lin` that is `X − f_a(X)`, a forward pass.
@@ -117,6 +122,8 @@ pub struct Lagrangian<'a, S: Scalar = f32> {
     weighing: Weighing,
     dropout: Option<u64>,
     scratch: &'a Scratch<S>,
+    exchange: &'a dyn Exchange<S>,
+    reduce: &'a dyn Reduce<S>,
 }
 
 impl<'a, S: Scalar> Lagrangian<'a, S> {
@@ -141,13 +148,21 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
                 "targets have {width} components or classes, the output function gives {output}"
             )));
         }
-        Ok(Self { model, batch, supervision, weighing, dropout: None, scratch })
+        let (exchange, reduce) = (&Local, &Local);
+        Ok(Self { model, batch, supervision, weighing, dropout: None, scratch, exchange, reduce })
     }
 
     /// The same in training, where units are left out: which ones follows from `seed`.
     #[must_use]
     pub fn with_dropout(self, seed: Option<u64>) -> Self {
         Self { dropout: seed, ..self }
+    }
+
+    /// The same where several processes share the graphs: `batch` is what this one owns, and its topology says
+    /// what others do.
+    #[must_use]
+    pub fn shared(self, exchange: &'a dyn Exchange<S>, reduce: &'a dyn Reduce<S>) -> Self {
+        Self { exchange, reduce, ..self }
     }
 
     /// The model.
@@ -208,11 +223,9 @@ impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
         gradient: &mut Variables<S>,
     ) -> Evaluation {
         let (model, batch, scratch) = (self.model, self.batch, self.scratch);
-        let reads_transition = model.reads().from == ReadFrom::Transition;
         let layers = model.layers();
-        let derive = request.weights || request.states;
-        // Images that something reads: the output, the layer above, or the residual itself.
-        let f_x = match (reads_transition, request.loss || !derive) {
+        // f_a of the layers that something reads: the output, the layer above, or the residual itself.
+        let f_x = match (self.reads_transition(), request.loss || !request.derivatives()) {
             (false, _) => vec![],
             (true, true) => model.f_x(layers, &at.weights, batch, &at.states, scratch),
             (true, false) => model.f_x(layers - 1, &at.weights, batch, &at.states, scratch),
@@ -223,7 +236,7 @@ impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
         let mut d_read: Vec<Option<ReadGradient<'_, S>>> = (0..layers).map(|_| None).collect();
         if request.loss {
             let read = model.read_layers();
-            let reads: Vec<&Matrix<S>> = if reads_transition {
+            let reads: Vec<&Matrix<S>> = if self.reads_transition() {
                 f_x[read.clone()].iter().map(|f| &**f).collect()
             } else {
                 at.states[read.clone()].iter().collect()
@@ -235,67 +248,86 @@ impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
 
         // From the last layer to the first, so that what the layer above makes of it is known.
         let mut tally = Tally::default();
-        let mut components = 0;
-        for (layer, transition) in model.transitions().enumerate().rev() {
-            let d_read_here = d_read[layer].take();
-            let term = ConstraintTerm {
-                states: &at.states[layer],
-                multipliers: &at.multipliers[layer],
-                constraint: model.constraint(),
-                factor: self.factors().1(transition.state_dim()),
-                penalty: S::of(self.weighing.penalty),
-                batch,
-                d_read: d_read_here.as_ref(),
-                reads_transition,
-                scratch,
-            };
-            components += at.states[layer].as_slice().len();
-            let range = model.transition_weights(layer);
-            let weights = &at.weights[range.clone()];
-            let features = model.features(layer, batch, &at.states, &f_x);
-            let input = Input { batch, features, states: &at.states[layer] };
-            let (d_states, d_multipliers) =
-                (&mut gradient.states[layer], &mut gradient.multipliers[layer]);
-            tally = tally.and(if derive {
-                let mut below = layer.checked_sub(1).map(|below| {
-                    if let Some(d) = d_read[below].take() {
-                        return d.per_node(batch, scratch);
-                    }
-                    let mut zeros = scratch.matrix(batch.nodes(), at.states[below].cols());
-                    zeros.as_mut_slice().fill(S::ZERO);
-                    zeros
-                });
-                let gradients = Gradients {
-                    weights: request.weights.then_some(&mut gradient.weights[range]),
-                    states: d_states,
-                    features: below.as_deref_mut(),
-                };
-                let tally =
-                    transition.pass(weights, input, &term, d_multipliers, gradients, scratch);
-                if let Some(below) = below {
-                    d_read[layer - 1] = Some(ReadGradient::Nodes(below));
-                }
-                tally
-            } else {
-                let f = if reads_transition {
-                    None
-                } else {
-                    let mut f = scratch.matrix(batch.nodes(), transition.state_dim());
-                    transition.forward(weights, input, &mut f, scratch);
-                    Some(f)
-                };
-                let f = f.as_ref().unwrap_or_else(|| &f_x[layer]);
-                term.residual(batch.groups().ranges(), f, d_states, d_multipliers)
-            });
+        for layer in (0..layers).rev() {
+            tally = tally.and(self.layer(layer, at, request, &f_x, &mut d_read, gradient));
         }
         Evaluation {
             loss,
             constraint: tally.constraint,
-            residual_mean: tally.residual_sum / components.max(1) as f64,
+            residual_mean: tally.residual_sum / tally.components.max(1.0),
             residual_max: tally.residual_max,
-            state_mean: tally.state_sum / components.max(1) as f64,
+            state_mean: tally.state_sum / tally.components.max(1.0),
             correct,
         }
+    }
+}
+
+impl<S: Scalar> Lagrangian<'_, S> {
+    /// Whether the output and the layers above the first read `f_a(x)`, not `x`.
+    fn reads_transition(&self) -> bool {
+        self.model.reads().from == ReadFrom::Transition
+    }
+
+    /// The constraint term of a layer with its gradients, given `f_x` of the layers that something reads and
+    /// what reads this layer; leaves in `d_read` what this one makes of the layer below.
+    fn layer<'s>(
+        &'s self,
+        layer: usize,
+        at: &Variables<S>,
+        request: Request,
+        f_x: &[SpareMatrix<'_, S>],
+        d_read: &mut [Option<ReadGradient<'s, S>>],
+        gradient: &mut Variables<S>,
+    ) -> Tally {
+        let (model, batch, scratch) = (self.model, self.batch, self.scratch);
+        let (topology, transition) = (batch.topology(), model.transition(layer));
+        let d_read_here = d_read[layer].take();
+        let term = ConstraintTerm {
+            states: &at.states[layer],
+            multipliers: &at.multipliers[layer],
+            constraint: model.constraint(),
+            factor: self.factors().1(transition.state_dim()),
+            penalty: S::of(self.weighing.penalty),
+            topology,
+            d_read: d_read_here.as_ref(),
+            reads_transition: self.reads_transition(),
+            scratch,
+        };
+        let ranges = topology.groups().ranges();
+        let mut groups = term.groups(ranges, &mut gradient.multipliers[layer]);
+        let (range, d_states) = (model.transition_weights(layer), &mut gradient.states[layer]);
+        let weights = &at.weights[range.clone()];
+        let input = Input {
+            node_features: model.features(layer, batch, &at.states, f_x),
+            exchange: self.exchange,
+            ..Input::of(batch, &at.states[layer])
+        };
+        if request.derivatives() {
+            let mut below = layer.checked_sub(1).map(|below| {
+                let width = at.states[below].cols();
+                let zeros = || ReadGradient::zeros(topology.nodes(), width, scratch);
+                d_read[below].take().unwrap_or_else(zeros).per_node(topology, scratch)
+            });
+            let mut upstream: Vec<&mut dyn Upstream<S>> =
+                groups.iter_mut().map(|group| group as &mut dyn Upstream<S>).collect();
+            let gradients = Gradients {
+                weights: request.weights.then_some(&mut gradient.weights[range]),
+                states: d_states,
+                features: below.as_deref_mut(),
+                reduce: self.reduce,
+            };
+            transition.pass(weights, input, &mut upstream, gradients, scratch);
+            if let Some(below) = below {
+                d_read[layer - 1] = Some(ReadGradient::Nodes(below));
+            }
+        } else if self.reads_transition() {
+            term.residual(&mut groups, ranges, &f_x[layer], d_states);
+        } else {
+            let mut f = scratch.matrix(topology.nodes(), transition.state_dim());
+            transition.forward(weights, input, &mut f, scratch);
+            term.residual(&mut groups, ranges, &f, d_states);
+        }
+        Tally::total(groups.iter().map(|group| group.tally), self.reduce)
     }
 }
 

@@ -115,7 +115,7 @@ impl<S: Scalar> Model<S> {
                 None => batch.node_features().view(),
                 Some(states) => FeaturesView::Dense(states),
             };
-            transition.check(batch, features)?;
+            transition.check(features, batch.edge_features().view())?;
             below = Some(transition.state_dim());
         }
         Ok(())
@@ -126,6 +126,15 @@ impl<S: Scalar> Model<S> {
         &self,
     ) -> impl ExactSizeIterator<Item = &dyn Transition<S>> + DoubleEndedIterator {
         self.transitions.iter().map(AsRef::as_ref)
+    }
+
+    /// The transition function of one layer.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such layer.
+    pub fn transition(&self, layer: usize) -> &dyn Transition<S> {
+        self.transitions[layer].as_ref()
     }
 
     /// `K`, the number of layers.
@@ -206,8 +215,8 @@ impl<S: Scalar> Model<S> {
     ) -> Vec<SpareMatrix<'s, S>> {
         let mut f_x: Vec<SpareMatrix<'s, S>> = Vec::with_capacity(count);
         for (layer, transition) in self.transitions().enumerate().take(count) {
-            let features = self.features(layer, batch, states, &f_x);
-            let input = Input { batch, features, states: &states[layer] };
+            let node_features = self.features(layer, batch, states, &f_x);
+            let input = Input { node_features, ..Input::of(batch, &states[layer]) };
             let mut f = scratch.matrix(batch.nodes(), transition.state_dim());
             let weights = &weights[self.transition_weights(layer)];
             transition.forward(weights, input, &mut f, scratch);

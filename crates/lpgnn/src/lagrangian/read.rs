@@ -1,7 +1,7 @@
 use std::ops::{Deref, Range};
 
 use crate::Scalar;
-use crate::graph::GraphBatch;
+use crate::graph::Topology;
 use crate::numeric::{Scratch, Spare, SpareMatrix};
 
 /// `∂𝓛/∂` what is read of the nodes of a layer, by the output and by the layer above.
@@ -32,7 +32,7 @@ impl<'a, S: Scalar> ReadGradient<'a, S> {
     /// The rows of `nodes`.
     pub(super) fn rows<'r>(
         &'r self,
-        batch: &GraphBatch<S>,
+        topology: &Topology,
         nodes: Range<usize>,
         scratch: &'r Scratch<S>,
     ) -> Rows<'r, S> {
@@ -42,7 +42,7 @@ impl<'a, S: Scalar> ReadGradient<'a, S> {
             }
             Self::Graphs(rows) => {
                 let mut out = scratch.take(nodes.len() * rows.cols());
-                let starts = batch.node_starts();
+                let starts = topology.node_starts();
                 let mut graph = starts.partition_point(|&start| start <= nodes.start) - 1;
                 for (v, out) in nodes.zip(out.chunks_exact_mut(rows.cols().max(1))) {
                     while starts[graph + 1] <= v {
@@ -55,17 +55,24 @@ impl<'a, S: Scalar> ReadGradient<'a, S> {
         }
     }
 
+    /// Zero for every node.
+    pub(super) fn zeros(nodes: usize, width: usize, scratch: &'a Scratch<S>) -> Self {
+        let mut zeros = scratch.matrix(nodes, width);
+        zeros.as_mut_slice().fill(S::ZERO);
+        Self::Nodes(zeros)
+    }
+
     /// A row per node, to which more can be added.
     pub(super) fn per_node(
         self,
-        batch: &GraphBatch<S>,
+        topology: &Topology,
         scratch: &'a Scratch<S>,
     ) -> SpareMatrix<'a, S> {
         if let Self::Nodes(rows) = self {
             return rows;
         }
-        let all = self.rows(batch, 0..batch.nodes(), scratch);
-        let mut rows = scratch.matrix(batch.nodes(), all.len() / batch.nodes().max(1));
+        let all = self.rows(topology, 0..topology.nodes(), scratch);
+        let mut rows = scratch.matrix(topology.nodes(), all.len() / topology.nodes().max(1));
         rows.as_mut_slice().copy_from_slice(&all);
         rows
     }

@@ -2,11 +2,11 @@ use std::ops::Range;
 
 use super::read::ReadGradient;
 use crate::constraint::Constraint;
-use crate::graph::GraphBatch;
+use crate::graph::{Reduce, Topology};
 use crate::numeric::{
     Arithmetic, Kernel, LANES, Lanes, Scratch, dispatch, each, for_lanes, total, worse,
 };
-use crate::transition::{NodeRows, Tally, Upstream, for_each_group, split_rows};
+use crate::transition::{Upstream, for_each_group, split_rows};
 use crate::{Matrix, Scalar};
 
 /// The constraint term of one layer, and what reaches the layer from the output.
@@ -23,7 +23,7 @@ pub(super) struct ConstraintTerm<'a, S: Scalar> {
     pub(super) factor: S,
     /// `ρ`
     pub(super) penalty: S,
-    pub(super) batch: &'a GraphBatch<S>,
+    pub(super) topology: &'a Topology,
     /// `∂𝓛/∂x` of what else reads the states, or `∂𝓛/∂f_a` if it reads their f_x.
     pub(super) d_read: Option<&'a ReadGradient<'a, S>>,
     pub(super) reads_transition: bool,
@@ -31,27 +31,42 @@ pub(super) struct ConstraintTerm<'a, S: Scalar> {
 }
 
 impl<S: Scalar> ConstraintTerm<'_, S> {
-    /// The tally and `∂T/∂Λ` alone; `spare` is overwritten.
+    /// The term at every group of nodes; `∂T/∂Λ` goes to `d_multipliers`.
+    pub(super) fn groups<'t>(
+        &'t self,
+        ranges: &[Range<usize>],
+        d_multipliers: &'t mut Matrix<S>,
+    ) -> Vec<GroupTerm<'t, S>> {
+        let width = d_multipliers.cols();
+        let rows = split_rows(d_multipliers.as_mut_slice(), width, ranges);
+        let group = |(nodes, d_multipliers): (&Range<usize>, &'t mut [S])| GroupTerm {
+            term: self,
+            first: nodes.start,
+            d_multipliers,
+            tally: Tally::default(),
+        };
+        ranges.iter().zip(rows).map(group).collect()
+    }
+
+    /// `∂T/∂Λ` alone; `spare` is overwritten.
     pub(super) fn residual(
         &self,
-        groups: &[Range<usize>],
+        groups: &mut [GroupTerm<'_, S>],
+        ranges: &[Range<usize>],
         f_x: &Matrix<S>,
         spare: &mut Matrix<S>,
-        d_multipliers: &mut Matrix<S>,
-    ) -> Tally {
-        let (width, multiplier) = (f_x.cols(), d_multipliers.cols());
+    ) {
+        let width = f_x.cols();
         let mut d_f = self.scratch.take(f_x.as_slice().len());
-        let rows = split_rows(&mut d_f, width, groups)
-            .into_iter()
-            .zip(split_rows(spare.as_mut_slice(), width, groups))
-            .zip(split_rows(d_multipliers.as_mut_slice(), multiplier, groups));
-        let mut work: Vec<_> =
-            groups.iter().zip(rows).map(|work| (work, Tally::default())).collect();
-        for_each_group(&mut work, |((nodes, ((d_f, d_states), d_multipliers)), tally)| {
-            let rows = NodeRows { d_f, d_states, d_multipliers };
-            *tally = self.upstream((*nodes).clone(), Self::rows(f_x, nodes), rows);
+        let rows = split_rows(&mut d_f, width, ranges).into_iter().zip(split_rows(
+            spare.as_mut_slice(),
+            width,
+            ranges,
+        ));
+        let mut work: Vec<_> = groups.iter_mut().zip(ranges).zip(rows).collect();
+        for_each_group(&mut work, |((group, nodes), (d_f, d_states))| {
+            group.derive((*nodes).clone(), Self::rows(f_x, nodes), d_f, d_states);
         });
-        work.iter().fold(Tally::default(), |all, (_, tally)| all.and(*tally))
     }
 
     fn rows<'m>(matrix: &'m Matrix<S>, nodes: &Range<usize>) -> &'m [S] {
@@ -59,36 +74,48 @@ impl<S: Scalar> ConstraintTerm<'_, S> {
     }
 }
 
-impl<S: Scalar> Upstream<S> for ConstraintTerm<'_, S> {
-    fn upstream(&self, nodes: Range<usize>, f_x: &[S], rows: NodeRows<'_, S>) -> Tally {
-        let width = self.states.cols();
+/// The term at the nodes of a group.
+pub(super) struct GroupTerm<'t, S: Scalar> {
+    term: &'t ConstraintTerm<'t, S>,
+    /// The first node of the group.
+    first: usize,
+    d_multipliers: &'t mut [S],
+    pub(super) tally: Tally,
+}
+
+impl<S: Scalar> Upstream<S> for GroupTerm<'_, S> {
+    fn derive(&mut self, nodes: Range<usize>, f_x: &[S], d_f: &mut [S], d_states: &mut [S]) {
+        let term = self.term;
+        let width = term.states.cols();
         if width == 0 {
-            return Tally::default();
+            return;
         }
-        let NodeRows { d_f, d_states, d_multipliers } = rows;
+        let multiplier = term.multipliers.cols();
+        let rows = (nodes.start - self.first) * multiplier..(nodes.end - self.first) * multiplier;
+        let d_multipliers = &mut self.d_multipliers[rows];
         // d_f holds a, d_states holds G'(a), until they get their own values.
-        let residual = Residual { x: Self::rows(self.states, &nodes), f: f_x, a: &mut *d_f };
-        let tally = dispatch(residual);
+        let x = ConstraintTerm::rows(term.states, &nodes);
+        let tally = dispatch(Residual { x, f: f_x, a: &mut *d_f });
         // G(a) becomes ∂T/∂λ where every component has a multiplier.
-        let per_component = self.multipliers.cols() == width;
-        let mut values = self.scratch.take(if per_component { 0 } else { d_f.len() });
+        let per_component = multiplier == width;
+        let mut values = term.scratch.take(if per_component { 0 } else { d_f.len() });
         let g: &mut [S] = if per_component { &mut *d_multipliers } else { &mut values };
-        self.constraint.evaluate(d_f, g, d_states);
+        term.constraint.evaluate(d_f, g, d_states);
         // Where a node has one multiplier, it is repeated, and what it is multiplied with added up.
-        let lambda = Self::rows(self.multipliers, &nodes);
-        let mut repeated = self.scratch.take(if per_component { 0 } else { d_f.len() });
+        let lambda = ConstraintTerm::rows(term.multipliers, &nodes);
+        let mut repeated = term.scratch.take(if per_component { 0 } else { d_f.len() });
         if !per_component {
             for (to, &lambda) in repeated.chunks_exact_mut(width).zip(lambda) {
                 to.fill(lambda);
             }
         }
-        let read = self.d_read.map(|d| d.rows(self.batch, nodes.clone(), self.scratch));
+        let read = term.d_read.map(|d| d.rows(term.topology, nodes.clone(), term.scratch));
         let (read, nothing): (&[S], &[S]) = (read.as_deref().unwrap_or_default(), &[]);
         let (loss_states, loss_f) =
-            if self.reads_transition { (nothing, read) } else { (read, nothing) };
+            if term.reads_transition { (nothing, read) } else { (read, nothing) };
         let constraint = dispatch(Derive {
-            factor: self.factor,
-            penalty: self.penalty,
+            factor: term.factor,
+            penalty: term.penalty,
             lambda: if per_component { lambda } else { &repeated },
             g: if per_component { d_multipliers } else { &values },
             d_f,
@@ -99,10 +126,59 @@ impl<S: Scalar> Upstream<S> for ConstraintTerm<'_, S> {
         if !per_component {
             dispatch(SumUp { width, g: &values, sums: &mut *d_multipliers });
         }
-        if self.factor != S::ONE {
-            d_multipliers.iter_mut().for_each(|d| *d *= self.factor);
+        if term.factor != S::ONE {
+            d_multipliers.iter_mut().for_each(|d| *d *= term.factor);
         }
-        Tally { constraint, ..tally }
+        self.tally = self.tally.and(Tally { constraint, ..tally });
+    }
+}
+
+/// Sums over nodes that come out on the way.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Tally {
+    /// `Σ λ · G(x − f_a)`, and the penalty term if there is one.
+    pub(super) constraint: f64,
+    /// `Σ abs(x − f_a)` over nodes and components.
+    pub(super) residual_sum: f64,
+    /// `max abs(x − f_a)` over nodes and components.
+    pub(super) residual_max: f64,
+    /// `Σ abs(x)` over nodes and components.
+    pub(super) state_sum: f64,
+    /// How many components of states there are.
+    pub(super) components: f64,
+}
+
+impl Tally {
+    /// Of two sets of nodes together.
+    #[must_use]
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            constraint: self.constraint + other.constraint,
+            residual_sum: self.residual_sum + other.residual_sum,
+            residual_max: worse(self.residual_max, other.residual_max),
+            state_sum: self.state_sum + other.state_sum,
+            components: self.components + other.components,
+        }
+    }
+
+    /// Of the groups of all processes, in their order.
+    pub(super) fn total<S: Scalar>(
+        own: impl Iterator<Item = Self>,
+        reduce: &dyn Reduce<S>,
+    ) -> Self {
+        let own: Vec<f64> = own.flat_map(Self::to_array).collect();
+        let all = reduce.totals(&own);
+        let (groups, _) = all.as_deref().unwrap_or(&own).as_chunks();
+        groups.iter().map(|group| Self::of_array(*group)).fold(Self::default(), Self::and)
+    }
+
+    fn to_array(self) -> [f64; 5] {
+        let Self { constraint, residual_sum, residual_max, state_sum, components } = self;
+        [constraint, residual_sum, residual_max, state_sum, components]
+    }
+
+    fn of_array([constraint, residual_sum, residual_max, state_sum, components]: [f64; 5]) -> Self {
+        Self { constraint, residual_sum, residual_max, state_sum, components }
     }
 }
 
@@ -123,7 +199,8 @@ impl<S: Scalar> Kernel for Residual<'_, S> {
     fn run<A: Arithmetic>(self) -> Tally {
         let zero = A::Lanes::<S>::splat(S::ZERO);
         let abs = |x: A::Lanes<S>| x.max(zero.sub(x));
-        let (mut tally, mut max) = (Tally::default(), zero);
+        let components = self.x.len() as f64;
+        let (mut tally, mut max) = (Tally { components, ..Tally::default() }, zero);
         let rows = self.x.chunks(ADDED).zip(self.f.chunks(ADDED)).zip(self.a.chunks_mut(ADDED));
         for ((x, f), a) in rows {
             let (mut size, mut state) = (zero, zero);

@@ -154,6 +154,10 @@ const NOTES: &[(&str, &str)] = &[
         "model.state-weights",
         "random, identity, frozen: the weights of states at first, and for good",
     ),
+    (
+        "model.isolated",
+        "self-loop or zero: what a node without neighbours aggregates, for gnn and sage",
+    ),
     ("model.readout-hidden-dims", "units of the hidden layers of f_r"),
     ("model.readout-activation", "the activation of those"),
     ("model.pool", "sum or mean over the nodes of a graph"),

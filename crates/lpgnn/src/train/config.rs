@@ -6,7 +6,7 @@ use crate::network::{Network, StateWeights};
 use crate::output::{Output, Readout};
 use crate::saddle::{Bdmm, Implicit, OneShot, SaddleSolver, Unrolled, check_positive};
 use crate::transition::{
-    Aggregation, EdgeInputs, EdgeNetwork, NeighbourSum, NodeNetwork, Transition,
+    Aggregation, EdgeInputs, EdgeNetwork, Isolated, NeighbourSum, NodeNetwork, Transition,
 };
 use crate::{Error, Scalar};
 
@@ -28,6 +28,8 @@ pub struct ModelConfig {
     pub output_activation: Activation,
     /// What the matrices of `h` that state_weights states from hop to hop are.
     pub state_weights: StateWeights,
+    /// What a node without neighbours aggregates, for the same.
+    pub isolated: Isolated,
     /// Arguments of `h`, for the transitions that look at pairs of neighbours.
     pub inputs: EdgeInputs,
     /// Units of every hidden layer of `f_r`.
@@ -88,6 +90,7 @@ impl Default for ModelConfig {
             activation: Activation::Tanh,
             output_activation: Activation::Identity,
             state_weights: StateWeights::default(),
+            isolated: Isolated::default(),
             inputs: EdgeInputs::default(),
             readout_hidden_dims: vec![20],
             readout_activation: Activation::Tanh,
@@ -175,7 +178,7 @@ impl ModelConfig {
         let edge = |inputs, aggregation| -> Box<dyn Transition<S>> {
             let network =
                 EdgeNetwork::new(self.state_dim, feature, edge_feature, inputs, h, aggregation);
-            Box::new(network.with_state_weights(self.state_weights))
+            Box::new(network.with_state_weights(self.state_weights).with_isolated(self.isolated))
         };
         let node = |sum| -> Box<dyn Transition<S>> {
             Box::new(

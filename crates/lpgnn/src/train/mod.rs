@@ -168,7 +168,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         let config = plan.config();
         let solver = config.solver.build::<S>();
         let supervision = weighted(config, data)?;
-        let degrees = Degrees::of(data.training_graphs());
+        let degrees = Degrees::of(data.training_graphs().topology());
         let mut draw = check::uniform(config.seed);
         let (graphs, scratch) = (data.training_graphs(), Scratch::new());
         let mut variables = model.start(graphs.nodes(), &mut draw);

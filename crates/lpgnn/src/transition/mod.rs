@@ -10,7 +10,7 @@ mod features;
 mod node_network;
 mod rows;
 
-pub use edge_network::{Aggregation, EdgeInputs, EdgeNetwork};
+pub use edge_network::{Aggregation, EdgeInputs, EdgeNetwork, Isolated};
 pub(crate) use features::FeatureWeights;
 pub use node_network::{NeighbourSum, NodeNetwork};
 pub(crate) use rows::{for_each_group, split_rows};
@@ -18,8 +18,8 @@ pub(crate) use rows::{for_each_group, split_rows};
 use std::fmt::Debug;
 use std::ops::Range;
 
-use crate::graph::{FeaturesView, GraphBatch};
-use crate::numeric::{NormMemory, Scratch, worse};
+use crate::graph::{Exchange, FeaturesView, GraphBatch, Local, Reduce, Topology};
+use crate::numeric::{NormMemory, Scratch};
 use crate::{Error, Matrix, Scalar};
 
 /// A state transition function `f_a`, with its derivatives.
@@ -38,7 +38,11 @@ pub trait Transition<S: Scalar = f32>: Debug + Send + Sync {
     /// # Errors
     ///
     /// [`Error::Mismatch`] when features have other lengths than the function reads.
-    fn check(&self, batch: &GraphBatch<S>, features: FeaturesView<'_, S>) -> Result<(), Error>;
+    fn check(
+        &self,
+        node_features: FeaturesView<'_, S>,
+        edge_features: FeaturesView<'_, S>,
+    ) -> Result<(), Error>;
 
     /// Weights to start from; `draw` gives uniform numbers in `[0, 1)`.
     fn initialize(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [S]);
@@ -67,34 +71,33 @@ pub trait Transition<S: Scalar = f32>: Debug + Send + Sync {
         scratch: &Scratch<S>,
     );
 
-    /// Both at once: asks `upstream` for `∂𝓛/∂f_a` as soon as `f_a` of some nodes is known.
+    /// Both at once: asks for `∂𝓛/∂f_a` as soon as `f_a` of some nodes is known. There is one of `upstream` for
+    /// every group of the topology.
     ///
-    /// Functions that can do so while those nodes are in cache write it themselves; this one calls
-    /// forward, upstream and backward.
+    /// Functions that can go back while those nodes are in cache write it themselves; this one calls forward,
+    /// upstream and backward. It sets `∂𝓛/∂X` and adds to the other gradients.
     fn pass(
         &self,
         weights: &[S],
         input: Input<'_, S>,
-        upstream: &dyn Upstream<S>,
-        d_multipliers: &mut Matrix<S>,
+        upstream: &mut [&mut dyn Upstream<S>],
         gradients: Gradients<'_, S>,
         scratch: &Scratch<S>,
-    ) -> Tally {
-        let nodes = input.batch.nodes();
-        let mut f_x = Matrix::zeros(nodes, self.state_dim());
+    ) {
+        let (nodes, width) = (input.topology.nodes(), self.state_dim());
+        let mut f_x = Matrix::zeros(nodes, width);
         self.forward(weights, input, &mut f_x, scratch);
-        let mut d_f = Matrix::zeros(nodes, self.state_dim());
-        let tally = upstream.upstream(
-            0..nodes,
-            f_x.as_slice(),
-            NodeRows {
-                d_f: d_f.as_mut_slice(),
-                d_states: gradients.states.as_mut_slice(),
-                d_multipliers: d_multipliers.as_mut_slice(),
-            },
-        );
+        let mut d_f = Matrix::zeros(nodes, width);
+        for (group, upstream) in input.topology.groups().ranges().iter().zip(upstream) {
+            let rows = group.start * width..group.end * width;
+            upstream.derive(
+                group.clone(),
+                &f_x.as_slice()[rows.clone()],
+                &mut d_f.as_mut_slice()[rows.clone()],
+                &mut gradients.states.as_mut_slice()[rows],
+            );
+        }
         self.backward(weights, input, &d_f, gradients, scratch);
-        tally
     }
 
     /// The layer that reads features, if features are read by one that is linear in them and has a bias:
@@ -148,12 +151,29 @@ impl FirstLayer {
 /// What a transition reads.
 #[derive(Debug)]
 pub struct Input<'a, S = f32> {
-    /// The graphs.
-    pub batch: &'a GraphBatch<S>,
-    /// The features of the nodes: those of the graphs, or the states of the layer below.
-    pub features: FeaturesView<'a, S>,
+    /// Who is whose neighbour.
+    pub topology: &'a Topology,
+    /// The features of the nodes: those of the graphs, or what is read of the layer below.
+    pub node_features: FeaturesView<'a, S>,
+    /// The features of the edges.
+    pub edge_features: FeaturesView<'a, S>,
     /// `X`, one state per node.
     pub states: &'a Matrix<S>,
+    /// How rows of nodes that other processes own are had.
+    pub exchange: &'a dyn Exchange<S>,
+}
+
+impl<'a, S: Scalar> Input<'a, S> {
+    /// What the first layer reads of a batch that one process owns.
+    pub fn of(batch: &'a GraphBatch<S>, states: &'a Matrix<S>) -> Self {
+        Self {
+            topology: batch.topology(),
+            node_features: batch.node_features().view(),
+            edge_features: batch.edge_features().view(),
+            states,
+            exchange: &Local,
+        }
+    }
 }
 
 impl<S> Clone for Input<'_, S> {
@@ -170,52 +190,53 @@ pub struct Gradients<'a, S = f32> {
     pub weights: Option<&'a mut [S]>,
     /// `∂𝓛/∂X`
     pub states: &'a mut Matrix<S>,
-    /// `∂𝓛/∂` features, if wanted.
+    /// `∂𝓛/∂` node features, if wanted.
     pub features: Option<&'a mut Matrix<S>>,
+    /// How the sums of groups are added up over all processes.
+    pub reduce: &'a dyn Reduce<S>,
 }
 
-/// The part of the Lagrangian behind `f_a`: what is made of its value at each node.
-pub trait Upstream<S: Scalar = f32>: Sync {
-    /// Given `f_a` at `nodes`, sets `∂𝓛/∂f_a` and `∂𝓛/∂Λ` at these nodes, and `∂𝓛/∂X` as far as it
-    /// does not go through `f_a`. Called once for every node, from any thread.
-    fn upstream(&self, nodes: Range<usize>, f_x: &[S], rows: NodeRows<'_, S>) -> Tally;
-}
-
-/// Rows of some nodes, one after the other.
-#[derive(Debug)]
-pub struct NodeRows<'a, S = f32> {
-    /// `∂𝓛/∂f_a`, to be set.
-    pub d_f: &'a mut [S],
-    /// `∂𝓛/∂X` but for what goes through `f_a`, to be set.
-    pub d_states: &'a mut [S],
-    /// `∂𝓛/∂Λ`, to be set.
-    pub d_multipliers: &'a mut [S],
-}
-
-/// Sums over nodes that come out on the way.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Tally {
-    /// `Σ λ · G(x − f_a)`, and the penalty term if there is one.
-    pub constraint: f64,
-    /// `Σ abs(x − f_a)` over nodes and components.
-    pub residual_sum: f64,
-    /// `max abs(x − f_a)` over nodes and components.
-    pub residual_max: f64,
-    /// `Σ abs(x)` over nodes and components.
-    pub state_sum: f64,
-}
-
-impl Tally {
-    /// The tally of two sets of nodes together.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        Self {
-            constraint: self.constraint + other.constraint,
-            residual_sum: self.residual_sum + other.residual_sum,
-            residual_max: worse(self.residual_max, other.residual_max),
-            state_sum: self.state_sum + other.state_sum,
-        }
+impl<'a, S: Scalar> Gradients<'a, S> {
+    /// Those of one process that owns all nodes.
+    pub fn new(
+        weights: Option<&'a mut [S]>,
+        states: &'a mut Matrix<S>,
+        features: Option<&'a mut Matrix<S>>,
+    ) -> Self {
+        Self { weights, states, features, reduce: &Local }
     }
+}
+
+/// What follows `f_a` in the function that is differentiated, for one group of nodes.
+///
+/// A transition knows no more of it than this: neither what is made of its value nor why.
+pub trait Upstream<S: Scalar = f32>: Send {
+    /// Given `f_a` at `nodes`, sets `∂𝓛/∂f_a` there, and `∂𝓛/∂X` as far as it does not go through `f_a`.
+    ///
+    /// Called once for every node of the group, for some of them at a time.
+    fn derive(&mut self, nodes: Range<usize>, f_x: &[S], d_f: &mut [S], d_states: &mut [S]);
+}
+
+/// Derivatives that are known beforehand: an upstream for a backward pass of its own, which leaves `∂𝓛/∂X` as it is.
+pub(crate) struct Known<'a, S>(pub(crate) &'a Matrix<S>);
+
+impl<S: Scalar> Upstream<S> for Known<'_, S> {
+    fn derive(&mut self, nodes: Range<usize>, _: &[S], d_f: &mut [S], _: &mut [S]) {
+        let width = self.0.cols();
+        d_f.copy_from_slice(&self.0.as_slice()[nodes.start * width..nodes.end * width]);
+    }
+}
+
+/// Calls `pass` with [`Known`] derivatives, one per group.
+pub(crate) fn with_known<S: Scalar, R>(
+    d_f: &Matrix<S>,
+    topology: &Topology,
+    pass: impl FnOnce(&mut [&mut dyn Upstream<S>]) -> R,
+) -> R {
+    let mut known: Vec<_> = topology.groups().ranges().iter().map(|_| Known(d_f)).collect();
+    let mut upstream: Vec<&mut dyn Upstream<S>> =
+        known.iter_mut().map(|known| known as &mut dyn Upstream<S>).collect();
+    pass(&mut upstream)
 }
 
 /// The degrees a Lipschitz bound has to cover.
@@ -228,11 +249,11 @@ pub struct Degrees {
 }
 
 impl Degrees {
-    /// The degrees of a batch.
-    pub fn of<S: Scalar>(batch: &GraphBatch<S>) -> Self {
-        let neighbours = batch.neighbours();
-        let root = |v: usize| 1.0 / (neighbours.degree(v) as f64).sqrt();
-        let normalized = (0..batch.nodes())
+    /// The degrees of a topology.
+    pub fn of(topology: &Topology) -> Self {
+        let neighbours = topology.neighbours();
+        let root = |v: usize| 1.0 / (topology.degree(v) as f64).sqrt();
+        let normalized = (0..topology.nodes())
             .map(|v| neighbours.of(v).iter().map(|&u| root(u as usize)).sum::<f64>() * root(v));
         Self {
             largest: neighbours.largest_degree(),

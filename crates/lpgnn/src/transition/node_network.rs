@@ -1,12 +1,12 @@
 use std::ops::Range;
 
-use super::edge_network::{Given, check_feature};
+use super::edge_network::check_width;
 use super::{
-    Degrees, FeatureWeights, FirstLayer, Gradients, Input, NodeRows, Tally, Transition, Upstream,
-    for_each_group, split_rows,
+    Degrees, FeatureWeights, FirstLayer, Gradients, Input, Transition, Upstream, for_each_group,
+    split_rows, with_known,
 };
 use crate::activation::{Activation, activate, differentiate};
-use crate::graph::{FeaturesView, GraphBatch, Neighbours};
+use crate::graph::FeaturesView;
 use crate::network::{Activations, Layer, Layout, Network, Stack, StateWeights, sum_rows};
 use crate::numeric::{
     Factors, Finish, NormMemory, Packed, Scratch, Spare, padded, product, transposed_product,
@@ -111,8 +111,12 @@ impl<S: Scalar> Transition<S> for NodeNetwork {
         self.state_dim
     }
 
-    fn check(&self, _: &GraphBatch<S>, features: FeaturesView<'_, S>) -> Result<(), Error> {
-        check_feature("node", true, self.feature, features)
+    fn check(
+        &self,
+        node_features: FeaturesView<'_, S>,
+        _: FeaturesView<'_, S>,
+    ) -> Result<(), Error> {
+        check_width("node", true, self.feature, node_features)
     }
 
     fn initialize(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [S]) {
@@ -131,7 +135,7 @@ impl<S: Scalar> Transition<S> for NodeNetwork {
         scratch: &Scratch<S>,
     ) {
         let prepared = Prepared::new(self, weights, input, scratch);
-        let ranges = input.batch.groups().ranges();
+        let ranges = input.topology.groups().ranges();
         let rows = split_rows(f_x.as_mut_slice(), self.state_dim, ranges);
         let mut groups: Vec<_> = ranges.iter().cloned().zip(rows).collect();
         for_each_group(&mut groups, |(range, f_x)| {
@@ -151,55 +155,53 @@ impl<S: Scalar> Transition<S> for NodeNetwork {
         gradients: Gradients<'_, S>,
         scratch: &Scratch<S>,
     ) {
-        let mut none = Matrix::zeros(input.batch.nodes(), 0);
-        self.pass(weights, input, &Given(d_f), &mut none, gradients, scratch);
+        with_known(d_f, input.topology, |known| {
+            self.pass(weights, input, known, gradients, scratch);
+        });
     }
 
     fn pass(
         &self,
         weights: &[S],
         input: Input<'_, S>,
-        upstream: &dyn Upstream<S>,
-        d_multipliers: &mut Matrix<S>,
+        upstream: &mut [&mut dyn Upstream<S>],
         gradients: Gradients<'_, S>,
         scratch: &Scratch<S>,
-    ) -> Tally {
+    ) {
         let prepared = Prepared::new(self, weights, input, scratch);
-        let ranges = input.batch.groups().ranges();
-        let multiplier = d_multipliers.cols();
+        let ranges = input.topology.groups().ranges();
         let partial = if gradients.weights.is_some() { self.layout.padded_len() } else { 0 };
-        let mut d_z = scratch.take(input.batch.nodes() * self.state_dim);
+        let mut d_z = scratch.take(input.topology.rows() * self.state_dim);
 
         let mut states =
             split_rows(gradients.states.as_mut_slice(), self.state_dim, ranges).into_iter();
-        let mut multipliers =
-            split_rows(d_multipliers.as_mut_slice(), multiplier, ranges).into_iter();
         let mut sums = split_rows(&mut d_z, self.state_dim, ranges).into_iter();
         let mut features = gradients
             .features
             .map(|features| split_rows(features.as_mut_slice(), self.feature, ranges).into_iter());
         let mut groups: Vec<Group<'_, S>> = ranges
             .iter()
-            .map(|range| Group {
+            .zip(upstream)
+            .map(|(range, upstream)| Group {
                 nodes: range.clone(),
                 d_states: states.next().unwrap_or_default(),
-                d_multipliers: multipliers.next().unwrap_or_default(),
                 d_features: features.as_mut().and_then(Iterator::next),
                 d_z: sums.next().unwrap_or_default(),
                 partial: scratch.zeros(partial),
-                tally: Tally::default(),
+                upstream: &mut **upstream,
             })
             .collect();
         for_each_group(&mut groups, |group| {
             for tile in tiles(group.nodes.clone()) {
-                prepared.tile(tile, upstream, group);
+                prepared.tile(tile, group);
             }
         });
         if let Some(d_weights) = gradients.weights {
-            self.layout.fold(&groups.iter().map(|group| &group.partial[..]), d_weights);
+            let partials: Vec<&[S]> = groups.iter().map(|group| &group.partial[..]).collect();
+            self.layout.reduce(gradients.reduce, &partials, d_weights);
         }
-        let tally = groups.iter().fold(Tally::default(), |all, group| all.and(group.tally));
         drop(groups);
+        input.exchange.gather_nodes(input.topology, self.state_dim, &mut d_z);
 
         // ∂𝓛/∂x_u = c_uu ∂𝓛/∂z_u + Σ_{v: u ∈ ne[v]} c_vu ∂𝓛/∂z_v
         let states = split_rows(gradients.states.as_mut_slice(), self.state_dim, ranges);
@@ -207,7 +209,6 @@ impl<S: Scalar> Transition<S> for NodeNetwork {
         for_each_group(&mut groups, |(range, d_states)| {
             prepared.sum_into(Direction::ToSources, range.clone(), &d_z, d_states);
         });
-        tally
     }
 
     fn feature_layer(&self) -> Option<FirstLayer> {
@@ -241,11 +242,10 @@ impl<S: Scalar> Transition<S> for NodeNetwork {
 struct Group<'a, S: Scalar> {
     nodes: Range<usize>,
     d_states: &'a mut [S],
-    d_multipliers: &'a mut [S],
     d_features: Option<&'a mut [S]>,
     d_z: &'a mut [S],
     partial: Spare<'a, S>,
-    tally: Tally,
+    upstream: &'a mut dyn Upstream<S>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -261,9 +261,37 @@ struct Prepared<'w, S: Scalar> {
     d: FeatureWeights<S>,
     bias: Vec<S>,
     stack: Stack<S>,
+    /// Rows of states: owned ones, then ghosts.
+    states: StateRows<'w, S>,
     network: &'w NodeNetwork,
     input: Input<'w, S>,
     scratch: &'w Scratch<S>,
+}
+
+/// The states of all rows: as they are where this process owns all nodes, else with those of ghosts.
+enum StateRows<'w, S: Scalar> {
+    Own(&'w [S]),
+    WithGhosts(Spare<'w, S>),
+}
+
+impl<'w, S: Scalar> StateRows<'w, S> {
+    fn new(input: Input<'w, S>, scratch: &'w Scratch<S>) -> Self {
+        let (topology, own) = (input.topology, input.states.as_slice());
+        if topology.rows() == topology.nodes() {
+            return Self::Own(own);
+        }
+        let mut rows = scratch.take(topology.rows() * input.states.cols());
+        rows[..own.len()].copy_from_slice(own);
+        input.exchange.gather_nodes(topology, input.states.cols(), &mut rows);
+        Self::WithGhosts(rows)
+    }
+
+    fn as_slice(&self) -> &[S] {
+        match self {
+            Self::Own(rows) => rows,
+            Self::WithGhosts(rows) => rows,
+        }
+    }
 }
 
 /// What the derivative of a tile needs.
@@ -288,17 +316,14 @@ impl<'w, S: Scalar> Prepared<'w, S> {
                 Packed::new(a, network.state_dim, width),
                 Packed::transposed(a, width, network.state_dim),
             ),
-            d: FeatureWeights::new(layout, D, weights, input.features),
+            d: FeatureWeights::new(layout, D, weights, input.node_features),
             bias: layout.padded_copy(BIAS, weights),
             stack: Stack { layers: (1..network.layers.len()).map(layer).collect() },
+            states: StateRows::new(input, scratch),
             network,
             input,
             scratch,
         }
-    }
-
-    fn neighbours(&self) -> &'w Neighbours {
-        self.input.batch.neighbours()
     }
 
     fn width(&self) -> usize {
@@ -308,13 +333,13 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     fn forward(&self, nodes: Range<usize>) -> Trace<'w, S> {
         let (rows, state, width) = (nodes.len(), self.network.state_dim, self.width());
         let mut z = self.scratch.take(rows * state);
-        let states = self.input.states.as_slice();
+        let states = self.states.as_slice();
         self.sum_into(Direction::ToTargets, nodes.clone(), states, &mut z);
         let mut first = self.scratch.take(rows * width);
         let factors = Factors { a: &z, stride: state, b: &self.a.0 };
         let finish = Finish::Activate(Activation::Identity, &self.bias);
         product(rows, &[factors], &mut first, width, finish);
-        self.d.add(self.input.features, nodes, &mut first);
+        self.d.add(self.input.node_features, nodes, &mut first);
         activate(self.network.layers[0].1, &mut first);
         let above = self.stack.forward(rows, &first, width, None, self.scratch);
         Trace { z, first, above }
@@ -330,7 +355,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         }
     }
 
-    fn tile(&self, tile: Range<usize>, upstream: &dyn Upstream<S>, group: &mut Group<'_, S>) {
+    fn tile(&self, tile: Range<usize>, group: &mut Group<'_, S>) {
         let (rows, state, width) = (tile.len(), self.network.state_dim, self.width());
         let layout = &self.network.layout;
         let trace = self.forward(tile.clone());
@@ -338,14 +363,9 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         self.copy_f(&trace, &mut f_x);
 
         let offset = tile.start - group.nodes.start;
-        let multiplier = group.d_multipliers.len() / group.nodes.len().max(1);
         let mut d_f = self.scratch.take(rows * state);
-        let asked = NodeRows {
-            d_f: &mut d_f,
-            d_states: &mut group.d_states[offset * state..][..rows * state],
-            d_multipliers: &mut group.d_multipliers[offset * multiplier..][..rows * multiplier],
-        };
-        group.tally = group.tally.and(upstream.upstream(tile.clone(), &f_x, asked));
+        let d_states = &mut group.d_states[offset * state..][..rows * state];
+        group.upstream.derive(tile.clone(), &f_x, &mut d_f, d_states);
 
         let mut d = self.scratch.take(rows * padded(state));
         widen_rows(&d_f, state, &mut d, padded(state));
@@ -374,7 +394,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         if let Some(partial) = partial {
             let d_a = layout.partial(A, partial);
             transposed_product(rows, &trace.z, state, state, &d, layout.columns(A), d_a);
-            self.d.gradient(layout, self.input.features, tile, &d, partial);
+            self.d.gradient(layout, self.input.node_features, tile, &d, partial);
             sum_rows(&d, layout.partial(BIAS, partial));
         }
         if let Some(d_features) = &mut group.d_features {
@@ -388,11 +408,18 @@ impl<'w, S: Scalar> Prepared<'w, S> {
 
     /// The weighted sums over nodes and their neighbours, in either direction.
     fn sum_into(&self, direction: Direction, nodes: Range<usize>, from: &[S], to: &mut [S]) {
-        let (neighbours, width) = (self.neighbours(), self.network.state_dim);
+        let (topology, width) = (self.input.topology, self.network.state_dim);
+        let neighbours = topology.neighbours();
         if width == 0 {
             return;
         }
-        let size = |v: usize| S::of((neighbours.degree(v) + 1) as f64);
+        // An isolated node is counted once, as itself.
+        let others = |v: usize| if neighbours.is_isolated(v) { &[] } else { neighbours.of(v) };
+        let degree = |v: usize| match v < topology.nodes() {
+            true => others(v).len(),
+            false => topology.degree(v),
+        };
+        let size = |v: usize| S::of((degree(v) + 1) as f64);
         // c_{target, source}
         let count = |target: usize, source: usize| match self.network.sum {
             NeighbourSum::Plain => S::ONE,
@@ -403,7 +430,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             if direction == Direction::ToTargets {
                 to.fill(S::ZERO);
             }
-            let others = neighbours.of(v).iter().map(|&u| u as usize);
+            let others = others(v).iter().map(|&u| u as usize);
             for u in std::iter::once(v).chain(others) {
                 let c = match direction {
                     Direction::ToTargets => count(v, u),

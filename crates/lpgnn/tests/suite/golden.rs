@@ -11,7 +11,7 @@ use lpgnn::lagrangian::{
 };
 use lpgnn::network::Network;
 use lpgnn::output::{Output, Readout, Supervision};
-use lpgnn::transition::{Aggregation, EdgeInputs, EdgeNetwork};
+use lpgnn::transition::{Aggregation, EdgeInputs, EdgeNetwork, Isolated};
 use lpgnn::{Matrix, Scratch};
 use serde_json::Value;
 
@@ -69,7 +69,8 @@ fn the_authors_configuration_agrees_with_complex_steps() {
             activation: Activation::Tanh,
             output_activation: Activation::Tanh,
         };
-        let f_a = EdgeNetwork::new(s, m, 0, EdgeInputs::authors(), &network, Aggregation::Sum);
+        let f_a = EdgeNetwork::new(s, m, 0, EdgeInputs::authors(), &network, Aggregation::Sum)
+            .with_isolated(Isolated::Zero);
         let f_r = Network::one_hidden(size("readout"));
         let output = Output::new(Readout::Node, s, size("classes"), f_r, 0.0);
         let g = constraint(case["g"].as_str().unwrap(), golden["epsilon"].as_f64().unwrap());

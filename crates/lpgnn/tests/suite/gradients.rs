@@ -187,7 +187,7 @@ impl Transition<f64> for WrongSlope {
     }
     fn check(
         &self,
-        _: &GraphBatch<f64>,
+        _: lpgnn::graph::FeaturesView<'_, f64>,
         _: lpgnn::graph::FeaturesView<'_, f64>,
     ) -> Result<(), lpgnn::Error> {
         Ok(())
@@ -246,10 +246,10 @@ impl Transition<f64> for Overwrites {
     }
     fn check(
         &self,
-        batch: &GraphBatch<f64>,
         features: lpgnn::graph::FeaturesView<'_, f64>,
+        edges: lpgnn::graph::FeaturesView<'_, f64>,
     ) -> Result<(), lpgnn::Error> {
-        self.0.check(batch, features)
+        self.0.check(features, edges)
     }
     fn initialize(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [f64]) {
         self.0.initialize(draw, weights);

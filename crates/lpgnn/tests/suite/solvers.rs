@@ -119,9 +119,9 @@ fn dense_multipliers(
         let mut back = Matrix::zeros(graphs.nodes(), transition.state_dim());
         transition.backward(
             &at.weights[model.transition_weights(0)],
-            Input { batch: graphs, features: graphs.node_features().view(), states: &at.states[0] },
+            Input::of(graphs, &at.states[0]),
             &unit,
-            Gradients { weights: None, states: &mut back, features: None },
+            Gradients::new(None, &mut back, None),
             &scratch,
         );
         for row in 0..n {

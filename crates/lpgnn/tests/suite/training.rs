@@ -425,7 +425,7 @@ fn the_lipschitz_bound_holds_throughout_training() {
     use lpgnn::transition::{Degrees, Transition};
     let batch = graphs(12);
     let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
-    let degrees = Degrees::of(data.training_graphs());
+    let degrees = Degrees::of(data.training_graphs().topology());
     let (feature, edge) = (batch.node_features().width(), batch.edge_features().width());
     for transition in [
         TransitionKind::GnnMean,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::edges::{self, EdgeRows, Table};
+use super::kernels::{self, EdgeRows, Table};
 use super::pass::Group;
 use super::prepared::Prepared;
 use super::tiles::{blocks, pairs};
@@ -12,7 +12,6 @@ use crate::activation::{Activation, activate};
 use crate::graph::FeaturesView;
 use crate::network::Activations;
 use crate::numeric::{Finish, Spare};
-use crate::transition::{NodeRows, Upstream};
 
 /// Where `∂𝓛/∂` of the first layer's sums goes, on its way to the sources.
 pub(super) enum Sources<'a, S> {
@@ -82,10 +81,10 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let pairs = pairs(neighbours, &nodes);
         let (p, q) = (self.table(p, base), self.table(q, base));
         let mut t = self.scratch.take(pairs.len() * width);
-        let (activation, features) = (self.activation(0), self.input.batch.edge_features().view());
+        let (activation, features) = (self.activation(0), self.input.edge_features);
         let directions = [neighbours.outgoing(), neighbours.incoming()];
         match (&self.edge, features) {
-            (None, _) => edges::gather(neighbours, nodes.clone(), p, q, [], activation, &mut t),
+            (None, _) => kernels::gather(neighbours, nodes.clone(), p, q, [], activation, &mut t),
             (Some(edge), FeaturesView::OneHot(one_hot)) => {
                 let columns = one_hot.columns();
                 let rows = |i: usize| EdgeRows {
@@ -94,10 +93,10 @@ impl<'w, S: Scalar> Prepared<'w, S> {
                     rows: edge[i].padded_rows(),
                 };
                 let rows = [rows(0), rows(1)];
-                edges::gather(neighbours, nodes.clone(), p, q, rows, activation, &mut t);
+                kernels::gather(neighbours, nodes.clone(), p, q, rows, activation, &mut t);
             }
             (Some(edge), _) => {
-                edges::gather(neighbours, nodes.clone(), p, q, [], Activation::Identity, &mut t);
+                kernels::gather(neighbours, nodes.clone(), p, q, [], Activation::Identity, &mut t);
                 for (weights, edges) in edge.iter().zip(directions) {
                     weights.add_edges(features, &edges[pairs.clone()], &mut t);
                 }
@@ -110,9 +109,12 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let mut sums = self.scratch.take(nodes.len() * aggregated);
         let last = above.last().map_or(&t[..], |y| &y.value[..]);
         if self.network.aggregation == Aggregation::Max {
-            edges::maximum(neighbours, nodes.clone(), aggregated, last, &mut sums);
+            kernels::maximum(neighbours, nodes.clone(), aggregated, last, &mut sums);
+            for v in self.zero_nodes(nodes.clone()) {
+                sums[(v - nodes.start) * aggregated..][..aggregated].fill(S::ZERO);
+            }
         } else {
-            edges::sum(neighbours, nodes.clone(), self.counts(), aggregated, last, &mut sums);
+            kernels::sum(neighbours, nodes.clone(), self.counts(), aggregated, last, &mut sums);
         }
         self.after_sum(nodes, &sums, f_x);
         Trace { t, above, sums }
@@ -165,16 +167,16 @@ impl<'w, S: Scalar> Prepared<'w, S> {
                 self.scratch,
             );
         }
-        edges::sum_by_target(neighbours, nodes.clone(), width, d_first, d_q);
+        kernels::sum_by_target(neighbours, nodes.clone(), width, d_first, d_q);
         if let (Some(edge), Some(partial)) = (&self.edge, partial) {
-            let features = self.input.batch.edge_features().view();
+            let features = self.input.edge_features;
             for (weights, edges) in edge.iter().zip([neighbours.outgoing(), neighbours.incoming()])
             {
                 weights.gradient_edges(layout, features, &edges[pairs.clone()], d_first, partial);
             }
         }
         if let Sources::Add(d_p, base) = sources {
-            edges::add_by_source(neighbours, nodes, *base, width, &own, d_p);
+            kernels::add_by_source(neighbours, nodes, *base, width, &own, d_p);
         }
     }
 
@@ -185,11 +187,30 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let activation = self.activation(self.network.layers_per_pair() - 1);
         if self.network.aggregation == Aggregation::Max {
             let at = (&trace.sums[..], d_sums);
-            edges::spread_to_maximum(neighbours, nodes, activation, aggregated, at, last, d);
+            let first = neighbours.range(nodes.start).start;
+            kernels::spread_to_maximum(
+                neighbours,
+                nodes.clone(),
+                activation,
+                aggregated,
+                at,
+                last,
+                d,
+            );
+            for v in self.zero_nodes(nodes) {
+                let pair = neighbours.range(v).start - first;
+                d[pair * aggregated..][..aggregated].fill(S::ZERO);
+            }
         } else {
             let counts = self.counts();
-            edges::spread(neighbours, nodes, counts, activation, aggregated, d_sums, last, d);
+            kernels::spread(neighbours, nodes, counts, activation, aggregated, d_sums, last, d);
         }
+    }
+
+    /// Those of `nodes` whose state is 0 because they have no neighbours.
+    fn zero_nodes(&self, nodes: Range<usize>) -> impl Iterator<Item = usize> + '_ {
+        let roots = self.roots.get(nodes.clone()).unwrap_or_default();
+        nodes.zip(roots).filter(|(_, root)| **root <= S::ZERO).map(|(v, _)| v)
     }
 
     /// `f_a` of some nodes, and back to `∂𝓛/∂q` and to `d`, what goes to the sources.
@@ -197,7 +218,6 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         &self,
         nodes: Range<usize>,
         (p, q): (Table<'_, S>, Table<'_, S>),
-        upstream: &dyn Upstream<S>,
         group: &mut Group<'_, S>,
         d: &mut [S],
         d_q: &mut [S],
@@ -211,7 +231,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let activation = self.activation(0);
         fused::sums(neighbours, nodes.clone(), counts, activation, p, q, &mut sums, d_q, kept);
         self.after_sum(nodes.clone(), &sums, &mut f_x);
-        self.ask(nodes.clone(), &f_x, upstream, group, &mut d_f);
+        self.ask(nodes.clone(), &f_x, group, &mut d_f);
         let partial = (!group.partial.is_empty()).then_some(&mut group.partial[..]);
         self.before_sum(nodes.clone(), &sums, &d_f, partial, d);
         fused::to_targets(neighbours, nodes, counts, self.first(), d, d_q);
@@ -222,18 +242,10 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         &self,
         nodes: Range<usize>,
         f_x: &[S],
-        upstream: &dyn Upstream<S>,
         group: &mut Group<'_, S>,
         d_f: &mut [S],
     ) {
-        let multiplier = group.d_multipliers.len() / group.nodes.len().max(1);
-        let (states, multipliers) =
-            (group.rows(&nodes, self.network.state_dim), group.rows(&nodes, multiplier));
-        let rows = NodeRows {
-            d_f,
-            d_states: &mut group.d_states[states],
-            d_multipliers: &mut group.d_multipliers[multipliers],
-        };
-        group.tally = group.tally.and(upstream.upstream(nodes, f_x, rows));
+        let states = group.rows(&nodes, self.network.state_dim);
+        group.upstream.derive(nodes, f_x, d_f, &mut group.d_states[states]);
     }
 }

@@ -13,7 +13,7 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::edges::{Counts, Table, ahead};
+use super::kernels::{Counts, Table, ahead};
 use super::tiles::pairs_of_each;
 use crate::Scalar;
 use crate::activation::{Activation, Unit, with_unit};

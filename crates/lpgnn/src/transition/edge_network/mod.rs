@@ -1,16 +1,16 @@
 mod block;
 mod bound;
-mod edges;
 mod fused;
+mod kernels;
 mod pass;
 mod prepared;
 mod tiles;
 
 use std::ops::Range;
 
-use super::{Degrees, FirstLayer, Gradients, Input, NodeRows, Tally, Transition, Upstream};
+use super::{Degrees, FirstLayer, Gradients, Input, Transition, Upstream, with_known};
 use crate::activation::Activation;
-use crate::graph::{FeaturesView, GraphBatch};
+use crate::graph::FeaturesView;
 use crate::network::{Layout, Network, StateWeights};
 use crate::numeric::{NormMemory, Scratch};
 use crate::{Error, Matrix, Scalar};
@@ -22,7 +22,8 @@ use crate::{Error, Matrix, Scalar};
 /// ```
 ///
 /// with `⊕` a sum (the original GNN), a mean, a degree-normalised sum or a maximum (GraphSAGE).
-/// Each argument of `h` can be left out. A node without neighbours has the state 0.
+/// Each argument of `h` can be left out. A node without neighbours is its own, along no edge, so that its features
+/// reach its state; [`Isolated::Zero`] gives it the paper's sum over nothing.
 ///
 /// The first layer of `h` is linear in its concatenated arguments,
 ///
@@ -42,6 +43,7 @@ pub struct EdgeNetwork {
     edge_feature: usize,
     inputs: EdgeInputs,
     aggregation: Aggregation,
+    isolated: Isolated,
     /// Width and activation of every layer of `h`.
     layers: Vec<(usize, Activation)>,
     layout: Layout,
@@ -98,6 +100,17 @@ pub enum Aggregation {
     Max,
 }
 
+/// What a node without neighbours aggregates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Isolated {
+    /// `h` of the node and itself, along no edge: its features reach its state.
+    #[default]
+    SelfLoop,
+    /// Nothing, so that its state is 0, whatever its features: the paper's formula taken literally.
+    Zero,
+}
+
 /// Numbers of the first layer's matrices in the layout.
 const A: usize = 0;
 const B: usize = 1;
@@ -134,7 +147,17 @@ impl EdgeNetwork {
             layout.push(pair[0].0, pair[1].0, pair[0].0);
             layout.push(1, pair[1].0, 0);
         }
-        Self { state_dim: state, feature, edge_feature, inputs, aggregation, layers, layout }
+        let isolated = Isolated::default();
+        Self {
+            state_dim: state,
+            feature,
+            edge_feature,
+            inputs,
+            aggregation,
+            isolated,
+            layers,
+            layout,
+        }
     }
 
     /// The same, with `A` and the matrices above it, which pass on what `h` is given of
@@ -143,6 +166,13 @@ impl EdgeNetwork {
     pub fn with_state_weights(mut self, state_weights: StateWeights) -> Self {
         let above = (1..self.layers.len()).map(|k| BIAS + 2 * k - 1);
         self.layout.state_weights(state_weights, std::iter::once(A).chain(above));
+        self
+    }
+
+    /// The same, with what a node without neighbours aggregates.
+    #[must_use]
+    pub fn with_isolated(mut self, isolated: Isolated) -> Self {
+        self.isolated = isolated;
         self
     }
 
@@ -174,19 +204,14 @@ impl<S: Scalar> Transition<S> for EdgeNetwork {
         self.state_dim
     }
 
-    fn check(&self, batch: &GraphBatch<S>, features: FeaturesView<'_, S>) -> Result<(), Error> {
-        check_feature(
-            "node",
-            self.inputs.neighbour_features || self.inputs.own_features,
-            self.feature,
-            features,
-        )?;
-        check_feature(
-            "edge",
-            self.inputs.edge_features,
-            self.edge_feature,
-            batch.edge_features().view(),
-        )
+    fn check(
+        &self,
+        node_features: FeaturesView<'_, S>,
+        edge_features: FeaturesView<'_, S>,
+    ) -> Result<(), Error> {
+        let reads_nodes = self.inputs.neighbour_features || self.inputs.own_features;
+        check_width("node", reads_nodes, self.feature, node_features)?;
+        check_width("edge", self.inputs.edge_features, self.edge_feature, edge_features)
     }
 
     fn initialize(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [S]) {
@@ -215,20 +240,20 @@ impl<S: Scalar> Transition<S> for EdgeNetwork {
         gradients: Gradients<'_, S>,
         scratch: &Scratch<S>,
     ) {
-        let mut none = Matrix::zeros(input.batch.nodes(), 0);
-        self.run_pass(weights, input, &Given(d_f), &mut none, gradients, scratch);
+        with_known(d_f, input.topology, |known| {
+            self.run_pass(weights, input, known, gradients, scratch);
+        });
     }
 
     fn pass(
         &self,
         weights: &[S],
         input: Input<'_, S>,
-        upstream: &dyn Upstream<S>,
-        d_multipliers: &mut Matrix<S>,
+        upstream: &mut [&mut dyn Upstream<S>],
         gradients: Gradients<'_, S>,
         scratch: &Scratch<S>,
-    ) -> Tally {
-        self.run_pass(weights, input, upstream, d_multipliers, gradients, scratch)
+    ) {
+        self.run_pass(weights, input, upstream, gradients, scratch);
     }
 
     fn feature_layer(&self) -> Option<FirstLayer> {
@@ -256,7 +281,7 @@ impl<S: Scalar> Transition<S> for EdgeNetwork {
     }
 }
 
-pub(super) fn check_feature<S: Scalar>(
+pub(super) fn check_width<S: Scalar>(
     what: &str,
     read: bool,
     expected: usize,
@@ -269,15 +294,4 @@ pub(super) fn check_feature<S: Scalar>(
         )));
     }
     Ok(())
-}
-
-/// An upstream that is known beforehand, for a backward pass of its own.
-pub(super) struct Given<'a, S>(pub(super) &'a Matrix<S>);
-
-impl<S: Scalar> Upstream<S> for Given<'_, S> {
-    fn upstream(&self, nodes: std::ops::Range<usize>, _: &[S], rows: NodeRows<'_, S>) -> Tally {
-        let width = self.0.cols();
-        rows.d_f.copy_from_slice(&self.0.as_slice()[nodes.start * width..nodes.end * width]);
-        Tally::default()
-    }
 }

@@ -10,12 +10,12 @@ use std::ops::Range;
 
 use super::EdgeNetwork;
 use super::block::Sources;
-use super::edges::{self, Table};
 use super::fused;
+use super::kernels::{self, Table};
 use super::prepared::Prepared;
 use super::tiles::{blocks, pairs, tiles, tiles_of};
 use crate::numeric::{Scratch, Spare};
-use crate::transition::{Gradients, Input, Tally, Upstream, for_each_group, split_rows};
+use crate::transition::{Gradients, Input, Upstream, for_each_group, split_rows};
 use crate::{Matrix, Scalar};
 
 /// Slopes of pairs that are kept at most; they fit beside a tile.
@@ -30,12 +30,12 @@ impl EdgeNetwork {
         scratch: &Scratch<S>,
     ) {
         let prepared = Prepared::new(self, weights, input, scratch);
-        let ranges = input.batch.groups().ranges();
+        let ranges = input.topology.groups().ranges();
         let rows = split_rows(f_x.as_mut_slice(), self.state_dim, ranges);
         let mut groups: Vec<_> = ranges.iter().cloned().zip(rows).collect();
-        if input.batch.groups().whole_graphs() {
+        if input.topology.groups().whole_graphs() {
             for_each_group(&mut groups, |(range, f_x)| {
-                for tile in tiles(input.batch, range.clone(), prepared.first()) {
+                for tile in tiles(input.topology, range.clone(), prepared.first()) {
                     let rows = &mut f_x[(tile.start - range.start) * self.state_dim..]
                         [..tile.len() * self.state_dim];
                     let (p, q) = prepared.project(tile.clone());
@@ -54,16 +54,12 @@ impl EdgeNetwork {
         &self,
         weights: &[S],
         input: Input<'_, S>,
-        upstream: &dyn Upstream<S>,
-        d_multipliers: &mut Matrix<S>,
+        upstream: &mut [&mut dyn Upstream<S>],
         gradients: Gradients<'_, S>,
         scratch: &Scratch<S>,
-    ) -> Tally {
+    ) {
         let prepared = Prepared::new(self, weights, input, scratch);
-        let ranges = input.batch.groups().ranges();
-        let multiplier = d_multipliers.cols();
-        let mut multipliers =
-            split_rows(d_multipliers.as_mut_slice(), multiplier, ranges).into_iter();
+        let ranges = input.topology.groups().ranges();
         let mut states =
             split_rows(gradients.states.as_mut_slice(), self.state_dim, ranges).into_iter();
         let mut features = gradients
@@ -72,28 +68,28 @@ impl EdgeNetwork {
         let partial = if gradients.weights.is_some() { self.layout.padded_len() } else { 0 };
         let mut groups: Vec<Group<'_, S>> = ranges
             .iter()
-            .map(|range| Group {
+            .zip(upstream)
+            .map(|(range, upstream)| Group {
                 nodes: range.clone(),
                 d_states: states.next().unwrap_or_default(),
-                d_multipliers: multipliers.next().unwrap_or_default(),
                 d_features: features.as_mut().and_then(Iterator::next),
                 partial: scratch.zeros(partial),
-                tally: Tally::default(),
+                upstream: &mut **upstream,
             })
             .collect();
-        if input.batch.groups().whole_graphs() {
+        if input.topology.groups().whole_graphs() {
             for_each_group(&mut groups, |group| {
-                for tile in tiles(input.batch, group.nodes.clone(), prepared.first()) {
-                    prepared.tile(tile, upstream, group);
+                for tile in tiles(input.topology, group.nodes.clone(), prepared.first()) {
+                    prepared.tile(tile, group);
                 }
             });
         } else {
-            prepared.phases(upstream, &mut groups);
+            prepared.phases(&mut groups);
         }
         if let Some(d_weights) = gradients.weights {
-            self.layout.fold(&groups.iter().map(|group| &group.partial[..]), d_weights);
+            let partials: Vec<&[S]> = groups.iter().map(|group| &group.partial[..]).collect();
+            self.layout.reduce(gradients.reduce, &partials, d_weights);
         }
-        groups.iter().fold(Tally::default(), |all, group| all.and(group.tally))
     }
 }
 
@@ -101,11 +97,10 @@ impl EdgeNetwork {
 pub(super) struct Group<'a, S: Scalar> {
     pub(super) nodes: Range<usize>,
     pub(super) d_states: &'a mut [S],
-    pub(super) d_multipliers: &'a mut [S],
     pub(super) d_features: Option<&'a mut [S]>,
     /// Partial weight gradients, padded; empty when they are not wanted.
     pub(super) partial: Spare<'a, S>,
-    pub(super) tally: Tally,
+    pub(super) upstream: &'a mut dyn Upstream<S>,
 }
 
 impl<S: Scalar> Group<'_, S> {
@@ -116,12 +111,12 @@ impl<S: Scalar> Group<'_, S> {
 }
 
 impl<'w, S: Scalar> Prepared<'w, S> {
-    /// The projections of all nodes.
+    /// The projections of all nodes, and of ghosts what their owners have computed.
     fn project_all(&self) -> (Spare<'w, S>, Spare<'w, S>) {
-        let (nodes, width) = (self.input.batch.nodes(), self.first());
-        let ranges = self.input.batch.groups().ranges();
-        let mut p = self.scratch.take(nodes * width);
-        let mut q = self.scratch.take(nodes * width);
+        let (topology, width) = (self.input.topology, self.first());
+        let ranges = topology.groups().ranges();
+        let mut p = self.scratch.take(topology.rows() * width);
+        let mut q = self.scratch.take(topology.rows() * width);
         let rows =
             split_rows(&mut p, width, ranges).into_iter().zip(split_rows(&mut q, width, ranges));
         let mut groups: Vec<_> = ranges.iter().cloned().zip(rows).collect();
@@ -131,11 +126,14 @@ impl<'w, S: Scalar> Prepared<'w, S> {
                 self.project_into(tile, &mut p[rows.clone()], &mut q[rows]);
             }
         });
+        drop(groups);
+        self.input.exchange.gather_nodes(topology, width, &mut p);
+        self.input.exchange.gather_nodes(topology, width, &mut q);
         (p, q)
     }
 
     /// A tile: some whole graphs, all the way.
-    fn tile(&self, tile: Range<usize>, upstream: &dyn Upstream<S>, group: &mut Group<'_, S>) {
+    fn tile(&self, tile: Range<usize>, group: &mut Group<'_, S>) {
         let (state, width) = (self.network.state_dim, self.first());
         let (p, q) = self.project(tile.clone());
         let mut d_q = self.scratch.take(tile.len() * width);
@@ -146,7 +144,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             let (neighbours, nodes) = (self.neighbours(), tile.clone());
             let slopes = pairs(neighbours, &nodes).len() * width;
             let mut kept = self.scratch.take(if slopes <= KEPT { slopes } else { 0 });
-            self.fused_pass(nodes.clone(), (p, q), upstream, group, &mut d, &mut d_q, &mut kept);
+            self.fused_pass(nodes.clone(), (p, q), group, &mut d, &mut d_q, &mut kept);
             let d = self.table(&d, nodes.start);
             if kept.is_empty() {
                 let (counts, activation) = (self.counts(), self.activation(0));
@@ -161,7 +159,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             let mut f_x = self.scratch.take(block.len() * state);
             let mut d_f = self.scratch.take(block.len() * state);
             let trace = self.forward(block.clone(), tile.start, &p, &q, &mut f_x);
-            self.ask(block.clone(), &f_x, upstream, group, &mut d_f);
+            self.ask(block.clone(), &f_x, group, &mut d_f);
             let rows = (block.start - tile.start) * width..(block.end - tile.start) * width;
             let partial = (!group.partial.is_empty()).then_some(&mut group.partial[..]);
             let mut sources = Sources::Add(&mut d_p, tile.start);
@@ -171,25 +169,27 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     }
 
     /// All groups, phase by phase.
-    fn phases(&self, upstream: &dyn Upstream<S>, groups: &mut [Group<'_, S>]) {
-        let (nodes, width) = (self.input.batch.nodes(), self.first());
+    fn phases(&self, groups: &mut [Group<'_, S>]) {
+        let (topology, exchange, width) = (self.input.topology, self.input.exchange, self.first());
         let (p, q) = self.project_all();
-        let mut d_q = self.scratch.take(nodes * width);
+        let mut d_q = self.scratch.take(topology.nodes() * width);
         if self.is_fused() {
-            let mut d = self.scratch.take(nodes * width);
+            let mut d = self.scratch.take(topology.rows() * width);
             let (p, q) = (self.table(&p, 0), self.table(&q, 0));
-            self.fused_phase((p, q), upstream, groups, &mut d, &mut d_q);
+            self.fused_phase((p, q), groups, &mut d, &mut d_q);
+            exchange.gather_nodes(topology, width, &mut d);
             let (neighbours, counts) = (self.neighbours(), self.counts());
             let (d, activation) = (self.table(&d, 0), self.activation(0));
             self.back_by_source(groups, &mut d_q, |tile, d_p| {
                 fused::to_sources(neighbours, tile, counts, activation, p, q, d, d_p);
             });
         } else {
-            let mut kept = self.scratch.take(self.neighbours().len() * width);
-            self.pair_phase((&p, &q), upstream, groups, &mut kept, &mut d_q);
+            let mut kept = self.scratch.take(topology.pair_rows() * width);
+            self.pair_phase((&p, &q), groups, &mut kept, &mut d_q);
             drop((p, q));
+            exchange.gather_pairs(topology, width, &mut kept);
             self.back_by_source(groups, &mut d_q, |tile, d_p| {
-                edges::sum_by_source(self.neighbours(), tile, width, &kept, d_p);
+                kernels::sum_by_source(self.neighbours(), tile, width, &kept, d_p);
             });
         }
     }
@@ -198,19 +198,18 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     fn fused_phase(
         &self,
         tables: (Table<'_, S>, Table<'_, S>),
-        upstream: &dyn Upstream<S>,
         groups: &mut [Group<'_, S>],
         d: &mut [S],
         d_q: &mut [S],
     ) {
-        let (ranges, width) = (self.input.batch.groups().ranges(), self.first());
+        let (ranges, width) = (self.input.topology.groups().ranges(), self.first());
         let rows = split_rows(d, width, ranges).into_iter().zip(split_rows(d_q, width, ranges));
         let mut work: Vec<_> = groups.iter_mut().zip(rows).collect();
         for_each_group(&mut work, |(group, (d, d_q))| {
             for tile in tiles_of(group.nodes.clone(), width) {
                 let rows = group.rows(&tile, width);
                 let (d, d_q) = (&mut d[rows.clone()], &mut d_q[rows]);
-                self.fused_pass(tile, tables, upstream, group, d, d_q, &mut []);
+                self.fused_pass(tile, tables, group, d, d_q, &mut []);
             }
         });
     }
@@ -219,13 +218,12 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     fn pair_phase(
         &self,
         (p, q): (&[S], &[S]),
-        upstream: &dyn Upstream<S>,
         groups: &mut [Group<'_, S>],
         kept: &mut [S],
         d_q: &mut [S],
     ) {
         let (state, width, neighbours) = (self.network.state_dim, self.first(), self.neighbours());
-        let ranges = self.input.batch.groups().ranges();
+        let ranges = self.input.topology.groups().ranges();
         let pair_ranges: Vec<_> = ranges.iter().map(|range| pairs(neighbours, range)).collect();
         let rows =
             split_rows(d_q, width, ranges).into_iter().zip(split_rows(kept, width, &pair_ranges));
@@ -236,7 +234,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
                 let mut f_x = self.scratch.take(block.len() * state);
                 let mut d_f = self.scratch.take(block.len() * state);
                 let trace = self.forward(block.clone(), 0, p, q, &mut f_x);
-                self.ask(block.clone(), &f_x, upstream, group, &mut d_f);
+                self.ask(block.clone(), &f_x, group, &mut d_f);
                 let rows = group.rows(&block, width);
                 let partial = (!group.partial.is_empty()).then_some(&mut group.partial[..]);
                 let mut sources = Sources::Keep(kept, from);
@@ -252,7 +250,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         d_q: &mut [S],
         sum: impl Fn(Range<usize>, &mut [S]) + Sync + Send,
     ) {
-        let (ranges, width) = (self.input.batch.groups().ranges(), self.first());
+        let (ranges, width) = (self.input.topology.groups().ranges(), self.first());
         let mut work: Vec<_> = groups.iter_mut().zip(split_rows(d_q, width, ranges)).collect();
         for_each_group(&mut work, |(group, d_q)| {
             for tile in tiles_of(group.nodes.clone(), width) {

@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use super::edges::{Counts, Table};
+use super::kernels::{Counts, Table};
 use super::pass::Group;
-use super::{A, Aggregation, B, BIAS, C, D, E, EdgeNetwork, F};
+use super::{A, Aggregation, B, BIAS, C, D, E, EdgeNetwork, F, Isolated};
 use crate::Scalar;
 use crate::activation::Activation;
 use crate::graph::Neighbours;
@@ -65,21 +65,32 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         };
         let feature = |block| {
             (layout.rows(block) > 0)
-                .then(|| FeatureWeights::new(layout, block, weights, input.features))
+                .then(|| FeatureWeights::new(layout, block, weights, input.node_features))
         };
         let edge = |block| FeatureWeights::for_edges(layout, block, weights);
         let layer = |k: usize| {
             Layer::new(layout, EdgeNetwork::matrix_of_layer(k), network.layers[k].1, weights)
         };
         let per_pair = network.layers_per_pair();
-        let neighbours = input.batch.neighbours();
+        let topology = input.topology;
         let mut roots = scratch.take(0);
-        if network.aggregation == Aggregation::NormalizedSum {
+        let isolated = match network.isolated {
+            Isolated::SelfLoop => &[],
+            Isolated::Zero => topology.neighbours().isolated(),
+        };
+        if network.aggregation == Aggregation::NormalizedSum || !isolated.is_empty() {
             drop(roots);
-            roots = scratch.take(input.batch.nodes());
+            roots = scratch.take(topology.rows());
             for (v, root) in roots.iter_mut().enumerate() {
-                *root = S::ONE / S::of(neighbours.degree(v).max(1) as f64).sqrt();
+                *root = match network.aggregation {
+                    Aggregation::NormalizedSum => {
+                        S::ONE / S::of(topology.degree(v).max(1) as f64).sqrt()
+                    }
+                    _ => S::ONE,
+                };
             }
+            // Their one pair counts nothing.
+            isolated.iter().for_each(|&v| roots[v as usize] = S::ZERO);
         }
         let last = network.last_per_node().then(|| layer(per_pair));
         let last_bias = last.as_ref().map(|last| &last.bias[..network.state_dim]);
@@ -102,7 +113,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     }
 
     pub(super) fn neighbours(&self) -> &'w Neighbours {
-        self.input.batch.neighbours()
+        self.input.topology.neighbours()
     }
 
     pub(super) fn counts(&self) -> Counts<'_, S> {
@@ -154,13 +165,14 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             [(p, &self.a, &self.b, Finish::Set), (q, &self.c, &self.d, q_start)]
         {
             let x = Factors { a: x, stride: state, b: &x_weights.forward };
-            let l = l_weights.as_ref().and_then(|l| l.factors(self.input.features, nodes.start));
+            let l =
+                l_weights.as_ref().and_then(|l| l.factors(self.input.node_features, nodes.start));
             if let Some(l) = l {
                 product(nodes.len(), &[x, l], y, width, finish);
             } else {
                 product(nodes.len(), &[x], y, width, finish);
                 if let Some(l_weights) = l_weights {
-                    l_weights.add(self.input.features, nodes.clone(), y);
+                    l_weights.add(self.input.node_features, nodes.clone(), y);
                 }
             }
         }
@@ -199,7 +211,13 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             }
             for (weights, d) in [(&self.b, d_p), (&self.d, d_q)] {
                 if let Some(w) = weights {
-                    w.gradient(layout, self.input.features, nodes.clone(), d, &mut group.partial);
+                    w.gradient(
+                        layout,
+                        self.input.node_features,
+                        nodes.clone(),
+                        d,
+                        &mut group.partial,
+                    );
                 }
             }
             sum_rows(d_q, layout.partial(BIAS, &mut group.partial));

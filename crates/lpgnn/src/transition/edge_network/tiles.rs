@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use crate::Scalar;
-use crate::graph::{GraphBatch, Neighbours};
+use crate::graph::{Neighbours, Topology};
 
 /// Nodes of a tile, but for wide rows: those of a tile fit the second-level cache, all tables of them.
 fn tile_nodes(width: usize) -> usize {
@@ -36,12 +35,12 @@ pub(super) fn tiles_of(nodes: Range<usize>, width: usize) -> impl Iterator<Item 
 }
 
 /// Whole graphs of `nodes`, about a tile at a time.
-pub(super) fn tiles<S: Scalar>(
-    batch: &GraphBatch<S>,
+pub(super) fn tiles(
+    topology: &Topology,
     nodes: Range<usize>,
     width: usize,
 ) -> impl Iterator<Item = Range<usize>> + '_ {
-    let (starts, size) = (batch.node_starts(), tile_nodes(width));
+    let (starts, size) = (topology.node_starts(), tile_nodes(width));
     let mut start = nodes.start;
     std::iter::from_fn(move || {
         if start >= nodes.end {

@@ -15,7 +15,7 @@ use lpgnn::lagrangian::{Model, Multipliers, Reads, Variables};
 use lpgnn::network::Network;
 use lpgnn::output::{Output, Readout};
 use lpgnn::transition::{
-    Aggregation, Degrees, EdgeInputs, EdgeNetwork, NeighbourSum, NodeNetwork, Transition,
+    Aggregation, Degrees, EdgeInputs, EdgeNetwork, Isolated, NeighbourSum, NodeNetwork, Transition,
 };
 use lpgnn::{Matrix, NormMemory, Scalar};
 
@@ -118,6 +118,10 @@ pub fn transition<S: Scalar>(
         Box::new(EdgeNetwork::new(state, feature, edge_feature, inputs, h, aggregation))
             as Box<dyn Transition<S>>
     };
+    let zero = |inputs, aggregation| {
+        let network = EdgeNetwork::new(state, feature, edge_feature, inputs, h, aggregation);
+        Box::new(network.with_isolated(Isolated::Zero)) as Box<dyn Transition<S>>
+    };
     let node = |sum| Box::new(NodeNetwork::new(state, feature, h, sum)) as Box<dyn Transition<S>>;
     let sage = EdgeInputs { own_state: false, edge_features: false, ..EdgeInputs::default() };
     match number {
@@ -129,11 +133,13 @@ pub fn transition<S: Scalar>(
         5 => node(NeighbourSum::Plain),
         6 => node(NeighbourSum::Mean),
         7 => node(NeighbourSum::Normalized),
+        8 => zero(EdgeInputs::default(), Aggregation::Mean),
+        9 => zero(sage, Aggregation::Max),
         _ => unreachable!("there are {TRANSITIONS} transition functions"),
     }
 }
 
-pub const TRANSITIONS: usize = 8;
+pub const TRANSITIONS: usize = 10;
 
 /// Networks of several depths and activations.
 pub fn networks() -> Vec<Network> {
@@ -220,11 +226,11 @@ pub fn contract<S: Scalar>(
         let mut memory = NormMemory::default();
         assert!(transition.contract(
             &mut weights[range.clone()],
-            Degrees::of(graphs),
+            Degrees::of(graphs.topology()),
             bound,
             &mut memory
         ));
-        let now = transition.lipschitz(&weights[range], Degrees::of(graphs)).unwrap();
+        let now = transition.lipschitz(&weights[range], Degrees::of(graphs.topology())).unwrap();
         assert!(now <= bound * (1.0 + 1e-6), "{now}");
     }
 }

@@ -1,0 +1,53 @@
+//! The two seams along which several processes can share one update.
+//!
+//! ```text
+//! project → exchange → pairs → constraint → exchange → back → reduce
+//! ```
+//!
+//! A process computes the rows of the nodes it owns. Before the loop over pairs it needs the projections of
+//! neighbours that others own, and before the way back what the constraint made of them: both are rows *gathered*
+//! from their owners, never sums that several processes contribute to. So every sum over neighbours is taken by
+//! one process in the order of its neighbours, and has the same bits for any number of processes. Sums over all
+//! nodes are taken over groups that the data fix, in their order.
+
+use std::fmt::Debug;
+
+use super::Topology;
+use crate::Scalar;
+
+/// Fills the rows of ghosts from the processes that own them.
+pub trait Exchange<S: Scalar = f32>: Debug + Sync {
+    /// Sets the ghost rows of a table of nodes, which has [`rows`](Topology::rows) rows of `width` entries.
+    fn gather_nodes(&self, topology: &Topology, width: usize, rows: &mut [S]);
+
+    /// Sets the ghost rows of a table of pairs, which has [`pair_rows`](Topology::pair_rows) rows.
+    fn gather_pairs(&self, topology: &Topology, width: usize, rows: &mut [S]);
+}
+
+/// Adds up what groups of nodes contribute, over all processes and always in the order of the groups.
+pub trait Reduce<S: Scalar = f32>: Debug + Sync {
+    /// The partial sums of the groups of all processes, in their order; none where `own` are all there are.
+    fn partial_sums(&self, own: &[&[S]]) -> Option<Vec<Vec<S>>>;
+
+    /// The same of sums in double precision, such as losses and residuals.
+    fn totals(&self, own: &[f64]) -> Option<Vec<f64>>;
+}
+
+/// One process that owns all nodes: there is nothing to fill and nothing to add.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Local;
+
+impl<S: Scalar> Exchange<S> for Local {
+    fn gather_nodes(&self, _: &Topology, _: usize, _: &mut [S]) {}
+    fn gather_pairs(&self, _: &Topology, _: usize, _: &mut [S]) {}
+}
+
+impl<S: Scalar> Reduce<S> for Local {
+    fn partial_sums(&self, _: &[&[S]]) -> Option<Vec<Vec<S>>> {
+        None
+    }
+
+    fn totals(&self, _: &[f64]) -> Option<Vec<f64>> {
+        None
+    }
+}

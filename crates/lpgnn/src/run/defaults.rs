@@ -154,10 +154,54 @@ fn has_few_targets_and_many_words(dataset: &Dataset) -> bool {
     dataset.node_features().sparse().is_some() && divides_nodes.is_some_and(few)
 }
 
+/// The largest `de[v]`, in which parents and children count alike and each once, as in the transition's sums.
 fn largest_degree(dataset: &Dataset) -> usize {
-    let mut degrees = vec![0; dataset.nodes()];
-    for &(_, target) in dataset.edges() {
+    let edges = dataset.edges();
+    let mut degrees = vec![0_usize; dataset.nodes()];
+    for &(source, target) in edges {
         degrees[target as usize] += 1;
+        // A child that is a parent too is counted as a parent.
+        if edges.binary_search(&(target, source)).is_err() {
+            degrees[source as usize] += 1;
+        }
     }
     degrees.into_iter().max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{DatasetParts, FeatureColumns};
+
+    /// One hub and its leaves, with edges that all go one way.
+    fn star(edge: impl Fn(u32) -> (u32, u32)) -> Dataset {
+        let leaves = 40;
+        let mut edges: Vec<(u32, u32)> = (1..=leaves).map(edge).collect();
+        edges.sort_unstable();
+        Dataset::new(DatasetParts {
+            name: "star".into(),
+            node_starts: vec![0, leaves as usize + 1],
+            edge_features: FeatureColumns::none(edges.len()),
+            edges,
+            node_features: FeatureColumns::none(leaves as usize + 1),
+            node_targets: None,
+            graph_targets: None,
+            split: None,
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn a_hub_is_one_whichever_way_its_edges_go() {
+        assert_eq!(largest_degree(&star(|leaf| (leaf, 0))), 40);
+        assert_eq!(largest_degree(&star(|leaf| (0, leaf))), 40);
+        let config = RunConfig::for_data("star", &star(|leaf| (0, leaf)), &[]);
+        assert_ne!(config.model.transition, TransitionKind::GnnSum);
+    }
+
+    #[test]
+    fn both_directions_of_an_edge_are_one_neighbour() {
+        let both = |leaf: u32| if leaf % 2 == 0 { (0, leaf - 1) } else { (leaf, 0) };
+        assert_eq!(largest_degree(&star(both)), 20);
+    }
 }

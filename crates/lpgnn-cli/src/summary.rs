@@ -48,7 +48,7 @@ impl From<StopReason> for Ending {
             StopReason::Epochs => Self::Epochs,
             StopReason::NoImprovement => Self::NoImprovement,
             StopReason::Diverged { epoch, variable } => {
-                Self::Diverged { diverged_in: epoch, variable: variable.to_owned() }
+                Self::Diverged { diverged_in: epoch, variable: variable.to_string() }
             }
             _ => Self::Stopped,
         }

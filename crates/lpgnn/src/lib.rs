@@ -155,6 +155,7 @@ pub mod check;
 pub mod kernels;
 
 mod error;
+mod nan;
 mod numeric;
 
 pub use error::{Error, Place};

@@ -115,7 +115,16 @@ fn split_of(used: &Used) -> anyhow::Result<Option<Split>> {
 fn text(report: &Report) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     match &report.metrics {
-        Metrics::Classes { count, accuracy, balanced_accuracy, macro_f1, auc, loss, confusion, .. } => {
+        Metrics::Classes {
+            count,
+            accuracy,
+            balanced_accuracy,
+            macro_f1,
+            auc,
+            loss,
+            confusion,
+            ..
+        } => {
             writeln!(text, "{:<21}{count}", report.task.as_str())?;
             writeln!(text, "{:<21}{}", "accuracy", percent(*accuracy))?;
             writeln!(text, "{:<21}{}", "balanced accuracy", percent(*balanced_accuracy))?;

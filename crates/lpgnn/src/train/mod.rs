@@ -113,6 +113,19 @@ pub enum StopReason {
     },
 }
 
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Epochs => f.write_str("all epochs are done"),
+            Self::NoImprovement => f.write_str("the validation split has not improved for a while"),
+            Self::Stopped => f.write_str("stopped on request"),
+            Self::Diverged { epoch, variable } => {
+                write!(f, "diverged in epoch {epoch}: the {variable} are not finite")
+            }
+        }
+    }
+}
+
 /// What is not finite when training diverges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -3,16 +3,9 @@
 mod bars;
 mod commands;
 mod console;
-mod folds;
 mod interrupt;
-mod machine;
-mod majority;
-mod parallel;
-mod result_folder;
-mod run_folder;
+mod processor_time;
 mod summary;
-mod trial;
-mod work_folder;
 
 use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;

@@ -1,187 +1,128 @@
+//! A run record in a few lines for people.
+
 use std::fmt::Write;
 
+use lpgnn::experiment::record::RunRecord;
 use lpgnn::inference::Inference;
-use lpgnn::run::{DataOrigin, RunConfig, Task};
-use lpgnn::train::{ModelEvaluation, SolverConfig, SplitMetrics, SplitName, StopReason};
-
-/// How a run ended: `summary.json`.
-#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Summary {
-    pub(crate) version: String,
-    pub(crate) data: DataOrigin,
-    pub(crate) task: Task,
-    pub(crate) seed: u64,
-    pub(crate) solver: String,
-    /// Why it ended.
-    #[serde(flatten)]
-    pub(crate) reason: Ending,
-    /// Epochs that were done.
-    pub(crate) epochs: usize,
-    /// The epoch that the weights are of.
-    pub(crate) epoch: usize,
-    pub(crate) seconds: f64,
-    /// Of the last epoch; none when none was done.
-    pub(crate) residual_mean: Option<f64>,
-    pub(crate) residual_max: Option<f64>,
-    #[serde(default)]
-    pub(crate) state_mean: Option<f64>,
-    pub(crate) constraints_met: Option<bool>,
-    /// Of the epoch that the weights are of.
-    pub(crate) evaluation: Option<ModelEvaluation>,
-    /// Share of the most frequent class of the training part in the test part.
-    pub(crate) majority: Option<f64>,
-}
-
-/// [`StopReason`], as it is read again.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "reason")]
-pub(crate) enum Ending {
-    Epochs,
-    NoImprovement,
-    Stopped,
-    Diverged { diverged_in: usize, variable: String },
-}
-
-impl From<StopReason> for Ending {
-    fn from(reason: StopReason) -> Self {
-        match reason {
-            StopReason::Epochs => Self::Epochs,
-            StopReason::NoImprovement => Self::NoImprovement,
-            StopReason::Diverged { epoch, variable } => {
-                Self::Diverged { diverged_in: epoch, variable: variable.to_owned() }
-            }
-            _ => Self::Stopped,
-        }
-    }
-}
+use lpgnn::train::{SolverConfig, SplitMetrics, StopReason};
 
 /// A cheating gap above which there is something to say about it.
 const WIDE: f64 = 0.03;
 
-impl Summary {
-    /// A few lines for people, and what to try where something is not well.
-    pub(crate) fn text(&self, config: &RunConfig) -> String {
-        let mut text = String::new();
-        // Writing to a string cannot fail.
-        let _ = self.lines(config, &mut text);
-        text
-    }
+/// How a run went, and what to try where something is not well.
+pub(crate) fn text(record: &RunRecord) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = lines(record, &mut text);
+    text
+}
 
-    fn lines(&self, config: &RunConfig, text: &mut String) -> std::fmt::Result {
-        let Self { epochs, epoch, seconds, .. } = self;
-        let ended = match &self.reason {
-            Ending::Epochs => format!("done: {epochs} epochs in {seconds:.1} s"),
-            Ending::NoImprovement => {
-                format!(
-                    "done: no better validation score any more after {epochs} epochs, {seconds:.1} s"
-                )
-            }
-            Ending::Stopped => format!("stopped after {epochs} epochs, {seconds:.1} s"),
-            Ending::Diverged { diverged_in, variable } => format!(
-                "diverged: the {variable} are no longer numbers in epoch {diverged_in}, {seconds:.1} s"
-            ),
+fn lines(record: &RunRecord, text: &mut String) -> std::fmt::Result {
+    let RunRecord { epochs, best_epoch: epoch, seconds, .. } = record;
+    let ended = match &record.stop_reason {
+        StopReason::Epochs => format!("done: {epochs} epochs in {seconds:.1} s"),
+        StopReason::NoImprovement => {
+            format!(
+                "done: no better validation score any more after {epochs} epochs, {seconds:.1} s"
+            )
+        }
+        StopReason::Diverged { epoch, variable } => format!(
+            "diverged: the {variable} are no longer numbers in epoch {epoch}, {seconds:.1} s"
+        ),
+        _ => format!("stopped after {epochs} epochs, {seconds:.1} s"),
+    };
+    writeln!(text, "{ended}; weights of epoch {epoch}")?;
+    if let Some(evaluation) = &record.evaluation {
+        let parts: Vec<String> = evaluation
+            .parts
+            .iter()
+            .map(|(part, score)| format!("{part} {}", tell_metrics(score)))
+            .collect();
+        let of_classes = evaluation.parts.iter().any(|(_, score)| score.accuracy.is_some());
+        let name = if of_classes { "accuracy" } else { "loss" };
+        let majority = record
+            .majority
+            .map_or(String::new(), |share| format!(" (majority class {})", percent(share)));
+        writeln!(text, "  {name:<13}{}{majority}", parts.join(", "))?;
+    }
+    if let Some(last) = &record.last_epoch {
+        let (mean, max, size) = (last.residual_mean, last.residual_max, last.state_mean);
+        let met = if last.constraints_met() { "met" } else { "NOT met" };
+        let size = if size < 0.1 { format!("{size:.1e}") } else { format!("{size:.1}") };
+        writeln!(
+            text,
+            "  constraints  {met}: |x - f_a| is {mean:.1e} on average, {max:.1e} at most; |x| is {size}"
+        )?;
+    }
+    if let Some(evaluation) = &record.evaluation {
+        if let Some(gap) = evaluation.cheating_gap {
+            writeln!(text, "  cheating gap {:.1} points of training accuracy", 100.0 * gap)?;
+        }
+        let converged = match evaluation.not_converged {
+            0 => "every graph".to_owned(),
+            count => format!("all graphs but {count}"),
         };
-        writeln!(text, "{ended}; weights of epoch {epoch}")?;
-        if let Some(evaluation) = &self.evaluation {
-            let parts: Vec<String> = evaluation
-                .parts
-                .iter()
-                .map(|(part, score)| format!("{} {}", split_name(*part), tell_metrics(score)))
-                .collect();
-            let of_classes = evaluation.parts.iter().any(|(_, score)| score.accuracy.is_some());
-            let name = if of_classes { "accuracy" } else { "loss" };
-            let majority = self.majority.map_or(String::new(), |share| {
-                format!(" (most frequent class {})", percent(share))
-            });
-            writeln!(text, "  {name:<13}{}{majority}", parts.join(", "))?;
-        }
-        if let (Some(mean), Some(max)) = (self.residual_mean, self.residual_max) {
-            let met = if self.constraints_met == Some(true) { "met" } else { "NOT met" };
-            let size = self.state_mean.map_or(String::new(), |size| {
-                if size < 0.1 {
-                    format!("; |x| is {size:.1e}")
-                } else {
-                    format!("; |x| is {size:.1}")
-                }
-            });
-            writeln!(
-                text,
-                "  constraints  {met}: |x - f_a| is {mean:.1e} on average, {max:.1e} at most{size}"
-            )?;
-        }
-        if let Some(evaluation) = &self.evaluation {
-            if let Some(gap) = evaluation.cheating_gap {
-                writeln!(text, "  cheating gap {:.1} points of training accuracy", 100.0 * gap)?;
-            }
-            let converged = match evaluation.not_converged {
-                0 => "every graph".to_owned(),
-                count => format!("all graphs but {count}"),
-            };
-            let radius = evaluation.spectral_radius;
-            writeln!(text, "  converged      {converged}; spectral radius about {radius:.2}")?;
-        }
-        for advice in self.advice(config) {
-            writeln!(text, "  try          {advice}")?;
-        }
-        Ok(())
+        let radius = evaluation.spectral_radius;
+        writeln!(text, "  converged      {converged}; spectral radius about {radius:.2}")?;
     }
+    for advice in advice(record) {
+        writeln!(text, "  try          {advice}")?;
+    }
+    Ok(())
+}
 
-    /// What to try.
-    fn advice(&self, config: &RunConfig) -> Vec<String> {
-        let training = &config.training;
-        let mut advice = vec![];
-        if matches!(self.reason, Ending::Diverged { .. }) {
-            // However large it was: more than this is hardly ever of use.
-            let rate = (weight_lr(&training.solver) / 10.0).min(0.01);
-            advice.push(format!("a smaller rate: --lr {rate}"));
-            if training.lipschitz.is_none() {
-                advice.push("a bound on f_a: --set training.lipschitz=0.9".into());
-            }
-            return advice;
+/// What to try.
+fn advice(record: &RunRecord) -> Vec<String> {
+    let training = &record.config.training;
+    let mut advice = vec![];
+    if matches!(record.stop_reason, StopReason::Diverged { .. }) {
+        // However large it was: more than this is hardly ever of use.
+        let rate = (weight_lr(&training.solver) / 10.0).min(0.01);
+        advice.push(format!("a smaller rate: --lr {rate}"));
+        if training.lipschitz.is_none() {
+            advice.push("a bound on f_a: --set training.lipschitz=0.9".into());
         }
-        if self.constraints_met == Some(false) {
-            advice.push(match &training.solver {
-                SolverConfig::OneShot(solver) => format!(
-                    "states that follow the weights: --set training.solver.inner-steps={}",
-                    2 * solver.inner_steps
-                ),
-                SolverConfig::Bdmm(solver) => format!(
-                    "states that come to rest: --set training.solver.state-lr-half-life={}",
-                    (solver.state_lr_half_life.unwrap_or(training.epochs as f64) / 4.0).max(1.0)
-                ),
-                SolverConfig::Implicit(_) | SolverConfig::Unrolled(_) => {
-                    "more iterations: --set training.solver.max-iter=500".into()
-                }
-            });
-            if training.lipschitz.is_none() {
-                advice.push("a bound on f_a: --set training.lipschitz=0.9".into());
+        return advice;
+    }
+    if record.constraints_met() == Some(false) {
+        advice.push(match &training.solver {
+            SolverConfig::OneShot(solver) => format!(
+                "states that follow the weights: --set training.solver.inner-steps={}",
+                2 * solver.inner_steps
+            ),
+            SolverConfig::Bdmm(solver) => format!(
+                "states that come to rest: --set training.solver.state-lr-half-life={}",
+                (solver.state_lr_half_life.unwrap_or(training.epochs as f64) / 4.0).max(1.0)
+            ),
+            SolverConfig::Implicit(_) | SolverConfig::Unrolled(_) => {
+                "more iterations: --set training.solver.max-iter=500".into()
             }
+        });
+        if training.lipschitz.is_none() {
+            advice.push("a bound on f_a: --set training.lipschitz=0.9".into());
         }
-        let Some(evaluation) = &self.evaluation else { return advice };
-        if evaluation.cheating_gap.is_some_and(|gap| gap > WIDE) {
-            advice.push(
-                "the states know more than f_a gives, which new graphs will not: \
+    }
+    let Some(evaluation) = &record.evaluation else { return advice };
+    if evaluation.cheating_gap.is_some_and(|gap| gap > WIDE) {
+        advice.push(
+            "the states know more than f_a gives, which new graphs will not: \
                  --solver one-shot, --set model.reads.from=f_x or a smaller \
                  training.weighing.loss-weight"
-                    .into(),
-            );
-        }
-        if evaluation.not_converged > 0 {
-            advice.push(match (training.lipschitz, training.inference) {
-                (None, _) => "f_a that contracts: --set training.lipschitz=0.9".into(),
-                (_, Inference::FixedPoint(converge)) => {
-                    format!(
-                        "more steps: --set training.inference.max-iter={}",
-                        4 * converge.max_iter
-                    )
-                }
-                (_, Inference::Relax(relax)) => {
-                    format!("more steps: --set training.inference.max-iter={}", 4 * relax.max_iter)
-                }
-            });
-        }
-        advice
+                .into(),
+        );
     }
+    if evaluation.not_converged > 0 {
+        advice.push(match (training.lipschitz, training.inference) {
+            (None, _) => "f_a that contracts: --set training.lipschitz=0.9".into(),
+            (_, Inference::FixedPoint(converge)) => {
+                format!("more steps: --set training.inference.max-iter={}", 4 * converge.max_iter)
+            }
+            (_, Inference::Relax(relax)) => {
+                format!("more steps: --set training.inference.max-iter={}", 4 * relax.max_iter)
+            }
+        });
+    }
+    advice
 }
 
 fn weight_lr(solver: &SolverConfig) -> f64 {
@@ -190,14 +131,6 @@ fn weight_lr(solver: &SolverConfig) -> f64 {
         SolverConfig::OneShot(solver) => solver.weights.lr,
         SolverConfig::Implicit(solver) => solver.weights.lr,
         SolverConfig::Unrolled(solver) => solver.weights.lr,
-    }
-}
-
-pub(crate) fn split_name(part: SplitName) -> &'static str {
-    match part {
-        SplitName::Train => "train",
-        SplitName::Val => "val",
-        SplitName::Test => "test",
     }
 }
 

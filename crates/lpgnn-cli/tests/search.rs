@@ -48,9 +48,9 @@ fn the_winner_is_the_same_bits_as_a_run_from_scratch() {
     let found = std::fs::read(file("model.safetensors")).unwrap();
     assert!(found == std::fs::read(place.path().join("run/model.safetensors")).unwrap());
     let result = result(place.path());
-    let summary = std::fs::read_to_string(place.path().join("run/summary.json")).unwrap();
-    let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
-    let accuracy = |part: usize| &summary["evaluation"]["parts"][part][1]["accuracy"];
+    let record = std::fs::read_to_string(place.path().join("run/record.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    let accuracy = |part: usize| &record["evaluation"]["parts"][part][1]["accuracy"];
     assert_eq!((&result["val"], &result["test_of_the_winner"]), (accuracy(1), accuracy(2)));
     for trial in result["ranked"].as_array().unwrap() {
         assert!(trial["result"]["test"].as_array().unwrap().is_empty(), "{trial}");

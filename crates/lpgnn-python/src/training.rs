@@ -68,7 +68,7 @@ pub(crate) fn train(
     });
     let lines = heard?;
     let trained = trained.map_err(|_| Error::new_err("training panicked"))?.map_err(exception)?;
-    let Trained { weights, epoch, evaluation, reason } = trained;
+    let Trained { weights, epoch, evaluation, reason, .. } = trained;
     let ending =
         serde_json::json!({ "stop_reason": reason, "epoch": epoch, "evaluation": evaluation });
     let ending = serde_json::to_string(&ending).map_err(|error| json_exception(&error))?;

@@ -153,6 +153,23 @@ pub enum Error {
         /// Where the file belongs.
         path: PathBuf,
     },
+    /// A folder is not what it should be.
+    #[error("{} {problem}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong with it, and what can be done.
+        problem: String,
+    },
+    /// A folder in which another process is at work.
+    #[error("another process is working on {}", path.display())]
+    Locked {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The operating system gives no threads.
+    #[error("cannot start threads: {0}")]
+    Threads(String),
     /// The operating system refused.
     #[error("cannot {action} {}", path.display())]
     Io {

@@ -91,7 +91,7 @@
 //!
 //! [`data`] → [`graph`] → [`network`], [`activation`] → [`transition`] → [`output`] →
 //! [`constraint`] → [`lagrangian`] → [`saddle`] → [`train`] → [`inference`] → [`evaluate`] →
-//! [`run`]; and [`check`] for functions of one's own.
+//! [`run`] → [`experiment`]; and [`check`] for functions of one's own.
 //!
 //! Functions are nothing but their shape: weights come from outside as one flat slice. All random
 //! numbers come from seeds, and the same configuration with the same seed gives the same bits for
@@ -146,6 +146,10 @@ pub mod evaluate;
 ///
 pub mod run;
 
+/// Runs, cross-validation and search, each in a folder that can be continued, with typed records.
+///
+pub mod experiment;
+
 /// What functions and solvers of one's own should pass before they are used.
 ///
 pub mod check;
@@ -155,6 +159,7 @@ pub mod check;
 pub mod kernels;
 
 mod error;
+mod nan;
 mod numeric;
 
 pub use error::{Error, Place};

@@ -1,16 +1,19 @@
-use std::path::PathBuf;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use lpgnn::evaluate::Protocol;
-use lpgnn::run::{RunConfig, Setup, Task, fingerprint};
+use lpgnn::evaluate::{MeanAndStd, Protocol};
+use lpgnn::experiment::ResultFolder;
+use lpgnn::experiment::crossval::{Crossval, CrossvalReport, Division};
+use lpgnn::experiment::search::Space;
+use lpgnn::run::{RunConfig, Task};
 
-use super::search::space::Space;
 use super::settings::{Chosen, SettingArguments};
+use crate::bars::Bars;
 use crate::console::{Console, print, print_json};
-use crate::folds::{self, Division, Report};
-use crate::result_folder::ResultFolder;
+use crate::interrupt::Stopped;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -58,31 +61,27 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     let candidates = candidates(arguments, &config)?;
     let Arguments { folds, fold_files, fold_seed, protocol, .. } = arguments;
     let division = Division { folds: *folds, files: fold_files.clone(), seed: *fold_seed };
-    let parts = division.parts(&dataset, task, *protocol, &candidates)?;
-    for candidate in &candidates {
-        Setup::with_split(candidate, &dataset, parts[0].split.clone())?;
-    }
-    let plan = serde_json::json!({
-        "data": fingerprint(&dataset),
-        "protocol": protocol,
-        "candidates": candidates,
-        "folds": parts.iter().map(|part| &part.split.test).collect::<Vec<_>>(),
-    });
-    let name = format!("{}-cv", dataset.name());
-    let folder = ResultFolder::open(arguments.out.as_deref(), &name, &plan, &config)?;
+    let folds = division.folds(&dataset, task, *protocol, &candidates)?;
+    let crossval = Crossval::new(&dataset, *protocol, folds)?;
+    let (plan, name) = (crossval.plan(), format!("{}-cv", dataset.name()));
+    let folder = match &arguments.out {
+        Some(path) => ResultFolder::open(path, &plan, &config)?,
+        None => ResultFolder::create_in(Path::new("runs"), &name, &plan, &config)?,
+    };
     console.say(format_args!(
         "{}: {} folds, {} ({})",
         dataset.name(),
-        parts.len(),
+        crossval.folds().len(),
         protocol,
         protocol.describe()
     ));
-    let again = format!("the same command with --out {}", folder.path().display());
-    let folds = folds::work(&parts, &dataset, &folder, &again, console)?;
-    let report = Report::new(dataset.name(), *protocol, config.training.seed, &folds)?;
-    folder.save("result.json", &report)?;
-    console.say(format_args!("results in {}", folder.path().display()));
-    if arguments.json { print_json(&report) } else { print(&report.text()?) }
+    let shown = folder.path().display();
+    let Some(report) = crossval.run(&folder, &Bars::new(console)?)? else {
+        let again = format!("stopped; the same command with --out {shown} continues it");
+        return Err(Stopped(again).into());
+    };
+    console.say(format_args!("results in {shown}"));
+    if arguments.json { print_json(&report) } else { print(&text(&report)?) }
 }
 
 /// The configurations to choose from: the one that was asked for, or those of a space.
@@ -90,8 +89,7 @@ fn candidates(arguments: &Arguments, config: &RunConfig) -> anyhow::Result<Vec<R
     match (&arguments.space, arguments.protocol) {
         (None, _) => Ok(vec![config.clone()]),
         (Some(space), Protocol::Nested) => {
-            let space = Space::find(space)?;
-            space.trials(config, None, config.training.seed)
+            Ok(Space::find(space)?.trials(config, None, config.training.seed)?)
         }
         (Some(_), _) => bail!(lpgnn::Error::Option {
             option: "--space",
@@ -99,4 +97,31 @@ fn candidates(arguments: &Arguments, config: &RunConfig) -> anyhow::Result<Vec<R
             expected: "only --protocol nested chooses among models".into(),
         }),
     }
+}
+
+fn text(report: &CrossvalReport) -> Result<String, std::fmt::Error> {
+    let mut text = String::new();
+    let CrossvalReport { data, protocol, folds, seed, .. } = report;
+    writeln!(text, "{data}, {folds} folds, protocol {protocol}, seed {seed}")?;
+    let epoch = report.epoch.map(|epoch| format!("  epoch {epoch} of the mean curve"));
+    writeln!(text, "  LP-GNN                {}{}", range(report.test), epoch.unwrap_or_default())?;
+    writeln!(text, "  MLP without edges     {}", range(report.baseline))?;
+    if let Some(majority) = report.majority {
+        writeln!(text, "  majority class        {}", range(majority))?;
+    }
+    if report.diverged > 0 {
+        writeln!(text, "  diverged              {} folds", report.diverged)?;
+    }
+    if report.not_converged > 0 {
+        writeln!(text, "  not converged         {} graphs over all folds", report.not_converged)?;
+    }
+    Ok(text)
+}
+
+fn range(values: MeanAndStd) -> String {
+    if values.mean < 0.0 {
+        // Minus a loss.
+        return format!("loss {:.4} ± {:.4}", -values.mean, values.std);
+    }
+    format!("{:>5.1} ± {:>4.1} %", 100.0 * values.mean, 100.0 * values.std)
 }

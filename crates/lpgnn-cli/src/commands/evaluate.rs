@@ -115,7 +115,16 @@ fn split_of(used: &Used) -> anyhow::Result<Option<Split>> {
 fn text(report: &Report) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     match &report.metrics {
-        Metrics::Classes { count, accuracy, balanced_accuracy, macro_f1, auc, loss, confusion } => {
+        Metrics::Classes {
+            count,
+            accuracy,
+            balanced_accuracy,
+            macro_f1,
+            auc,
+            loss,
+            confusion,
+            ..
+        } => {
             writeln!(text, "{:<21}{count}", report.task.as_str())?;
             writeln!(text, "{:<21}{}", "accuracy", percent(*accuracy))?;
             writeln!(text, "{:<21}{}", "balanced accuracy", percent(*balanced_accuracy))?;
@@ -128,7 +137,7 @@ fn text(report: &Report) -> Result<String, std::fmt::Error> {
             writeln!(text, "\ntrue class, and how often it was taken for which")?;
             confusion_table(&mut text, classes, confusion)?;
         }
-        Metrics::Values { count, mean_squared_error, mean_absolute_error, r_squared } => {
+        Metrics::Values { count, mean_squared_error, mean_absolute_error, r_squared, .. } => {
             writeln!(text, "{:<21}{count}", report.task.as_str())?;
             writeln!(text, "{:<21}{mean_squared_error:.6}", "mean squared error")?;
             writeln!(text, "{:<21}{mean_absolute_error:.6}", "mean absolute error")?;

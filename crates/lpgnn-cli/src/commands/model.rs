@@ -3,13 +3,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Args;
 use lpgnn::data::{Dataset, Format};
+use lpgnn::experiment::run::RunFolder;
 use lpgnn::run::{Predictions, SavedModel, fingerprint};
 use serde_json::Value;
 
 use super::data::read_format;
 use super::settings::load;
 use crate::console::Console;
-use crate::run_folder::{CONFIG, MODEL};
 
 /// A model and the data that it is used on.
 #[derive(Debug, Args)]
@@ -66,12 +66,17 @@ fn read_model(path: &Path) -> anyhow::Result<SavedModel> {
     if !path.is_dir() {
         return Ok(SavedModel::read(path)?);
     }
-    let file = path.join(MODEL);
-    if !file.exists() && path.join(CONFIG).exists() {
+    let file = path.join(RunFolder::MODEL);
+    if !file.exists() && path.join(RunFolder::CONFIG).exists() {
         bail!("{0} has no model yet; `lpgnn train --resume {0}` finishes it", path.display());
     }
     if !file.exists() {
-        bail!("{} is no run and no model: it has neither {CONFIG} nor {MODEL}", path.display());
+        bail!(
+            "{} is not a run or a model: it has neither {} nor {}",
+            path.display(),
+            RunFolder::CONFIG,
+            RunFolder::MODEL
+        );
     }
     Ok(SavedModel::read(&file)?)
 }

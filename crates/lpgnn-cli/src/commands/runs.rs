@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use lpgnn::train::SplitName;
+use lpgnn::experiment::record::RunRecord;
+use lpgnn::experiment::run::RunFolder;
+use lpgnn::train::{SplitName, StopReason};
 
 use crate::console::{Console, print, print_json};
-use crate::run_folder::{CONFIG, RunFolder};
-use crate::summary::{Ending, Summary, tell_metrics};
+use crate::summary::tell_metrics;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -27,7 +28,7 @@ struct Listed {
     run: String,
     /// Settings in which the runs differ.
     settings: Vec<(String, String)>,
-    summary: Option<Summary>,
+    record: Option<RunRecord>,
 }
 
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
@@ -54,7 +55,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
 
 /// Runs in a folder and in the folders of it.
 fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
-    if folder.join(CONFIG).exists() {
+    if folder.join(RunFolder::CONFIG).exists() {
         found.push(folder.to_owned());
     } else if depth < 3 {
         let entries = std::fs::read_dir(folder)
@@ -79,10 +80,10 @@ fn natural(path: &Path) -> (String, u64) {
 
 fn listed(path: &Path) -> anyhow::Result<Listed> {
     let folder = RunFolder::open(path)?;
-    let config = serde_json::to_value(folder.read_config()?)?;
+    let config = serde_json::to_value(folder.config()?)?;
     let mut settings = vec![];
     flatten("", &config, &mut settings);
-    Ok(Listed { run: path.display().to_string(), settings, summary: folder.read_summary()? })
+    Ok(Listed { run: path.display().to_string(), settings, record: folder.record()? })
 }
 
 fn flatten(path: &str, value: &serde_json::Value, settings: &mut Vec<(String, String)>) {
@@ -135,24 +136,24 @@ fn text(runs: &[Listed]) -> Result<String, std::fmt::Error> {
     )?;
     let paths: BTreeSet<&str> =
         runs.iter().flat_map(|run| &run.settings).map(|(path, _)| path.as_str()).collect();
-    for Listed { run, settings, summary } in runs {
+    for Listed { run, settings, record } in runs {
         let score = |part| {
-            let evaluation = summary.as_ref().and_then(|summary| summary.evaluation.as_ref());
+            let evaluation = record.as_ref().and_then(|record| record.evaluation.as_ref());
             evaluation
                 .and_then(|evaluation| evaluation.of(part))
                 .map_or_else(|| "-".into(), tell_metrics)
         };
-        let epochs = summary.as_ref().map_or_else(|| "-".into(), |s| s.epochs.to_string());
-        let residual = summary
+        let epochs = record.as_ref().map_or_else(|| "-".into(), |r| r.epochs.to_string());
+        let residual = record
             .as_ref()
-            .and_then(|summary| summary.residual_mean)
-            .map_or_else(|| "-".into(), |residual| format!("{residual:.1e}"));
-        let ended = match summary.as_ref().map(|summary| &summary.reason) {
+            .and_then(|record| record.last_epoch.as_ref())
+            .map_or_else(|| "-".into(), |last| format!("{:.1e}", last.residual_mean));
+        let ended = match record.as_ref().map(|record| record.stop_reason) {
             None => "not yet",
-            Some(Ending::Epochs) => "done",
-            Some(Ending::NoImprovement) => "patience",
-            Some(Ending::Stopped) => "stopped",
-            Some(Ending::Diverged { .. }) => "diverged",
+            Some(StopReason::Epochs) => "done",
+            Some(StopReason::NoImprovement) => "patience",
+            Some(StopReason::Diverged { .. }) => "diverged",
+            Some(_) => "stopped",
         };
         let differs: Vec<String> = settings
             .iter()

@@ -8,6 +8,21 @@ pub struct Confusion {
     counts: Vec<usize>,
 }
 
+/// How well one class is told from the others.
+///
+/// With the counts of true positives, false positives and false negatives; a share of nothing is 0.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct ClassMetrics {
+    /// `tp / (tp + fp)`
+    pub precision: f64,
+    /// `tp / (tp + fn)`
+    pub recall: f64,
+    /// `2 tp / (2 tp + fp + fn)`
+    pub f1: f64,
+    /// How many are truly of this class: `tp + fn`.
+    pub support: usize,
+}
+
 impl Confusion {
     /// The counts of pairs of a true and a predicted class, each below `classes`; others are left
     /// out.
@@ -59,6 +74,31 @@ impl Confusion {
             (truly + taken > 0).then(|| ratio(2 * right, truly + taken))
         };
         mean((0..self.classes).filter_map(f1))
+    }
+
+    /// Precision, recall and F1 of every class.
+    ///
+    /// ```
+    /// use lpgnn::evaluate::Confusion;
+    ///
+    /// // Of class 0, two of three are found; one of class 1 is.
+    /// let confusion = Confusion::new(2, [(0, 0), (0, 0), (0, 1), (1, 1)].into_iter());
+    /// let [zero, one] = confusion.per_class()[..] else { panic!("two classes") };
+    /// assert_eq!((zero.precision, zero.recall, zero.support), (1.0, 2.0 / 3.0, 3));
+    /// assert_eq!((one.precision, one.recall, one.support), (0.5, 1.0, 1));
+    /// ```
+    pub fn per_class(&self) -> Vec<ClassMetrics> {
+        let metrics = |class: usize| {
+            let right = self.counts[class * self.classes + class];
+            let (support, predicted) = (self.row_sum(class), self.column_sum(class));
+            ClassMetrics {
+                precision: ratio(right, predicted),
+                recall: ratio(right, support),
+                f1: ratio(2 * right, support + predicted),
+                support,
+            }
+        };
+        (0..self.classes).map(metrics).collect()
     }
 
     fn row_sum(&self, class: usize) -> usize {

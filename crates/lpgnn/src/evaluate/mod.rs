@@ -6,7 +6,7 @@ mod protocol;
 mod values;
 
 pub use baseline::{Baseline, BaselineScore};
-pub use classes::{Confusion, auc, probabilities};
+pub use classes::{ClassMetrics, Confusion, auc, probabilities};
 pub use protocol::{MeanAndStd, Protocol, best_mean_epoch};
 pub use values::ValueErrors;
 
@@ -35,17 +35,23 @@ pub enum Metrics {
         loss: f64,
         /// How often a class (row) was taken for a class (column).
         confusion: Vec<Vec<usize>>,
+        /// Precision, recall and F1 of every class, in the order of the confusion matrix.
+        per_class: Vec<ClassMetrics>,
     },
     /// Of real values.
     Values {
         /// How many nodes or graphs have known values.
         count: usize,
         /// The mean of `(y − target)²`.
+        #[serde(deserialize_with = "crate::nan::number")]
         mean_squared_error: f64,
         /// The mean of `abs(y − target)`.
+        #[serde(deserialize_with = "crate::nan::number")]
         mean_absolute_error: f64,
         /// `R²`, the share of the variance that is explained; none when nothing varies.
         r_squared: Option<f64>,
+        /// The errors of every target, one per column.
+        per_target: Vec<ValueErrors>,
     },
 }
 
@@ -78,11 +84,18 @@ impl Metrics {
                     outputs.row(row).iter().zip(values.row(row)).map(|(y, t)| (y.f64(), t.f64()))
                 });
                 let errors = ValueErrors::of(pairs);
+                let per_target = (0..outputs.cols()).map(|column| {
+                    let pair = |&row: &usize| {
+                        (outputs.row(row)[column].f64(), values.row(row)[column].f64())
+                    };
+                    ValueErrors::of(known.iter().map(pair))
+                });
                 Ok(Self::Values {
                     count: known.len(),
                     mean_squared_error: errors.mean_squared,
                     mean_absolute_error: errors.mean_absolute,
                     r_squared: errors.r_squared,
+                    per_target: per_target.collect(),
                 })
             }
             Targets::None(_) => Err(Error::Mismatch("there are no targets".into())),
@@ -110,6 +123,7 @@ impl Metrics {
             auc: if classes == 2 { auc(rows.iter().map(|(c, p)| (p[1], *c == 1))) } else { None },
             loss: loss.sum::<f64>() / rows.len() as f64,
             confusion: confusion.rows().map(<[usize]>::to_vec).collect(),
+            per_class: confusion.per_class(),
         }
     }
 }

@@ -93,11 +93,14 @@ pub fn converge_from<S: Scalar>(
 ) -> FixedPoint<S> {
     let mut states: Vec<Matrix<S>> = vec![];
     let mut iterations = 0;
+    let mut graph_iterations = vec![0; batch.graphs()];
     for start in start {
-        let (converged, count) =
+        let (converged, counts) =
             converge_next(model, weights, batch, &states, start, options, scratch);
         states.push(converged);
-        iterations += count;
+        // The layer took as long as its slowest graph.
+        iterations += counts.iter().max().copied().unwrap_or(0);
+        graph_iterations.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
     }
     let mut residuals = residuals(model, weights, batch, &states, scratch);
     let within = |residual: &f64| *residual <= options.tol;
@@ -114,6 +117,7 @@ pub fn converge_from<S: Scalar>(
         let relaxation = RelaxOptions { tol, ..*relaxation };
         let relaxed = relax(model, start, &part, &relaxation, scratch);
         for (i, &graph) in failed.iter().enumerate() {
+            graph_iterations[graph] += relaxed.graph_iterations[i];
             if relaxed.residuals[i] < residuals[graph] || residuals[graph].is_nan() {
                 residuals[graph] = relaxed.residuals[i];
                 let from: Vec<usize> = part.nodes_of(i).collect();
@@ -124,10 +128,11 @@ pub fn converge_from<S: Scalar>(
         iterations += relaxed.iterations;
     }
     let converged = residuals.iter().map(within).collect();
-    FixedPoint { states, residuals, converged, iterations }
+    FixedPoint { states, residuals, converged, iterations, graph_iterations }
 }
 
-/// The layer above those whose states are known; returns its states and how often `f_a` was applied.
+/// The layer above those whose states are known; returns its states and how often `f_a` was applied
+/// to each graph.
 pub(crate) fn converge_next<S: Scalar>(
     model: &Model<S>,
     weights: &[S],
@@ -136,7 +141,7 @@ pub(crate) fn converge_next<S: Scalar>(
     start: Matrix<S>,
     options: &FixedPointOptions,
     scratch: &Scratch<S>,
-) -> (Matrix<S>, usize) {
+) -> (Matrix<S>, Vec<usize>) {
     let layer = known.len();
     let below = known.last().map(|below| {
         Features::Dense(match model.reads().from {
@@ -161,12 +166,13 @@ fn converge_layer<S: Scalar>(
     start: Matrix<S>,
     options: &FixedPointOptions,
     scratch: &Scratch<S>,
-) -> (Matrix<S>, usize) {
+) -> (Matrix<S>, Vec<usize>) {
     let width = transition.state_dim();
     let mut states = start;
     let mut active: Vec<usize> = (0..batch.graphs()).collect();
     let mut past: Vec<Anderson<S>> = vec![Anderson::new(options.window); batch.graphs()];
     let mut iterations = 0;
+    let mut counts = vec![0; batch.graphs()];
     // Whenever half of the graphs have converged, work goes on with the others alone.
     while !active.is_empty() && iterations < options.max_iter {
         let all = active.len() == batch.graphs();
@@ -182,6 +188,7 @@ fn converge_layer<S: Scalar>(
             let input = Input { node_features: features.view(), ..Input::of(part, &x) };
             transition.forward(weights, input, &mut f, scratch);
             for (graph, converged) in converged.iter_mut().enumerate() {
+                counts[active[graph]] += usize::from(!*converged);
                 *converged |= graph_residual(part, graph, &x, &f) <= options.tol;
             }
             let done = converged.iter().filter(|&&converged| converged).count();
@@ -200,7 +207,7 @@ fn converge_layer<S: Scalar>(
         let mut not_converged = converged.iter().map(|converged| !converged);
         active.retain(|_| not_converged.next().unwrap_or(false));
     }
-    (states, iterations)
+    (states, counts)
 }
 
 /// The next iterate of every graph that has not converged.

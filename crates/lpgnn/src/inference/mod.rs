@@ -41,6 +41,8 @@ pub struct FixedPoint<S = f32> {
     pub converged: Vec<bool>,
     /// How many times `f_a` was applied, over all layers.
     pub iterations: usize,
+    /// How many of these each graph took: the others share its batch, not its way.
+    pub graph_iterations: Vec<usize>,
 }
 
 impl<S: Scalar> FixedPoint<S> {

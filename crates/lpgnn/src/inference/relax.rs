@@ -93,5 +93,6 @@ pub fn relax<S: Scalar>(
     at.states = best;
     let residuals = residuals(model, &at.weights, batch, &at.states, scratch);
     let converged = residuals.iter().map(|&residual| residual <= options.tol).collect();
-    FixedPoint { states: at.states, residuals, converged, iterations }
+    let graph_iterations = vec![iterations; batch.graphs()];
+    FixedPoint { states: at.states, residuals, converged, iterations, graph_iterations }
 }

@@ -65,6 +65,18 @@ impl TargetScale {
             *b = S::of(b.f64() * std + mean);
         }
     }
+
+    /// The way back, up to rounding.
+    pub(crate) fn redo<S: Scalar>(&self, output: &Output, weights: &mut [S]) {
+        let (matrix, bias) = output.last_layer();
+        for (i, w) in weights[matrix].iter_mut().enumerate() {
+            *w = S::of(w.f64() / self.std[i % self.std.len()]);
+        }
+        let scale = self.std.iter().zip(&self.mean);
+        for (b, (std, mean)) in weights[bias].iter_mut().zip(scale) {
+            *b = S::of((b.f64() - mean) / std);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -108,6 +120,11 @@ mod tests {
         for (small, large) in small.as_slice().chunks(2).zip(large.as_slice().chunks(2)) {
             assert!((1000.0 + 3.0 * small[0] - large[0]).abs() < 1e-9, "{small:?} {large:?}");
             assert!((-0.5 + 0.01 * small[1] - large[1]).abs() < 1e-12, "{small:?} {large:?}");
+        }
+        scale.redo(&output, &mut weights);
+        let again = output.predict(&weights, &batch, &reads, &scratch);
+        for (small, again) in small.as_slice().iter().zip(again.as_slice()) {
+            assert!((small - again).abs() < 1e-9, "{small} {again}");
         }
     }
 }

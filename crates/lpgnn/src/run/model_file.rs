@@ -1,4 +1,5 @@
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use super::bundle::Bundle;
 use super::tensors::shapes;
@@ -35,6 +36,28 @@ pub struct SavedModel {
     pub epoch: usize,
     /// The weights of all functions.
     pub weights: Vec<f32>,
+    built: Built,
+}
+
+/// The functions of a model, once they are built.
+#[derive(Clone, Debug, Default)]
+struct Built(OnceLock<Arc<(Shape, Model<f32>)>>);
+
+/// All that functions are built from.
+#[derive(Clone, Debug, PartialEq)]
+struct Shape {
+    model: ModelConfig,
+    task: Task,
+    node_width: usize,
+    edge_width: usize,
+    outputs: usize,
+}
+
+/// Two models are the same whether or not they were used.
+impl PartialEq for Built {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// Whose targets are predicted.
@@ -132,6 +155,7 @@ impl SavedModel {
             split: config.split,
             epoch,
             weights,
+            built: Built::default(),
         }
     }
 
@@ -149,8 +173,7 @@ impl SavedModel {
     ///
     /// [`Error::Option`], [`Error::Mismatch`] when its parts do not fit each other.
     pub fn build(&self) -> Result<Model<f32>, Error> {
-        let (feature, edge_feature) = (self.encoding.node_width(), self.encoding.edge_width());
-        let model = self.model.build(feature, edge_feature, self.outputs, self.task.per_graph())?;
+        let model = self.shape().build()?;
         if model.weights() == self.weights.len() {
             Ok(model)
         } else {
@@ -159,13 +182,39 @@ impl SavedModel {
         }
     }
 
+    fn shape(&self) -> Shape {
+        Shape {
+            model: self.model.clone(),
+            task: self.task,
+            node_width: self.encoding.node_width(),
+            edge_width: self.encoding.edge_width(),
+            outputs: self.outputs,
+        }
+    }
+
+    /// Its functions, built the first time; again only when a field has changed since.
+    fn functions(&self) -> Result<Arc<(Shape, Model<f32>)>, Error> {
+        let shape = self.shape();
+        let fits = |built: &&Arc<(Shape, Model<f32>)>| {
+            built.0 == shape && built.1.weights() == self.weights.len()
+        };
+        if let Some(built) = self.built.0.get().filter(fits) {
+            return Ok(built.clone());
+        }
+        let built = Arc::new((shape, self.build()?));
+        // Of a model that has changed, the first functions stay there.
+        let _ = self.built.0.set(built.clone());
+        Ok(built)
+    }
+
     /// What it says of graphs. With `targets`, the batch has those of `dataset`.
     ///
     /// # Errors
     ///
     /// [`Error::Mismatch`], [`Error::UnknownCategory`] when the data do not fit the model.
     pub fn predict(&self, dataset: &Dataset, targets: bool) -> Result<Predictions, Error> {
-        let model = self.build()?;
+        let functions = self.functions()?;
+        let model = &functions.1;
         let batch = if targets {
             self.encoding.batch(dataset)?
         } else {
@@ -173,8 +222,8 @@ impl SavedModel {
         };
         model.check(&batch)?;
         let scratch = Scratch::new();
-        let fixed_point = self.training.inference.states(&model, &self.weights, &batch, &scratch);
-        let outputs = predict(&model, &self.weights, &batch, &fixed_point.states, &scratch);
+        let fixed_point = self.training.inference.states(model, &self.weights, &batch, &scratch);
+        let outputs = predict(model, &self.weights, &batch, &fixed_point.states, &scratch);
         Ok(Predictions { batch, fixed_point, outputs })
     }
 
@@ -266,6 +315,7 @@ impl SavedModel {
             split: about.split,
             epoch: about.epoch,
             weights: vec![],
+            built: Built::default(),
         };
         model.check_sizes()?;
         let text = |error: Error| format!("cannot be used: {error}");
@@ -276,7 +326,8 @@ impl SavedModel {
         if !model.weights.iter().all(|weight| weight.is_finite()) {
             return Err("has weights that are not finite".into());
         }
-        model.build().map_err(text)?;
+        // Kept, for who predicts.
+        model.functions().map_err(text)?;
         Ok(model)
     }
 
@@ -304,12 +355,36 @@ impl SavedModel {
     }
 }
 
+impl Shape {
+    fn build(&self) -> Result<Model<f32>, Error> {
+        let Self { model, task, node_width, edge_width, outputs } = self;
+        model.build(*node_width, *edge_width, *outputs, task.per_graph())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::check::uniform;
     use crate::data::generate::CliqueConfig;
     use crate::run::RunConfig;
+
+    #[test]
+    fn a_model_that_was_read_is_built_once() {
+        let dataset = CliqueConfig { graphs: 2, ..CliqueConfig::default() }.generate(1).unwrap();
+        let config = RunConfig::for_data("clique", &dataset, &[]);
+        let setup = Setup::new(&config, &dataset).unwrap();
+        let weights = vec![0.5; setup.model.weights()];
+        let saved = SavedModel::new(&setup, &config, "clique", 1, weights);
+        let mut read = SavedModel::from_bytes(&saved.to_bytes().unwrap()).unwrap();
+        assert_eq!(read, saved);
+        let built = read.functions().unwrap();
+        read.predict(&dataset, false).unwrap();
+        assert!(Arc::ptr_eq(&built, &read.functions().unwrap()));
+        // What was built for other settings is not used.
+        read.model.state_dim += 1;
+        assert!(read.predict(&dataset, false).is_err());
+    }
 
     /// A checksum keeps accidents away; this is about files that were made to harm.
     #[test]

@@ -12,6 +12,7 @@ pub use config::{
 pub use parts::{SplitName, TrainingData};
 pub use report::{EpochReport, ModelEvaluation, SplitMetrics};
 
+use std::fmt;
 use std::ops::{ControlFlow, Range};
 
 use rand::SeedableRng;
@@ -107,9 +108,63 @@ pub enum StopReason {
     Diverged {
         /// The epoch in which it happened, counted from 1.
         epoch: usize,
-        /// `weights`, `states` or `multipliers`; `loss` where only what is made of them is not a number.
-        variable: &'static str,
+        /// What is not finite.
+        variable: NotFinite,
     },
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Epochs => f.write_str("all epochs are done"),
+            Self::NoImprovement => f.write_str("the validation split has not improved for a while"),
+            Self::Stopped => f.write_str("stopped on request"),
+            Self::Diverged { epoch, variable } => {
+                write!(f, "diverged in epoch {epoch}: the {variable} are not finite")
+            }
+        }
+    }
+}
+
+/// What is not finite when training diverges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NotFinite {
+    /// `θ`
+    Weights,
+    /// `X`
+    States,
+    /// `Λ`
+    Multipliers,
+    /// Only what is made of them.
+    Loss,
+}
+
+impl NotFinite {
+    fn of<S: Scalar>(variables: &Variables<S>) -> Self {
+        match variables.not_finite() {
+            Some("weights") => Self::Weights,
+            Some("states") => Self::States,
+            Some(_) => Self::Multipliers,
+            None => Self::Loss,
+        }
+    }
+
+    /// `weights`, `states`, `multipliers` or `loss`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Weights => "weights",
+            Self::States => "states",
+            Self::Multipliers => "multipliers",
+            Self::Loss => "loss",
+        }
+    }
+}
+
+impl fmt::Display for NotFinite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// What training leaves behind.
@@ -123,6 +178,8 @@ pub struct Trained<S = f32> {
     pub evaluation: Option<ModelEvaluation>,
     /// Why it ended.
     pub reason: StopReason,
+    /// `Λ` of every layer when it ended, whichever epoch was the best.
+    pub multipliers: Vec<Matrix<S>>,
 }
 
 impl<'a, S: Scalar> Trainer<'a, S> {
@@ -259,7 +316,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             if !(report.loss + report.constraint + report.residual_max).is_finite()
                 || variables.not_finite().is_some()
             {
-                let variable = variables.not_finite().unwrap_or("loss");
+                let variable = NotFinite::of(variables);
                 let epoch = self.state.epoch;
                 self.state.variables.weights = before;
                 self.state.epoch -= 1;
@@ -288,6 +345,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
                 epoch: best.epoch,
                 evaluation: Some(best.evaluation),
                 reason,
+                multipliers: self.state.variables.multipliers,
             },
             None => Trained {
                 evaluation: match last {
@@ -297,6 +355,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
                 weights: self.state.variables.weights,
                 epoch: self.state.epoch,
                 reason,
+                multipliers: self.state.variables.multipliers,
             },
         }
     }

@@ -1,3 +1,5 @@
+use std::fmt;
+
 use crate::data::{Level, Split};
 use crate::graph::{GraphBatch, Targets};
 use crate::output::{Supervision, TargetScale};
@@ -30,6 +32,23 @@ pub enum SplitName {
     Val,
     /// Chooses nothing: its evaluation are only shown.
     Test,
+}
+
+impl SplitName {
+    /// `train`, `val` or `test`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Train => "train",
+            Self::Val => "val",
+            Self::Test => "test",
+        }
+    }
+}
+
+impl fmt::Display for SplitName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 impl<S: Scalar> TrainingData<S> {

@@ -8,21 +8,27 @@ pub struct EpochReport {
     /// Counted from 1.
     pub epoch: usize,
     /// `w Σ_S loss`, over all updates of the epoch.
+    #[serde(deserialize_with = "crate::nan::number")]
     pub loss: f64,
     /// `Σ λ · G(x − f_a)`, over all updates of the epoch.
+    #[serde(deserialize_with = "crate::nan::number")]
     pub constraint: f64,
     /// The mean of `abs(x − f_a)`.
+    #[serde(deserialize_with = "crate::nan::number")]
     pub residual_mean: f64,
     /// The largest `abs(x − f_a)`.
+    #[serde(deserialize_with = "crate::nan::number")]
     pub residual_max: f64,
     /// The mean of `abs(x)`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::nan::number")]
     pub state_mean: f64,
     /// Of the training part, what share the output puts into its class, from the trained states.
     pub trained_accuracy: Option<f64>,
     /// The largest absolute value of a multiplier.
+    #[serde(deserialize_with = "crate::nan::number")]
     pub largest_multiplier: f64,
     /// Lengths of `∂𝓛/∂θ`, `∂𝓛/∂X`, `∂𝓛/∂Λ` at the last update.
+    #[serde(deserialize_with = "crate::nan::three")]
     pub gradient_norms: [f64; 3],
     /// What was found on converged states, if it was looked for in this epoch.
     pub evaluation: Option<ModelEvaluation>,
@@ -47,7 +53,7 @@ pub struct ModelEvaluation {
     /// How many graphs did not converge, over all parts.
     pub not_converged: usize,
     /// An estimate of the spectral radius of `∂f_a/∂x` on the training graphs.
-    #[serde(deserialize_with = "number_or_null")]
+    #[serde(deserialize_with = "crate::nan::number")]
     pub spectral_radius: f64,
     /// Training accuracy from trained states minus that from converged ones: near zero in a model
     /// that is to be used on new graphs.
@@ -58,16 +64,10 @@ pub struct ModelEvaluation {
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct SplitMetrics {
     /// The mean loss.
-    #[serde(deserialize_with = "number_or_null")]
+    #[serde(deserialize_with = "crate::nan::number")]
     pub loss: f64,
     /// The share of right classes; none for real values.
     pub accuracy: Option<f64>,
-}
-
-/// JSON has null for what is no finite number.
-fn number_or_null<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    let number: Option<f64> = serde::Deserialize::deserialize(deserializer)?;
-    Ok(number.unwrap_or(f64::NAN))
 }
 
 impl SplitMetrics {

@@ -240,3 +240,21 @@ fn a_graph_converges_alike_alone_and_in_company() {
         assert!(worst(here.as_slice(), alone.states[0].as_slice()) < 1e-12, "graph {i}");
     }
 }
+
+#[test]
+fn a_graph_takes_as_many_iterations_as_it_would_alone() {
+    let model = model::<f64>(&Recipe::default());
+    let graphs = batch::<f64>(12, Form::Dense);
+    let mut weights = point(&model, graphs.nodes(), 4).weights;
+    crate::common::contract(&model, &graphs, &mut weights, 0.9);
+    let options = FixedPointOptions { fall_back: None, ..FixedPointOptions::default() };
+    let together = converge(&model, &weights, &graphs, &options, &Scratch::new());
+    assert_eq!(together.graph_iterations.len(), graphs.graphs());
+    for (graph, &count) in together.graph_iterations.iter().enumerate() {
+        let part = graphs.select(&[graph]);
+        let alone = converge(&model, &weights, &part, &options, &Scratch::new());
+        assert_eq!((alone.iterations, alone.graph_iterations), (count, vec![count]), "{graph}");
+    }
+    let most = together.graph_iterations.iter().max().copied().unwrap();
+    assert!(most > 1 && together.iterations >= most);
+}

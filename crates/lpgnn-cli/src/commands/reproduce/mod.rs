@@ -11,13 +11,14 @@ use anyhow::{Context, bail};
 use clap::Args;
 use lpgnn::data::Dataset;
 use lpgnn::evaluate::Protocol;
+use lpgnn::experiment::crossval::{Crossval, Division, Fold};
+use lpgnn::experiment::{FolderLock, ResultFolder};
 use lpgnn::run::{RunConfig, Setting, Setup, Task, fingerprint};
 
 use super::settings::config_for;
+use crate::bars::Bars;
 use crate::console::{Console, print, print_json};
-use crate::folds::{self, Division, Part, Report};
-use crate::result_folder::ResultFolder;
-use crate::work_folder::FolderLock;
+use crate::interrupt::Stopped;
 use data::Wanted;
 use record::{COMMIT, Record};
 use row::Row;
@@ -225,18 +226,21 @@ impl Work<'_> {
             console
                 .say(format_args!("{}: settings or data have changed since its result", row.name));
         }
-        let parts = self.parts(&dataset, &config)?;
-        let (count, kind) = (parts.len(), parts.first().map_or("", |part| part.kind));
+        let crossval = Crossval::new(&dataset, about.protocol, self.folds(&dataset, &config)?)?;
+        let folds = crossval.folds();
         console.say(format_args!(
-            "{}: {}; {count} {kind}s, {} ({})",
+            "{}: {}; {} {}s, {} ({})",
             row.name,
             about.title,
+            folds.len(),
+            folds[0].name.kind.as_str(),
             about.protocol,
             about.protocol.describe()
         ));
-        let folder = self.folder(&config, &print, &parts)?;
-        let folds = folds::work(&parts, &dataset, &folder, "the same command", console)?;
-        let report = Report::new(dataset.name(), about.protocol, config.training.seed, &folds)?;
+        let folder = self.folder(&config, &print, folds)?;
+        let Some(report) = crossval.run(&folder, &Bars::new(console)?)? else {
+            return Err(Stopped("stopped; the same command continues it".into()).into());
+        };
         let record = Record::new(row, report, &config, print, arguments.quick)?;
         folder.save("result.json", &record)?;
         if !arguments.quick {
@@ -261,30 +265,25 @@ impl Work<'_> {
         Ok(config)
     }
 
-    fn parts(&self, dataset: &Dataset, config: &RunConfig) -> anyhow::Result<Vec<Part>> {
+    fn folds(&self, dataset: &Dataset, config: &RunConfig) -> anyhow::Result<Vec<Fold>> {
         let about = &self.row.about;
         let task = Task::of(config.data.task, dataset)?;
-        let mut parts = if let Some(seeds) = &about.seeds {
+        let mut folds = if let Some(seeds) = &about.seeds {
             let split = Setup::new(config, dataset)?.split;
             // Without a validation part it is the last epoch that counts.
             if split.test.is_empty() {
                 bail!("the split of {} has no test part", self.row.name);
             }
-            let part = |&seed: &u64| {
-                let mut config = config.clone();
-                config.training.seed = seed;
-                Part { kind: "seed", number: seed, split: split.clone(), candidates: vec![config] }
-            };
-            seeds.iter().map(part).collect()
+            seeds.iter().map(|&seed| Fold::with_seed(config, split.clone(), seed)).collect()
         } else {
             let folds = about.folds.unwrap_or_default();
             let division = Division { folds, files: self.fold_files(), seed: about.fold_seed };
-            division.parts(dataset, task, about.protocol, std::slice::from_ref(config))?
+            division.folds(dataset, task, about.protocol, std::slice::from_ref(config))?
         };
         if self.arguments.quick {
-            parts.truncate(QUICK_PARTS);
+            folds.truncate(QUICK_PARTS);
         }
-        Ok(parts)
+        Ok(folds)
     }
 
     /// Where its trainings are kept on the way. Those of other settings or of another program are
@@ -293,17 +292,17 @@ impl Work<'_> {
         &self,
         config: &RunConfig,
         data: &str,
-        parts: &[Part],
+        folds: &[Fold],
     ) -> anyhow::Result<ResultFolder> {
         let plan = serde_json::json!({
             "data": data,
             "commit": COMMIT,
             "candidates": config,
-            "parts": parts.iter().map(|part| (part.number, &part.split.test)).collect::<Vec<_>>(),
+            "parts": folds.iter().map(|fold| (fold.name.number, &fold.split.test)).collect::<Vec<_>>(),
         });
         let quick = if self.arguments.quick { "-quick" } else { "" };
         let name = format!("{}-{}-{COMMIT}{quick}", self.row.name, &self.row.hash[..8]);
-        let folder = ResultFolder::open(Some(&self.out.join(&name)), &name, &plan, config)?;
+        let folder = ResultFolder::open(&self.out.join(&name), &plan, config)?;
         if self.arguments.again {
             folder.clear()?;
         }

@@ -1,13 +1,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use lpgnn::experiment::crossval::CrossvalReport;
+use lpgnn::experiment::{Machine, today};
 use lpgnn::run::{RunConfig, write_file};
 use serde_json::Value;
 
 use super::RESULTS;
 use super::row::{Row, files};
-use crate::folds::Report;
-use crate::machine::{processor, today};
 
 /// What a row has given, and all that is needed to get it again: a file that only the program writes.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -17,7 +17,7 @@ pub(super) struct Record {
     hash: String,
     /// Whether it was a smoke run.
     quick: bool,
-    pub(super) report: Report,
+    pub(super) report: CrossvalReport,
     /// The settings, with the defaults of that time.
     config: Value,
     /// The fingerprint of the data.
@@ -33,11 +33,12 @@ pub(super) struct Record {
 impl Record {
     pub(super) fn new(
         row: &Row,
-        report: Report,
+        report: CrossvalReport,
         config: &RunConfig,
         data: String,
         quick: bool,
     ) -> anyhow::Result<Self> {
+        let Machine { cpu, threads, .. } = Machine::here();
         Ok(Self {
             name: row.name.clone(),
             hash: row.hash.clone(),
@@ -47,8 +48,8 @@ impl Record {
             data,
             version: env!("CARGO_PKG_VERSION").into(),
             commit: COMMIT.into(),
-            processor: processor(),
-            threads: rayon::current_num_threads(),
+            processor: cpu,
+            threads,
             date: today(),
             // Where the data lie is nobody else's business.
             command: format!("lpgnn reproduce {} --data DIR", row.name),

@@ -1,22 +1,21 @@
 mod watch;
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use anyhow::{Context, bail};
 use clap::Args;
 use lpgnn::data::{Dataset, FeatureSource, Split};
+use lpgnn::experiment::record::RunRecord;
+use lpgnn::experiment::run::{CheckpointInterval, Run, RunFolder};
 use lpgnn::graph::SparseRows;
-use lpgnn::run::{Checkpoint, RunConfig, SavedModel, Setup};
-use lpgnn::train::{EpochReport, Trained, Trainer, TrainerState};
+use lpgnn::run::{RunConfig, Setup};
+use lpgnn::train::StopReason;
 
 use super::settings::{Chosen, SettingArguments, load};
 use crate::console::{Console, print};
 use crate::interrupt::Stopped;
-use crate::majority::majority;
-use crate::run_folder::{CHECKPOINT, MODEL, RunFolder};
-use crate::summary::{Ending, Summary};
-use watch::{Interval, Outcome, Watch};
+use crate::summary;
+use watch::Watch;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -48,43 +47,37 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// A run that is ready to go on.
-struct Run {
-    folder: RunFolder,
-    config: RunConfig,
-    dataset: Dataset,
-    setup: Setup,
-    from: Option<(TrainerState, f64)>,
-}
-
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
-    let run = match &arguments.resume {
-        Some(path) => match resume(arguments, path, console)? {
-            Some(run) => run,
-            None => return Ok(()),
-        },
-        None => begin(arguments, console)?,
-    };
-    let interval = Interval {
-        seconds: arguments.checkpoint_seconds,
-        epochs: arguments.checkpoint_epochs.unwrap_or(usize::MAX),
-    };
-    train(run, interval, arguments.json, console)
+    match &arguments.resume {
+        Some(path) => resume(arguments, path, console),
+        None => begin(arguments, console),
+    }
 }
 
-/// A new run.
-fn begin(arguments: &Arguments, console: &Console) -> anyhow::Result<Run> {
+/// Trains a new run.
+fn begin(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let Chosen { config, dataset } = arguments.settings.choose()?;
-    // Whatever does not fit is found out before a folder is made.
-    let setup = Setup::new(&config, &dataset)?;
-    Trainer::check(&setup.plan, &setup.model, &setup.data)?;
-    let folder = RunFolder::create(arguments.out.as_deref(), dataset.name(), arguments.force)?;
-    folder.write_config(&config)?;
-    console.say(describe(&dataset, &config, &setup));
-    if let Some(unread) = unread(&dataset, &config) {
+    let run = match &arguments.out {
+        Some(path) if arguments.force => Run::replace(path, config, &dataset)?,
+        Some(path) => Run::create(path, config, &dataset).map_err(|error| in_use(error, path))?,
+        None => Run::create_in(Path::new("runs"), config, &dataset)?,
+    };
+    console.say(describe(&dataset, run.config(), run.setup()));
+    if let Some(unread) = unread(&dataset, run.config()) {
         console.say(unread);
     }
-    Ok(Run { folder, config, dataset, setup, from: None })
+    train(run, arguments, console)
+}
+
+/// Which option helps with a folder that is a run already.
+fn in_use(error: lpgnn::Error, path: &Path) -> anyhow::Error {
+    match error {
+        lpgnn::Error::Folder { .. } if RunFolder::open(path).is_ok() => anyhow::anyhow!(
+            "{} is a run already; --resume continues it, --force replaces it",
+            path.display()
+        ),
+        error => error.into(),
+    }
 }
 
 /// What is left unread of nodes that have categories and real values.
@@ -101,54 +94,30 @@ fn unread(dataset: &Dataset, config: &RunConfig) -> Option<String> {
     unread.then(|| format!("note: {what} not read; --set features.source=all reads them too"))
 }
 
-/// A run that was begun before; none when it is done already.
-fn resume(arguments: &Arguments, path: &Path, console: &Console) -> anyhow::Result<Option<Run>> {
+/// Trains a run further, unless it is done.
+fn resume(arguments: &Arguments, path: &Path, console: &Console) -> anyhow::Result<()> {
     let folder = RunFolder::open(path)?;
-    if let (Some(summary), config) = (ended(arguments, &folder)?, folder.read_config()?) {
-        console.say(format_args!("{} is done; --epochs makes it longer", path.display()));
-        console.say(summary.text(&config).trim_end());
-        if arguments.json {
-            print(&folder.read_metrics()?)?;
-        }
-        print_end(&folder, &summary, arguments.json)?;
-        complain(&folder, &summary)?;
-        return Ok(None);
-    }
-    let folder = folder.lock()?;
-    let before = folder.read_config()?;
+    let before = folder.config()?;
     let config = longer(arguments, &before)?;
+    if let (true, Some(record)) = (config == before, folder.finished()?) {
+        console.say(format_args!("{} is done; --epochs makes it longer", path.display()));
+        console.say(summary::text(&record).trim_end());
+        if arguments.json {
+            for epoch in folder.metrics()? {
+                print(&format!("{}\n", serde_json::to_string(&epoch)?))?;
+            }
+        }
+        return end(path, &record, arguments.json);
+    }
     let (_, dataset) = load(&config.data.source, config.data.format)
         .with_context(|| format!("the data of {} are not there any more", path.display()))?;
-    let setup = Setup::new(&config, &dataset)?;
-    let from = if folder.file(CHECKPOINT).exists() {
-        let nodes = setup.data.training_graphs().nodes();
-        let checkpoint = Checkpoint::read(&folder.file(CHECKPOINT), &setup.model, nodes)?;
-        if checkpoint.fingerprint != setup.fingerprint {
-            bail!("{} has changed since {} was begun", config.data.source, path.display());
-        }
-        console.say(format_args!(
-            "continuing {} after epoch {}",
-            path.display(),
-            checkpoint.state.epoch
-        ));
-        Some((checkpoint.state, checkpoint.seconds))
+    let run = Run::resume(folder, &dataset, Some(config.training.epochs))?;
+    if run.epoch() > 0 {
+        console.say(format_args!("continuing {} after epoch {}", path.display(), run.epoch()));
     } else {
         console.say(format_args!("{} has no checkpoint yet: starting again", path.display()));
-        None
-    };
-    if config != before {
-        folder.write_config(&config)?;
     }
-    Ok(Some(Run { folder, config, dataset, setup, from }))
-}
-
-/// How a run ended that is not to be made longer.
-fn ended(arguments: &Arguments, folder: &RunFolder) -> anyhow::Result<Option<Summary>> {
-    let before = folder.read_config()?;
-    let same = longer(arguments, &before)? == before;
-    let summary = folder.read_summary()?;
-    let whole = same && folder.file(MODEL).exists();
-    Ok(summary.filter(|summary| whole && summary.reason != Ending::Stopped))
+    train(run, arguments, console)
 }
 
 /// The configuration of a run with more epochs, if they were asked for.
@@ -171,88 +140,42 @@ fn longer(arguments: &Arguments, before: &RunConfig) -> anyhow::Result<RunConfig
     Ok(config)
 }
 
-fn train(run: Run, interval: Interval, json: bool, console: &Console) -> anyhow::Result<()> {
-    let Run { folder, config, dataset, setup, from } = run;
-    let mut trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
-    let mut seconds = 0.0;
-    if let Some((state, before)) = from {
-        seconds = before;
-        trainer = trainer.resume(state)?;
-    }
-    let begun = Instant::now();
-    let done = trainer.state().epoch;
-    let mut watch =
-        Watch::new(&folder, &config, &setup.fingerprint, interval, (done, seconds), json, console)?;
-    let trained = trainer.run(&mut watch)?;
-    let outcome = watch.finish()?;
-
-    let seconds = seconds + begun.elapsed().as_secs_f64();
-    let summary = summarize(&config, &dataset, &setup, &trained, &outcome, seconds);
-    let model =
-        SavedModel::new(&setup, &config, dataset.name(), trained.epoch, trained.weights.clone());
-    model.write(&folder.file(MODEL))?;
-    folder.write_summary(&summary)?;
-    let text = summary.text(&config);
-    folder.log()?.line(text.trim_end())?;
-    console.say(text.trim_end());
-    print_end(&folder, &summary, json)?;
-    complain(&folder, &summary)
+fn train(run: Run<'_>, arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
+    let Arguments { checkpoint_seconds: seconds, checkpoint_epochs: epochs, json, .. } = *arguments;
+    let path = run.folder().path().to_owned();
+    let mut watch = Watch::new(run.config().training.epochs, run.epoch(), json, console)?;
+    let trained = run
+        .checkpoint_every(CheckpointInterval { seconds, epochs })
+        .with_commit(env!("LPGNN_COMMIT"))
+        .train(&mut watch);
+    watch.finish()?;
+    let record = trained.map_err(|error| {
+        let stopped = format!(
+            "training stopped, because {} cannot be written; --resume continues it",
+            path.display()
+        );
+        let io = matches!(error, lpgnn::Error::Io { .. });
+        if io { anyhow::Error::from(error).context(stopped) } else { error.into() }
+    })?;
+    console.say(summary::text(&record).trim_end());
+    end(&path, &record, json)
 }
 
-/// Fails unless the run came to its end, so that scripts see it too.
-fn complain(folder: &RunFolder, summary: &Summary) -> anyhow::Result<()> {
-    let path = folder.path().display();
-    match &summary.reason {
-        Ending::Epochs | Ending::NoImprovement => Ok(()),
-        Ending::Stopped => {
-            Err(Stopped(format!("`lpgnn train --resume {path}` continues it")).into())
-        }
-        Ending::Diverged { diverged_in, .. } => {
-            let epoch = summary.epoch;
-            bail!(
-                "training diverged in epoch {diverged_in}; {path} has the weights of epoch {epoch}"
-            )
-        }
-    }
-}
-
-/// The last line of a run.
-fn print_end(folder: &RunFolder, summary: &Summary, json: bool) -> anyhow::Result<()> {
+/// The last line of a run. Fails unless it came to its end, so that scripts see it too.
+fn end(path: &Path, record: &RunRecord, json: bool) -> anyhow::Result<()> {
+    let path = path.display();
     if json {
-        print(&format!("{}\n", serde_json::to_string(summary)?))
+        print(&format!("{}\n", serde_json::to_string(record)?))?;
     } else {
-        print(&format!("{}\n", folder.path().display()))
+        print(&format!("{path}\n"))?;
     }
-}
-
-fn summarize(
-    config: &RunConfig,
-    dataset: &Dataset,
-    setup: &Setup,
-    trained: &Trained<f32>,
-    outcome: &Outcome,
-    seconds: f64,
-) -> Summary {
-    let last = outcome.last.as_ref();
-    Summary {
-        version: env!("CARGO_PKG_VERSION").into(),
-        data: lpgnn::run::DataOrigin {
-            name: dataset.name().to_owned(),
-            fingerprint: setup.fingerprint.clone(),
-        },
-        task: setup.task,
-        seed: config.training.seed,
-        solver: config.training.solver.name().into(),
-        reason: Ending::from(trained.reason),
-        epochs: outcome.epochs,
-        epoch: trained.epoch,
-        seconds,
-        residual_mean: last.map(|report| report.residual_mean),
-        residual_max: last.map(|report| report.residual_max),
-        state_mean: last.map(|report| report.state_mean),
-        constraints_met: last.map(EpochReport::constraints_met),
-        evaluation: trained.evaluation.clone(),
-        majority: majority(dataset, setup),
+    match record.stop_reason {
+        StopReason::Epochs | StopReason::NoImprovement => Ok(()),
+        StopReason::Diverged { epoch, .. } => {
+            let best = record.best_epoch;
+            bail!("training diverged in epoch {epoch}; {path} has the weights of epoch {best}")
+        }
+        _ => Err(Stopped(format!("`lpgnn train --resume {path}` continues it")).into()),
     }
 }
 

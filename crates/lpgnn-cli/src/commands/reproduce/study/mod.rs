@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use anyhow::{Context, anyhow};
+use lpgnn::experiment::parallel;
 use lpgnn::run::{RunConfig, Setting, fingerprint};
 
 use super::RESULTS;
@@ -19,7 +20,6 @@ use super::data::Wanted;
 use crate::commands::settings::config_for;
 use crate::console::Console;
 use crate::interrupt::{self, Stopped};
-use crate::parallel;
 pub(super) use file::{PlannedPoint, STUDIES, Study};
 use record::StudyRecord;
 
@@ -48,7 +48,7 @@ pub(super) fn run(
         .say(format_args!("{}: {}; {count} of {all} points to run", study.name, study.about.title));
     let record = Mutex::new(record);
     let broken = || anyhow!("a thread that held the results has failed");
-    let done = parallel::each(missing.len(), |i| {
+    let done = parallel::each::<anyhow::Error>(missing.len(), &interrupt::asked, |i| {
         let planned = missing[i];
         let wrong = || format!("cannot run {} of {}", planned.name(), study.name);
         let Some((data, measured)) = planned.run(study, quick).with_context(wrong)? else {

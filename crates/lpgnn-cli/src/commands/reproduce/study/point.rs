@@ -12,7 +12,7 @@ use lpgnn::train::{EpochReport, ModelEvaluation, SplitName, Trainer, TrainerStat
 use super::file::Action;
 use super::measure::{Measure, Measured, of_data};
 use crate::interrupt;
-use crate::machine::processor_seconds;
+use crate::processor_time::processor_seconds;
 
 /// Updates whose time is taken, after as many that are not.
 const TIMED: usize = 20;

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use lpgnn::experiment::{Machine, today};
 use lpgnn::run::write_file;
 use serde_json::Value;
 
@@ -9,7 +10,6 @@ use super::super::record::COMMIT;
 use super::super::row::files;
 use super::file::{Axis, STUDIES, Study};
 use super::measure::{Measure, Measured};
-use crate::machine::{processor, today};
 
 /// What a study has given so far: a file that only the program writes.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -53,7 +53,7 @@ impl StudyRecord {
             name: study.name.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
             commit: COMMIT.into(),
-            processor: processor(),
+            processor: Machine::here().cpu,
             date: today(),
             command: format!("lpgnn reproduce {}", study.name),
             points: BTreeMap::new(),
@@ -106,7 +106,7 @@ impl StudyRecord {
             measured,
         };
         self.points.insert(planned.key.clone(), point);
-        (self.commit, self.processor, self.date) = (COMMIT.into(), processor(), today());
+        (self.commit, self.processor, self.date) = (COMMIT.into(), Machine::here().cpu, today());
     }
 
     /// The same without points that are not planned.

@@ -1,15 +1,16 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, bail};
-use lpgnn::check::uniform;
-use lpgnn::run::{RunConfig, Setting};
 use serde_json::Value;
+
+use crate::Error;
+use crate::check::uniform;
+use crate::run::{RunConfig, Setting};
 
 /// What a search may choose from.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Space {
+pub struct Space {
     #[serde(default)]
     method: Method,
     /// What is the same in all trials.
@@ -24,7 +25,7 @@ pub(crate) struct Space {
 /// How trials are made from the values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Method {
+enum Method {
     /// Every combination, in an order drawn from the seed, so that a part of it is a sample.
     #[default]
     Grid,
@@ -53,8 +54,8 @@ struct Between {
     integer: bool,
 }
 
-/// Spaces that are part of the program.
-pub(crate) const BUILTIN: [(&str, &str); 2] = [
+/// Spaces that are part of the library.
+const BUILTIN: [(&str, &str); 2] = [
     ("paper-nodes", include_str!("../../../spaces/paper-nodes.toml")),
     ("paper-graphs", include_str!("../../../spaces/paper-graphs.toml")),
 ];
@@ -65,19 +66,24 @@ const TRIALS: usize = 32;
 const MOST: usize = 1_000_000;
 
 impl Space {
-    /// The space in a file, or the built-in one of this name.
-    pub(crate) fn find(name: &str) -> anyhow::Result<Self> {
+    /// The space in a file, or the built-in one of this name: `paper-nodes` or `paper-graphs`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] when it cannot be read.
+    pub fn find(name: &str) -> Result<Self, Error> {
         let builtin = BUILTIN.iter().find(|(builtin, _)| *builtin == name);
         let text = match builtin {
             Some((_, text)) if !Path::new(name).exists() => (*text).to_owned(),
-            _ => std::fs::read_to_string(name).with_context(|| {
-                format!(
-                    "cannot read {name}; built in are {}",
+            _ => std::fs::read_to_string(name).map_err(|error| Error::Config {
+                origin: name.to_owned(),
+                problem: format!(
+                    "it cannot be read ({error}); built in are {}",
                     BUILTIN.map(|(name, _)| name).join(", ")
-                )
+                ),
             })?,
         };
-        let mut space: Self = toml::from_str(&text).map_err(|error| lpgnn::Error::Config {
+        let mut space: Self = toml::from_str(&text).map_err(|error| Error::Config {
             origin: name.to_owned(),
             problem: error.message().trim_end().to_owned(),
         })?;
@@ -85,19 +91,23 @@ impl Space {
         Ok(space)
     }
 
-    /// The solver that all trials use, if it is set.
-    pub(crate) fn settings(&self) -> Vec<Setting> {
+    /// What is the same in all trials.
+    pub fn settings(&self) -> Vec<Setting> {
         let set = |(path, value): (&String, &toml::Value)| self.setting(path, value);
         self.set.iter().map(set).collect()
     }
 
-    /// The configurations to try, the first ones if there are more.
-    pub(crate) fn trials(
+    /// The configurations to try, at most `most` of them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] when it varies what is no setting, or has no values, or too many.
+    pub fn trials(
         &self,
         base: &RunConfig,
         most: Option<usize>,
         seed: u64,
-    ) -> anyhow::Result<Vec<RunConfig>> {
+    ) -> Result<Vec<RunConfig>, Error> {
         let base = base.with(&self.settings())?;
         let mut draw = uniform(seed);
         let chosen: Vec<Vec<Setting>> = match self.method {
@@ -109,20 +119,20 @@ impl Space {
             }
             Method::Random => (0..most.unwrap_or(TRIALS)).map(|_| self.draw(&mut draw)).collect(),
         };
-        chosen.iter().map(|settings| Ok(base.with(settings)?)).collect()
+        chosen.iter().map(|settings| base.with(settings)).collect()
     }
 
-    fn grid(&self) -> anyhow::Result<Vec<Vec<Setting>>> {
+    fn grid(&self) -> Result<Vec<Vec<Setting>>, Error> {
         let mut grid = vec![vec![]];
         for (paths, choice) in &self.values {
             let Choice::OneOf(values) = choice else {
-                bail!(lpgnn::Error::Config {
-                    origin: self.name.clone(),
-                    problem: format!("{paths} is a range, which only random search can use"),
-                });
+                return Err(
+                    self.wrong(format!("{paths} is a range, which only random search can use"))
+                );
             };
             if values.is_empty() || grid.len().saturating_mul(values.len()) > MOST {
-                bail!("{} has no values for {paths}, or too many combinations", self.name);
+                return Err(self
+                    .wrong(format!("{paths} has no values, or there are too many combinations")));
             }
             let longer = |trial: &Vec<Setting>| -> Vec<Vec<Setting>> {
                 let with = |value| [trial.clone(), self.together(paths, value)].concat();
@@ -150,6 +160,10 @@ impl Space {
 
     fn together(&self, paths: &str, value: &toml::Value) -> Vec<Setting> {
         paths.split(',').map(|path| self.setting(path.trim(), value)).collect()
+    }
+
+    fn wrong(&self, problem: String) -> Error {
+        Error::Config { origin: self.name.clone(), problem }
     }
 
     fn setting(&self, path: &str, value: &toml::Value) -> Setting {

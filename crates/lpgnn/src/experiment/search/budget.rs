@@ -1,19 +1,26 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::Error;
+
 /// How much a search may try.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Budget {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Budget {
+    /// So many trials.
     Trials(usize),
+    /// What can be done in this time.
     Time(Duration),
 }
 
 impl FromStr for Budget {
-    type Err = String;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("{text} is neither a number of trials nor a time as in 30s, 10m, 2h");
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = || Error::Option {
+            option: "budget",
+            value: text.to_owned(),
+            expected: "a number of trials or a time as in 30s, 10m, 2h is expected".into(),
+        };
         let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
         let number: u64 = digits.parse().map_err(|_| wrong())?;
         let seconds = match &text[digits.len()..] {

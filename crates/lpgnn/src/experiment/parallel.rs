@@ -1,18 +1,21 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anyhow::Context;
-
-use crate::interrupt;
+use crate::Error;
 
 /// Does `work` for `0..count`, on as many threads as there are to be, each item on one of them.
 ///
-/// Ends early when an item fails, which is the error, or when somebody wants it to; what has begun
-/// is finished. Returns whether all is done.
-pub(crate) fn each(
+/// Ends early when an item fails, which is the error, or when `stop` says so; what has begun is
+/// finished. Returns whether it was not stopped.
+///
+/// # Errors
+///
+/// The first error of an item, [`Error::Threads`].
+pub fn each<E: From<Error> + Send>(
     count: usize,
-    work: impl Fn(usize) -> anyhow::Result<()> + Sync,
-) -> anyhow::Result<bool> {
+    stop: &(dyn Fn() -> bool + Sync),
+    work: impl Fn(usize) -> Result<(), E> + Sync,
+) -> Result<bool, E> {
     let (next, failure) = (AtomicUsize::new(0), Mutex::new(None));
     let failed = |error| {
         if let Ok(mut failure) = failure.lock() {
@@ -25,11 +28,11 @@ pub(crate) fn each(
         for _ in 0..threads {
             scope.spawn(|| {
                 let single = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-                let single = match single.context("cannot start threads") {
+                let single = match single {
                     Ok(single) => single,
-                    Err(error) => return failed(error),
+                    Err(error) => return failed(Error::Threads(error.to_string()).into()),
                 };
-                while !interrupt::asked() {
+                while !stop() {
                     let item = next.fetch_add(1, Ordering::Relaxed);
                     if item >= count {
                         break;
@@ -44,7 +47,7 @@ pub(crate) fn each(
     });
     match failure.into_inner().ok().flatten() {
         Some(error) => Err(error),
-        None => Ok(!interrupt::asked()),
+        None => Ok(!stop()),
     }
 }
 
@@ -55,13 +58,14 @@ mod tests {
     #[test]
     fn everything_is_done_once_and_an_error_ends_it() {
         let sum = AtomicUsize::new(0);
-        let all = each(100, |item| {
+        let add = |item| {
             sum.fetch_add(item, Ordering::Relaxed);
-            Ok(())
-        });
-        assert!(all.unwrap());
+            Ok::<_, Error>(())
+        };
+        assert!(each(100, &|| false, add).unwrap());
+        assert!(!each(100, &|| true, add).unwrap());
         assert_eq!(sum.into_inner(), 4950);
-        let error = each(100, |item| if item == 3 { anyhow::bail!("three") } else { Ok(()) });
-        assert_eq!(error.unwrap_err().to_string(), "three");
+        let fail = |item| if item == 3 { Err(Error::NoGraphs) } else { Ok(()) };
+        assert!(matches!(each(100, &|| false, fail), Err(Error::NoGraphs)));
     }
 }

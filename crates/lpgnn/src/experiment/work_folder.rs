@@ -2,14 +2,14 @@ use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use crate::Error;
 
 /// That this process is the only one at work in a folder.
 ///
 /// The operating system takes it back when the process ends, however it does. The file that it is
 /// taken on stays: whoever removed it could remove that of the next.
 #[derive(Debug)]
-pub(crate) struct FolderLock(#[expect(dead_code, reason = "it is held, not read")] Option<File>);
+pub struct FolderLock(#[expect(dead_code, reason = "it is held, not read")] Option<File>);
 
 const LOCK: &str = ".lock";
 
@@ -19,52 +19,55 @@ impl FolderLock {
     /// # Errors
     ///
     /// When another process has it, or the folder cannot be written to.
-    pub(crate) fn take(folder: &Path) -> anyhow::Result<Self> {
-        let cannot = || format!("cannot write into {}", folder.display());
+    pub fn take(folder: &Path) -> Result<Self, Error> {
+        let cannot = |source| Error::Io { action: "write into", path: folder.to_owned(), source };
         let options = File::options().create(true).truncate(false).write(true).clone();
-        let file = options.open(folder.join(LOCK)).with_context(cannot)?;
+        let file = options.open(folder.join(LOCK)).map_err(cannot)?;
         match file.try_lock() {
             Ok(()) => Ok(Self(Some(file))),
-            Err(TryLockError::WouldBlock) => {
-                bail!("another process is working on {}", folder.display())
-            }
+            Err(TryLockError::WouldBlock) => Err(Error::Locked { path: folder.to_owned() }),
             // Some network file systems have no locks; then there is none to respect.
             Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {
                 Ok(Self(None))
             }
-            Err(TryLockError::Error(error)) => Err(error).with_context(cannot),
+            Err(TryLockError::Error(error)) => Err(cannot(error)),
         }
     }
 }
 
 /// Whether a folder holds nothing, or is not there. What somebody who was killed had begun to write
 /// is nothing.
-pub(crate) fn is_empty(folder: &Path) -> anyhow::Result<bool> {
+pub(super) fn is_empty(folder: &Path) -> Result<bool, Error> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
-        Err(error) => {
-            return Err(error).with_context(|| format!("cannot use {}", folder.display()));
-        }
+        Err(source) => return Err(Error::Io { action: "use", path: folder.to_owned(), source }),
     };
     let part = |entry: &fs::DirEntry| entry.path().extension().is_some_and(|end| end == "part");
     Ok(entries.flatten().all(|entry| entry.file_name() == LOCK || part(&entry)))
 }
 
+/// Creates a folder, unless it is there.
+pub(super) fn create(folder: &Path) -> Result<(), Error> {
+    let cannot = |source| Error::Io { action: "create", path: folder.to_owned(), source };
+    fs::create_dir_all(folder).map_err(cannot)
+}
+
 /// `PARENT/NAME-1`, or the first number that is free: creating a folder succeeds only once.
-pub(crate) fn create_next(parent: &Path, name: &str) -> anyhow::Result<PathBuf> {
-    let cannot = || format!("cannot create a folder in {}", parent.display());
-    fs::create_dir_all(parent).with_context(cannot)?;
+pub(super) fn create_next(parent: &Path, name: &str) -> Result<PathBuf, Error> {
+    let cannot =
+        |source| Error::Io { action: "create a folder in", path: parent.to_owned(), source };
+    fs::create_dir_all(parent).map_err(cannot)?;
     let name = file_name(name);
     for number in 1_u64.. {
         let path = parent.join(format!("{name}-{number}"));
         match fs::create_dir(&path) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error).with_context(cannot),
+            Err(error) => return Err(cannot(error)),
         }
     }
-    bail!("there is no free number left")
+    Err(Error::Folder { path: parent.to_owned(), problem: "has no free number left".into() })
 }
 
 /// A name, as far as it can be part of a path.

@@ -1,8 +1,10 @@
-/// A round of trials, each up to one over `share` of its epochs.
+/// A round of successive halving: trials that each train up to one over `share` of their epochs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Round {
-    pub(super) share: usize,
-    pub(super) trials: usize,
+pub struct Round {
+    /// What the epochs of a trial are divided by.
+    pub share: usize,
+    /// How many trials come so far.
+    pub trials: usize,
 }
 
 /// All trials for a part of their epochs, the better ones for more, and so on: of `halving` trials

@@ -1,0 +1,108 @@
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use lpgnn::experiment::ResultFolder;
+use lpgnn::experiment::search::{Budget, Search, SearchOptions, SearchRecord, Space};
+
+use super::settings::{Chosen, SettingArguments};
+use crate::bars::Bars;
+use crate::console::{Console, print, print_json};
+use crate::interrupt::Stopped;
+use crate::summary::tell_value;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    settings: SettingArguments,
+
+    /// What to choose from: a file, paper-nodes or paper-graphs.
+    #[arg(long, value_name = "FILE|NAME")]
+    space: String,
+
+    /// How much to try: a number of trials, or a time as in 30s, 10m or 2h.
+    #[arg(long, value_name = "N|TIME")]
+    budget: Option<Budget>,
+
+    /// Of so many trials, one goes on to so many times the epochs; 1 gives all of them all.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    halving: usize,
+
+    /// Epochs of the first round, at least.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    min_epochs: usize,
+
+    /// The folder of the results; the next free one in runs/ unless told. Trials that are done
+    /// there are not done again.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Write JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
+    let space = Space::find(&arguments.space)?;
+    let Chosen { config, dataset } = arguments.settings.choose_with(&space.settings())?;
+    let Arguments { budget, halving, min_epochs, .. } = *arguments;
+    let options = SearchOptions { budget, halving, min_epochs };
+    let search = Search::new(&dataset, config.clone(), &space, options)?;
+    let (plan, name) = (search.plan(), format!("{}-search", dataset.name()));
+    let folder = match &arguments.out {
+        Some(path) => ResultFolder::open(path, &plan, &config)?,
+        None => ResultFolder::create_in(Path::new("runs"), &name, &plan, &config)?,
+    };
+    let epochs = |share: usize| config.training.epochs.div_ceil(share).to_string();
+    let rounds: Vec<String> = search.rounds().iter().map(|round| epochs(round.share)).collect();
+    console.say(format_args!(
+        "{}: {} trials, epochs {}",
+        dataset.name(),
+        search.trials().len(),
+        rounds.join(", then ")
+    ));
+    let shown = folder.path().display();
+    let Some(found) = search.run(&folder, &Bars::new(console)?)? else {
+        let again = format!("stopped; the same command with --out {shown} continues it");
+        return Err(Stopped(again).into());
+    };
+    if !found.complete {
+        console.say(format_args!("the time is up; the same command with --out {shown} goes on"));
+    }
+    let file = folder.file(Search::BEST);
+    console.say(format_args!("the best is {0}: lpgnn train --config {0}", file.display()));
+    if arguments.json { print_json(&found) } else { print(&text(&found)?) }
+}
+
+/// The first ten, and the winner.
+fn text(found: &SearchRecord) -> Result<String, std::fmt::Error> {
+    let mut text = format!("{:>5}  {:>6}  {:>7}  settings\n", "trial", "epochs", "val");
+    for done in found.ranked.iter().take(10) {
+        let settings: Vec<String> = done.settings.iter().map(short).collect();
+        let line = format!(
+            "{:>5}  {:>6}  {:>7}  {}",
+            done.trial,
+            done.epochs,
+            number(done.result.val_value),
+            settings.join(" ")
+        );
+        writeln!(text, "{}", line.trim_end())?;
+    }
+    let SearchRecord { trial, val, test_of_the_winner: test, .. } = found;
+    let (val, test) = (number(*val), number(*test));
+    writeln!(text, "winner: trial {trial}, val {val}; test, looked at once: {test}")?;
+    Ok(text)
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".into(), tell_value)
+}
+
+/// As `lr=0.01`; a number that was drawn has many digits, of which a few will do.
+fn short((path, value): &(String, String)) -> String {
+    let key = path.rsplit('.').next().unwrap_or(path);
+    match value.parse::<f64>() {
+        Ok(number) if value.len() > 8 => format!("{key}={number:.2e}"),
+        _ => format!("{key}={value}"),
+    }
+}

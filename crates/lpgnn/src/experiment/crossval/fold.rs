@@ -1,0 +1,128 @@
+use std::path::PathBuf;
+
+use crate::Error;
+use crate::data::{Dataset, Split};
+use crate::evaluate::{BaselineScore, Protocol};
+use crate::experiment::{TrialKind, TrialName, TrialRecord};
+use crate::run::{RunConfig, Task};
+
+/// One of the trainings that a mean is over: a fold of the data, or a seed of one split.
+#[derive(Clone, Debug)]
+pub struct Fold {
+    /// As in fold 3 or seed 7.
+    pub name: TrialName,
+    /// What is trained, validated and tested on.
+    pub split: Split,
+    /// The configurations to choose from, by the validation split.
+    pub candidates: Vec<RunConfig>,
+}
+
+/// How data are divided into folds.
+#[derive(Clone, Debug)]
+pub struct Division {
+    /// How many.
+    pub folds: usize,
+    /// A folder of given folds, instead.
+    pub files: Option<PathBuf>,
+    /// Where the random numbers of the division start.
+    pub seed: u64,
+}
+
+/// One in so many of the training members of a fold chooses the epoch, where the protocol wants it.
+const INNER: usize = 9;
+
+impl Division {
+    /// The folds, each with all candidates.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Option`] for a number of folds that cannot be made, and what reading given ones leads to.
+    pub fn folds(
+        &self,
+        dataset: &Dataset,
+        task: Task,
+        protocol: Protocol,
+        candidates: &[RunConfig],
+    ) -> Result<Vec<Fold>, Error> {
+        let level = task.level(dataset);
+        let splits = match &self.files {
+            Some(folder) => Split::read_folds(folder, level, level.count(dataset))?,
+            None => Split::k_fold(dataset, level, self.folds, self.seed)?,
+        };
+        let folds = (1..).zip(splits).map(|(number, split)| {
+            let split = match protocol {
+                Protocol::Nested => split.with_validation(dataset, INNER, self.seed)?,
+                Protocol::BestMeanEpoch | Protocol::Split => split,
+            };
+            let name = TrialName { kind: TrialKind::Fold, number };
+            Ok(Fold { name, split, candidates: candidates.to_vec() })
+        });
+        folds.collect()
+    }
+}
+
+impl Fold {
+    /// The same split with another seed of the training.
+    pub fn with_seed(config: &RunConfig, split: Split, seed: u64) -> Self {
+        let mut config = config.clone();
+        config.training.seed = seed;
+        let name = TrialName { kind: TrialKind::Seed, number: seed };
+        Self { name, split, candidates: vec![config] }
+    }
+
+    pub(super) fn file(&self) -> String {
+        format!("{}-{:02}.json", self.name.kind.as_str(), self.name.number)
+    }
+}
+
+/// What became of a fold.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct FoldRecord {
+    /// As in fold 3 or seed 7.
+    #[serde(flatten)]
+    pub name: TrialName,
+    /// Which of the configurations was chosen, from 0.
+    pub candidate: usize,
+    /// How its training went.
+    pub trial: TrialRecord,
+    /// The epochs at which the baseline, a network without edges, was evaluated.
+    pub baseline_epochs: Vec<usize>,
+    /// Its values on the test split at these.
+    #[serde(deserialize_with = "crate::nan::numbers")]
+    pub baseline_test: Vec<f64>,
+    /// The same at its best epoch on the inner split, or at its last one where there is none.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::nan::optional"
+    )]
+    pub baseline_value: Option<f64>,
+    /// The accuracy of the majority class.
+    pub majority: Option<f64>,
+}
+
+impl FoldRecord {
+    pub(super) fn new(
+        name: TrialName,
+        candidate: usize,
+        trial: TrialRecord,
+        baseline: &[BaselineScore],
+        majority: Option<f64>,
+    ) -> Self {
+        let mut chosen = baseline.last().filter(|score| score.val.is_none());
+        for score in baseline {
+            if score.val > chosen.and_then(|chosen| chosen.val) {
+                chosen = Some(score);
+            }
+        }
+        Self {
+            name,
+            candidate,
+            trial,
+            baseline_epochs: baseline.iter().map(|score| score.epoch).collect(),
+            baseline_test: baseline.iter().map(|score| score.test).collect(),
+            baseline_value: chosen.map(|chosen| chosen.test),
+            majority,
+        }
+    }
+}

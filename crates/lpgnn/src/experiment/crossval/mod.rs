@@ -1,0 +1,149 @@
+//! Several trainings whose mean is a result: folds of the data, or seeds of one split.
+//!
+//! A [`Division`] makes [`Fold`]s, a [`Crossval`] trains them side by side in a
+//! [`ResultFolder`], and the [`CrossvalReport`] has
+//! mean ± std by a named [`Protocol`]. Folds that are done are not done again; one that was
+//! interrupted continues to the same bits.
+
+mod fold;
+mod report;
+
+pub use fold::{Division, Fold, FoldRecord};
+pub use report::CrossvalReport;
+
+use super::majority::majority_accuracy;
+use super::observer::{ExperimentObserver, Watched};
+use super::parallel;
+use super::result_folder::ResultFolder;
+use super::trial::{Trial, TrialFiles, TrialRecord};
+use crate::Error;
+use crate::data::{Dataset, Encoding};
+use crate::evaluate::{Baseline, Protocol};
+use crate::run::{Setup, fingerprint};
+
+/// A cross-validation that is ready to run.
+#[derive(Clone, Debug)]
+pub struct Crossval<'a> {
+    dataset: &'a Dataset,
+    protocol: Protocol,
+    folds: Vec<Fold>,
+}
+
+/// The file of the report.
+const RESULT: &str = "result.json";
+
+impl<'a> Crossval<'a> {
+    /// A cross-validation on these folds.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when there is nothing to train, and what is wrong with the first candidate
+    /// that does not fit the data.
+    pub fn new(dataset: &'a Dataset, protocol: Protocol, folds: Vec<Fold>) -> Result<Self, Error> {
+        let first = folds.first().filter(|_| folds.iter().all(|fold| !fold.candidates.is_empty()));
+        let first = first.ok_or_else(|| Error::Mismatch("there is nothing to train".into()))?;
+        for candidate in &first.candidates {
+            Setup::with_split(candidate, dataset, first.split.clone())?;
+        }
+        Ok(Self { dataset, protocol, folds })
+    }
+
+    /// Its folds.
+    pub fn folds(&self) -> &[Fold] {
+        &self.folds
+    }
+
+    /// What its results depend on: a folder has those of one plan.
+    pub fn plan(&self) -> serde_json::Value {
+        serde_json::json!({
+            "data": fingerprint(self.dataset),
+            "protocol": self.protocol,
+            "candidates": self.folds.first().map(|fold| &fold.candidates),
+            "folds": self.folds.iter().map(|fold| &fold.split.test).collect::<Vec<_>>(),
+        })
+    }
+
+    /// Trains all folds that are not done, side by side, and reports on all; none when the observer
+    /// stopped it, and then it can be run again to go on.
+    ///
+    /// # Errors
+    ///
+    /// Those of training; [`Error::Io`] when results cannot be kept.
+    pub fn run(
+        &self,
+        folder: &ResultFolder,
+        observer: &dyn ExperimentObserver,
+    ) -> Result<Option<CrossvalReport>, Error> {
+        let watched = Watched::new(observer);
+        let stop = || watched.stopped();
+        parallel::each(self.folds.len(), &stop, |k| {
+            self.complete(&self.folds[k], folder, &watched)
+        })?;
+        if !self.folds.iter().all(|fold| folder.has(&fold.file())) {
+            return Ok(None);
+        }
+        let records = self.folds.iter().map(|fold| folder.read(&fold.file()));
+        let records: Vec<FoldRecord> = records.collect::<Result<_, Error>>()?;
+        let seed = self.folds[0].candidates[0].training.seed;
+        let report = CrossvalReport::new(self.dataset.name(), self.protocol, seed, &records)?;
+        folder.save(RESULT, &report)?;
+        Ok(Some(report))
+    }
+
+    /// Does a fold unless it is done.
+    fn complete(
+        &self,
+        fold: &Fold,
+        folder: &ResultFolder,
+        watched: &Watched<'_>,
+    ) -> Result<(), Error> {
+        if folder.has(&fold.file()) {
+            return Ok(());
+        }
+        let Some(record) = self.train(fold, folder, watched)? else { return Ok(()) };
+        folder.save(&fold.file(), &record)?;
+        watched.observer.fold(&record);
+        (0..fold.candidates.len()).for_each(|candidate| files(fold, candidate, folder).remove());
+        Ok(())
+    }
+
+    /// The best model, the baseline and the majority class; none when the observer stopped it.
+    fn train(
+        &self,
+        fold: &Fold,
+        folder: &ResultFolder,
+        watched: &Watched<'_>,
+    ) -> Result<Option<FoldRecord>, Error> {
+        let mut best: Option<(usize, TrialRecord)> = None;
+        for (i, config) in fold.candidates.iter().enumerate() {
+            let setup = Setup::with_split(config, self.dataset, fold.split.clone())?;
+            let files = files(fold, i, folder);
+            let trial = Trial { name: fold.name, config, setup: &setup, files: &files };
+            let Some(done) = trial.train(config.training.epochs, watched)? else {
+                return Ok(None);
+            };
+            let better = |before: &TrialRecord| done.record.val_value > before.val_value;
+            if best.as_ref().is_none_or(|(_, before)| better(before)) {
+                best = Some((i, done.record));
+            }
+        }
+        let (candidate, trial) =
+            best.ok_or_else(|| Error::Mismatch("there is nothing to train".into()))?;
+        let config = &fold.candidates[candidate];
+        let setup = Setup::with_split(config, self.dataset, fold.split.clone())?;
+        let encoding = Encoding::for_split(self.dataset, &config.features, &fold.split)?;
+        let batch = encoding.batch::<f32>(self.dataset)?;
+        let baseline = Baseline { seed: config.training.seed, ..Baseline::default() };
+        let baseline = baseline.train(&batch, &fold.split, setup.task.per_graph())?;
+        let majority = majority_accuracy(self.dataset, &setup);
+        Ok(Some(FoldRecord::new(fold.name, candidate, trial, &baseline, majority)))
+    }
+}
+
+fn files(fold: &Fold, candidate: usize, folder: &ResultFolder) -> TrialFiles {
+    let (kind, number) = (fold.name.kind.as_str(), fold.name.number);
+    TrialFiles::new(folder.path(), &format!("{kind}-{number:02}-{:05}", candidate + 1))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+use super::FoldRecord;
+use crate::Error;
+use crate::evaluate::{MeanAndStd, Protocol, best_mean_epoch};
+
+/// What became of all folds.
+///
+/// Values are accuracies, or minus losses where targets are real.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct CrossvalReport {
+    /// How the data are called.
+    pub data: String,
+    /// How the mean was made.
+    pub protocol: Protocol,
+    /// How many folds there are.
+    pub folds: usize,
+    /// The seed of the training.
+    pub seed: u64,
+    /// The epoch of all folds, where there is one.
+    pub epoch: Option<usize>,
+    /// On the test splits.
+    pub test: MeanAndStd,
+    /// What that is the mean of, in the order of the folds.
+    #[serde(deserialize_with = "crate::nan::numbers")]
+    pub values: Vec<f64>,
+    /// The baseline, a network without edges.
+    pub baseline: MeanAndStd,
+    /// The majority class, where there are classes.
+    pub majority: Option<MeanAndStd>,
+    /// Folds that diverged.
+    pub diverged: usize,
+    /// Graphs that did not converge, over all folds.
+    pub not_converged: usize,
+    /// The mean residual of the last epoch, over folds.
+    pub residual: Option<f64>,
+    /// Training accuracy that the states know by heart, over folds.
+    pub cheating_gap: Option<f64>,
+    /// Of all folds, one after the other.
+    pub seconds: f64,
+}
+
+impl CrossvalReport {
+    /// The report on these folds.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when none of them was evaluated.
+    pub fn new(
+        data: &str,
+        protocol: Protocol,
+        seed: u64,
+        folds: &[FoldRecord],
+    ) -> Result<Self, Error> {
+        let nothing = || Error::Mismatch("no fold was evaluated".into());
+        let (epoch, values, baseline) = match protocol {
+            Protocol::BestMeanEpoch => {
+                let curves: Vec<Vec<f64>> = folds.iter().map(|f| f.trial.test.clone()).collect();
+                let (place, values) = best_mean_epoch(&curves).ok_or_else(nothing)?;
+                let longest = folds.iter().max_by_key(|fold| fold.trial.epochs.len());
+                let epoch = longest.and_then(|fold| fold.trial.epochs.get(place).copied());
+                let curves: Vec<Vec<f64>> =
+                    folds.iter().map(|fold| fold.baseline_test.clone()).collect();
+                (epoch, values, best_mean_epoch(&curves).ok_or_else(nothing)?.1)
+            }
+            Protocol::Nested | Protocol::Split => {
+                let values = folds.iter().filter_map(|fold| fold.trial.test_value).collect();
+                let baseline = folds.iter().filter_map(|fold| fold.baseline_value).collect();
+                (None, values, baseline)
+            }
+        };
+        let majority: Vec<f64> = folds.iter().filter_map(|fold| fold.majority).collect();
+        Ok(Self {
+            data: data.to_owned(),
+            protocol,
+            folds: folds.len(),
+            seed,
+            epoch,
+            test: MeanAndStd::of(&values).ok_or_else(nothing)?,
+            values,
+            baseline: MeanAndStd::of(&baseline).ok_or_else(nothing)?,
+            majority: MeanAndStd::of(&majority),
+            diverged: folds.iter().filter(|fold| fold.trial.diverged()).count(),
+            not_converged: folds.iter().map(|fold| fold.trial.not_converged).sum(),
+            residual: mean(folds.iter().filter_map(|fold| fold.trial.residual)),
+            cheating_gap: mean(folds.iter().filter_map(|fold| fold.trial.cheating_gap)),
+            seconds: folds.iter().map(|fold| fold.trial.seconds).sum(),
+        })
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    MeanAndStd::of(&values.collect::<Vec<_>>()).map(|values| values.mean)
+}

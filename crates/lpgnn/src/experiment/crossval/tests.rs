@@ -1,0 +1,128 @@
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use crate::data::generate::CliqueConfig;
+use crate::experiment::{TrialName, TrialObserver};
+use crate::run::{RunConfig, Task};
+use crate::train::EpochReport;
+
+fn dataset() -> Dataset {
+    CliqueConfig { graphs: 6, ..CliqueConfig::default() }.generate(1).unwrap()
+}
+
+fn config(dataset: &Dataset) -> RunConfig {
+    let mut config = RunConfig::for_data("clique", dataset, &[]);
+    config.training.epochs = 9;
+    config.training.eval_every = 2;
+    config.model.dropout = 0.2;
+    config
+}
+
+fn crossval(dataset: &Dataset, protocol: Protocol) -> Crossval<'_> {
+    let division = Division { folds: 3, files: None, seed: 4 };
+    let folds = division.folds(dataset, Task::Nodes, protocol, &[config(dataset)]).unwrap();
+    Crossval::new(dataset, protocol, folds).unwrap()
+}
+
+/// Stops after so many epochs of all trials, and counts them and the folds that are done.
+struct Impatient {
+    most: usize,
+    epochs: AtomicUsize,
+    folds: AtomicUsize,
+}
+
+impl ExperimentObserver for Impatient {
+    fn trial(&self, _: TrialName, _: usize, until: usize) -> Box<dyn TrialObserver + '_> {
+        assert_eq!(until, 9);
+        Box::new(self)
+    }
+
+    fn fold(&self, _: &FoldRecord) {
+        self.folds.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl TrialObserver for &Impatient {
+    fn epoch(&mut self, _: &EpochReport) -> ControlFlow<()> {
+        let done = self.epochs.fetch_add(1, Ordering::Relaxed) + 1;
+        if done == self.most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+#[test]
+fn folds_that_were_stopped_go_on_to_the_same_report() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    for protocol in Protocol::OF_FOLDS {
+        let crossval = crossval(&dataset, protocol);
+        let open = |name: &str| {
+            let path = place.path().join(format!("{name}-{protocol}"));
+            ResultFolder::open(&path, &crossval.plan(), &config(&dataset)).unwrap()
+        };
+        let whole = open("whole");
+        let expected = crossval.run(&whole, &()).unwrap().unwrap();
+        assert_eq!((expected.folds, expected.values.len(), expected.protocol), (3, 3, protocol));
+
+        let mut epochs = 0;
+        for most in [4, 2, usize::MAX] {
+            // Whoever opens it again finds what was kept.
+            let stopped = open("stopped");
+            let observer = Impatient { most, epochs: 0.into(), folds: 0.into() };
+            let report = crossval.run(&stopped, &observer).unwrap();
+            epochs += observer.epochs.into_inner();
+            match report {
+                None => assert!(most < usize::MAX),
+                Some(report) => {
+                    let timeless = |report| CrossvalReport { seconds: 0.0, ..report };
+                    assert_eq!(timeless(report), timeless(expected.clone()));
+                    assert_eq!(
+                        stopped.read::<CrossvalReport>(RESULT).unwrap().values,
+                        expected.values
+                    );
+                }
+            }
+        }
+        assert_eq!(epochs, 27, "no epoch is done twice");
+        for fold in crossval.folds() {
+            let record = |folder: &str| -> FoldRecord {
+                let path = place.path().join(format!("{folder}-{protocol}")).join(fold.file());
+                let mut record: FoldRecord =
+                    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+                record.trial.seconds = 0.0;
+                record
+            };
+            assert_eq!(record("stopped"), record("whole"), "{}", fold.name);
+        }
+    }
+}
+
+#[test]
+fn a_folder_has_results_of_one_plan() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    let open = |protocol| {
+        let plan = crossval(&dataset, protocol).plan();
+        ResultFolder::open(place.path(), &plan, &config(&dataset))
+    };
+    let folder = open(Protocol::Nested).unwrap();
+    assert!(matches!(open(Protocol::Nested), Err(Error::Locked { .. })));
+    drop(folder);
+    assert!(matches!(open(Protocol::BestMeanEpoch), Err(Error::Folder { .. })));
+    assert!(open(Protocol::Nested).is_ok());
+}
+
+#[test]
+fn a_fold_record_keeps_what_is_not_a_number() {
+    let trial = TrialRecord {
+        epochs: vec![1, 2],
+        test: vec![-0.5, f64::NAN],
+        test_value: Some(f64::NAN),
+        ..TrialRecord::default()
+    };
+    let name = TrialName { kind: crate::experiment::TrialKind::Seed, number: 7 };
+    let fold = FoldRecord::new(name, 0, trial, &[], None);
+    let text = serde_json::to_string(&fold).unwrap();
+    let again: FoldRecord = serde_json::from_str(&text).unwrap();
+    assert_eq!(again.name.to_string(), "seed 7");
+    assert!(again.trial.test[1].is_nan() && again.trial.test_value.is_some_and(f64::is_nan));
+    assert_eq!((again.trial.val_value, again.majority), (None, None));
+}

@@ -1,0 +1,78 @@
+//! Runs, cross-validation and search: training that is kept in a folder, can be continued to the same
+//! bits, and leaves a typed record.
+//!
+//! The library keeps files and calls observers; whoever calls it does the talking. An observer that
+//! returns [`Break`](std::ops::ControlFlow::Break) ends an experiment in a state from which it can be
+//! resumed.
+//!
+//! # The folder of a run
+//!
+//! | file | holds | read by |
+//! |---|---|---|
+//! | `config.toml` | every setting, as used | [`RunFolder::config`](run::RunFolder::config) |
+//! | `model.safetensors` | the weights of the best epoch and all that prediction needs | [`SavedModel`](crate::run::SavedModel) |
+//! | `checkpoint.safetensors` | where training is | [`Run::resume`](run::Run::resume) |
+//! | `metrics.jsonl` | a line per epoch | [`RunFolder::metrics`](run::RunFolder::metrics) |
+//! | `log.txt` | the log, for people | |
+//! | `record.json` | how it went, once it has ended | [`RunFolder::record`](run::RunFolder::record) |
+//! | `.lock` | nothing; whoever works on the run holds a lock on it | |
+//!
+//! # The folder of a cross-validation or a search
+//!
+//! | file | holds |
+//! |---|---|
+//! | `plan.json` | the data and settings that its results are of |
+//! | `settings.toml` | what the trials have in common |
+//! | `fold-01.json`, `trial-00001-of-9.json`, … | a [`FoldRecord`](crossval::FoldRecord), a [`RankedTrial`](search::RankedTrial) each: what is there is not done again |
+//! | `*.part.json`, `*.checkpoint.safetensors` | a trial that is under way |
+//! | `best.toml`, `model.safetensors` | of a search, the settings and the model of the winner |
+//! | `result.json` | the [`CrossvalReport`](crossval::CrossvalReport) or the [`SearchRecord`](search::SearchRecord) |
+//!
+//! # Example
+//!
+//! ```
+//! use lpgnn::data::generate::CliqueConfig;
+//! use lpgnn::experiment::run::Run;
+//! use lpgnn::run::RunConfig;
+//!
+//! let dataset = CliqueConfig { graphs: 10, ..CliqueConfig::default() }.generate(0)?;
+//! let mut config = RunConfig::for_data("clique", &dataset, &[]);
+//! config.training.epochs = 10;
+//!
+//! # let place = tempfile::tempdir().unwrap();
+//! # let folder = place.path().join("first");
+//! let record = Run::create(&folder, config, &dataset)?.train(&mut ())?;
+//! assert_eq!(record.epochs, 10);
+//! assert_eq!(record.final_evaluation.graphs.residuals.len(), dataset.graphs());
+//! # Ok::<(), lpgnn::Error>(())
+//! ```
+
+/// A run: one training in a folder of its own.
+pub mod run;
+
+/// What a run leaves for whoever reports on it.
+pub mod record;
+
+/// One configuration on several folds, or with several seeds, and their mean.
+pub mod crossval;
+
+/// Many configurations, of which the best by the validation split is found.
+pub mod search;
+
+/// Work side by side, each item on one thread.
+pub mod parallel;
+
+mod machine;
+mod majority;
+mod members;
+mod observer;
+mod result_folder;
+mod trial;
+mod work_folder;
+
+pub use machine::{Machine, Versions, today};
+pub use majority::majority_accuracy;
+pub use observer::{ExperimentObserver, TrialKind, TrialName, TrialObserver};
+pub use result_folder::ResultFolder;
+pub use trial::TrialRecord;
+pub use work_folder::FolderLock;

@@ -1,0 +1,103 @@
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::crossval::FoldRecord;
+use super::search::RankedTrial;
+use crate::train::EpochReport;
+
+/// Watches an experiment of many trials, which run side by side. All its methods do nothing unless
+/// they are implemented.
+pub trait ExperimentObserver: Sync {
+    /// A trial begins, or continues behind epoch `at`, to train up to epoch `until`. What is returned
+    /// watches it, and is dropped when it ends.
+    fn trial(&self, name: TrialName, at: usize, until: usize) -> Box<dyn TrialObserver + '_> {
+        let _ = (name, at, until);
+        Box::new(())
+    }
+
+    /// A fold of a cross-validation is done.
+    fn fold(&self, fold: &FoldRecord) {
+        let _ = fold;
+    }
+
+    /// A trial of a search has come to the end of a round.
+    fn ranked(&self, trial: &RankedTrial) {
+        let _ = trial;
+    }
+}
+
+/// Watches one trial.
+pub trait TrialObserver {
+    /// Called after every epoch. [`ControlFlow::Break`] stops the whole experiment: every trial that
+    /// is under way is kept as it is after its epoch, so that it can be continued.
+    fn epoch(&mut self, report: &EpochReport) -> ControlFlow<()>;
+}
+
+/// Nobody watches.
+impl ExperimentObserver for () {}
+
+/// Nobody watches.
+impl TrialObserver for () {
+    fn epoch(&mut self, _: &EpochReport) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// What a trial is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct TrialName {
+    /// What it is.
+    pub kind: TrialKind,
+    /// Which one.
+    pub number: u64,
+}
+
+/// What a trial is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrialKind {
+    /// A fold of a cross-validation.
+    Fold,
+    /// The same split with another seed.
+    Seed,
+    /// A configuration of a search.
+    Trial,
+}
+
+impl TrialKind {
+    /// `fold`, `seed` or `trial`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fold => "fold",
+            Self::Seed => "seed",
+            Self::Trial => "trial",
+        }
+    }
+}
+
+impl fmt::Display for TrialName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind.as_str(), self.number)
+    }
+}
+
+/// An observer, and whether it has asked for an end.
+pub(super) struct Watched<'a> {
+    pub(super) observer: &'a dyn ExperimentObserver,
+    stop: AtomicBool,
+}
+
+impl<'a> Watched<'a> {
+    pub(super) fn new(observer: &'a dyn ExperimentObserver) -> Self {
+        Self { observer, stop: AtomicBool::new(false) }
+    }
+
+    pub(super) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}

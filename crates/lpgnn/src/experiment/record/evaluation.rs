@@ -1,0 +1,83 @@
+use super::Quantiles;
+use crate::Error;
+use crate::data::{Dataset, Split};
+use crate::evaluate::Metrics;
+use crate::experiment::members::rows;
+use crate::run::{SavedModel, Task};
+use crate::train::SplitName;
+
+/// The model of a run on all graphs, on states found afresh: as `lpgnn evaluate` has it.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct FinalEvaluation {
+    /// How well the members of every split are predicted; of splits that have targets.
+    pub splits: Vec<SplitEvaluation>,
+    /// The distribution of the residuals of graphs.
+    pub residuals: Option<Quantiles>,
+    /// How every graph converged, in the order of the data.
+    pub graphs: GraphConvergence,
+}
+
+/// How well the members of a split are predicted.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct SplitEvaluation {
+    /// Which one.
+    pub split: SplitName,
+    /// With the confusion matrix and every class, or with every target.
+    pub metrics: Metrics,
+}
+
+/// How graphs converged: an entry per graph.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct GraphConvergence {
+    /// `max abs(x − f_a)` over its nodes and layers.
+    #[serde(deserialize_with = "crate::nan::numbers")]
+    pub residuals: Vec<f64>,
+    /// How many times `f_a` was applied to it, over all layers.
+    pub iterations: Vec<usize>,
+    /// Whether its residual is within the tolerance.
+    pub converged: Vec<bool>,
+}
+
+impl FinalEvaluation {
+    /// That of a model on the splits of the data.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`], [`Error::UnknownCategory`] when the data do not fit the model.
+    pub fn new(model: &SavedModel, dataset: &Dataset, split: &Split) -> Result<Self, Error> {
+        let predictions = model.predict(dataset, true)?;
+        let targets = match model.task {
+            Task::Nodes => predictions.batch.node_targets(),
+            Task::Graphs => predictions.batch.graph_targets(),
+        };
+        let mut splits = vec![];
+        for (name, members) in [
+            (SplitName::Train, &split.train),
+            (SplitName::Val, &split.val),
+            (SplitName::Test, &split.test),
+        ] {
+            let mut rows = rows(dataset, split, model.task, members);
+            rows.retain(|&row| targets.is_known(row));
+            if !rows.is_empty() {
+                let outputs = predictions.outputs.select(rows.iter().copied());
+                let metrics = Metrics::of(&targets.select(rows.iter().copied()), &outputs)?;
+                splits.push(SplitEvaluation { split: name, metrics });
+            }
+        }
+        let found = predictions.fixed_point;
+        Ok(Self {
+            splits,
+            residuals: Quantiles::of(found.residuals.iter().copied()),
+            graphs: GraphConvergence {
+                residuals: found.residuals,
+                iterations: found.graph_iterations,
+                converged: found.converged,
+            },
+        })
+    }
+
+    /// The metrics of a split.
+    pub fn of(&self, split: SplitName) -> Option<&Metrics> {
+        self.splits.iter().find(|of| of.split == split).map(|of| &of.metrics)
+    }
+}

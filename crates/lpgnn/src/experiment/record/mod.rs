@@ -1,0 +1,159 @@
+//! What a run leaves for whoever reports on it: nothing has to be computed again.
+
+mod evaluation;
+mod quantiles;
+
+pub use evaluation::{FinalEvaluation, GraphConvergence, SplitEvaluation};
+pub use quantiles::Quantiles;
+
+use super::majority::majority_accuracy;
+use super::run::EpochMetrics;
+use super::{Machine, Versions, today};
+use crate::data::Dataset;
+use crate::run::{DataOrigin, RunConfig, SavedModel, Setup, Task};
+use crate::train::{EpochReport, ModelEvaluation, StopReason, Trained};
+use crate::{Error, Matrix};
+
+/// How a run went: `record.json`. What JSON has no number for is `null` there, and NaN when it is read.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct RunRecord {
+    /// What computed it.
+    pub versions: Versions,
+    /// Where it was computed.
+    pub machine: Machine,
+    /// The day it ended on, in UTC, as in 2024-02-29.
+    pub date: String,
+    /// What was learnt from.
+    pub data: DataOrigin,
+    /// Whose targets are predicted.
+    pub task: Task,
+    /// Names of the classes, where classes are predicted.
+    pub classes: Option<Vec<String>>,
+    /// Names of the values, where values are predicted.
+    pub value_names: Vec<String>,
+    /// Every setting, as used.
+    pub config: RunConfig,
+    /// The seed of the training.
+    pub seed: u64,
+    /// How many weights the model has.
+    pub weights: usize,
+    /// Why training ended.
+    pub stop_reason: StopReason,
+    /// Epochs that were done.
+    pub epochs: usize,
+    /// The epoch that the weights are of.
+    pub best_epoch: usize,
+    /// How long training took, in seconds.
+    #[serde(deserialize_with = "crate::nan::number")]
+    pub seconds: f64,
+    /// Seconds per epoch; `metrics.jsonl` has those of every epoch.
+    pub epoch_seconds: Option<Quantiles>,
+    /// The last epoch; none when none was done.
+    pub last_epoch: Option<EpochReport>,
+    /// What was found on the way, at the epoch that the weights are of.
+    pub evaluation: Option<ModelEvaluation>,
+    /// The accuracy on the test split of the majority class of the training split.
+    pub majority: Option<f64>,
+    /// The distribution of `abs(λ)` when training ended.
+    pub multipliers: Option<Quantiles>,
+    /// The model that was kept, on all graphs.
+    pub final_evaluation: FinalEvaluation,
+}
+
+/// All that a record is made of.
+pub(super) struct Outcome<'a> {
+    pub(super) config: &'a RunConfig,
+    pub(super) dataset: &'a Dataset,
+    pub(super) setup: &'a Setup,
+    pub(super) saved: SavedModel,
+    pub(super) trained: Trained<f32>,
+    pub(super) metrics: Vec<EpochMetrics>,
+    pub(super) epochs: usize,
+    pub(super) seconds: f64,
+}
+
+impl RunRecord {
+    pub(super) fn new(outcome: &Outcome<'_>) -> Result<Self, Error> {
+        let Outcome { config, dataset, setup, saved, trained, metrics, epochs, seconds } = outcome;
+        let multipliers = trained.multipliers.iter().flat_map(Matrix::as_slice);
+        Ok(Self {
+            versions: Versions::here(),
+            machine: Machine::here(),
+            date: today(),
+            data: saved.data.clone(),
+            task: setup.task,
+            classes: saved.classes().map(<[String]>::to_vec),
+            value_names: saved.value_names.clone(),
+            config: (*config).clone(),
+            seed: config.training.seed,
+            weights: saved.weights.len(),
+            stop_reason: trained.reason,
+            epochs: *epochs,
+            best_epoch: trained.epoch,
+            seconds: *seconds,
+            epoch_seconds: Quantiles::of(metrics.iter().map(|epoch| epoch.seconds)),
+            last_epoch: metrics.last().map(|epoch| epoch.report.clone()),
+            evaluation: trained.evaluation.clone(),
+            majority: majority_accuracy(dataset, setup),
+            multipliers: Quantiles::of(multipliers.map(|&x| f64::from(x.abs()))),
+            final_evaluation: FinalEvaluation::new(saved, dataset, &setup.split)?,
+        })
+    }
+
+    /// Whether states were near enough to `f_a` in the last epoch; none when none was done.
+    pub fn constraints_met(&self) -> Option<bool> {
+        self.last_epoch.as_ref().map(EpochReport::constraints_met)
+    }
+
+    /// The last line of the log.
+    pub(super) fn last_line(&self) -> String {
+        let Self { stop_reason, epochs, best_epoch, seconds, .. } = self;
+        format!("{stop_reason}; {epochs} epochs in {seconds:.1} s, weights of epoch {best_epoch}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::generate::CliqueConfig;
+    use crate::evaluate::Metrics;
+    use crate::experiment::run::Run;
+    use crate::train::{NotFinite, SplitName};
+
+    #[test]
+    fn a_record_is_read_as_it_was_written_whatever_is_in_it() {
+        let dataset = CliqueConfig { graphs: 4, ..CliqueConfig::default() }.generate(1).unwrap();
+        let mut config = RunConfig::for_data("clique", &dataset, &[]);
+        config.training.epochs = 3;
+        let place = tempfile::tempdir().unwrap();
+        let run = Run::create(&place.path().join("run"), config, &dataset).unwrap();
+        let mut record = run.train(&mut ()).unwrap();
+        let again = |record: &RunRecord| -> RunRecord {
+            serde_json::from_str(&serde_json::to_string_pretty(record).unwrap()).unwrap()
+        };
+        assert_eq!(again(&record), record);
+
+        record.stop_reason = StopReason::Diverged { epoch: 2, variable: NotFinite::States };
+        record.final_evaluation.graphs.residuals[1] = f64::INFINITY;
+        record.final_evaluation.residuals = Quantiles::of([1.0, f64::NAN].into_iter());
+        record.multipliers.as_mut().unwrap().max = f64::INFINITY;
+        record.last_epoch.as_mut().unwrap().gradient_norms = [f64::INFINITY, 0.0, f64::NAN];
+        record.final_evaluation.splits = vec![SplitEvaluation {
+            split: SplitName::Test,
+            metrics: Metrics::Values {
+                count: 1,
+                mean_squared_error: f64::INFINITY,
+                mean_absolute_error: f64::NAN,
+                r_squared: None,
+                per_target: vec![],
+            },
+        }];
+        let read = again(&record);
+        assert_eq!(read.stop_reason, record.stop_reason);
+        assert!(read.final_evaluation.graphs.residuals[1].is_nan());
+        assert!(read.multipliers.unwrap().max.is_nan());
+        // NaN is not NaN, but the text is the text.
+        let text = |record: &RunRecord| serde_json::to_string(record).unwrap();
+        assert_eq!(text(&read), text(&record));
+    }
+}

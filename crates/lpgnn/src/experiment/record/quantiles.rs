@@ -1,0 +1,93 @@
+/// How numbers are distributed.
+///
+/// The quantile `q` of `n` numbers in order lies at the place `q (n − 1)`, between two of them where that
+/// is no integer: as NumPy's default. Numbers that are not finite are the largest.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Quantiles {
+    /// How many numbers there are.
+    pub count: usize,
+    /// Their mean.
+    #[serde(deserialize_with = "crate::nan::number")]
+    pub mean: f64,
+    /// The smallest.
+    #[serde(deserialize_with = "crate::nan::number")]
+    pub min: f64,
+    /// 5 % are below.
+    #[serde(deserialize_with = "crate::nan::number")]
+    pub p5: f64,
+    /// A quarter is below.
+    #[serde(deserialize_with = "crate::nan::number")]
+    pub p25: f64,
+    /// The median.
+    #[serde(deserialize_with = "crate::nan::number")]
+    pub p50: f64,
+    /// A quarter is above.
+    #[serde(deserialize_with = "crate::nan::number")]
+    pub p75: f64,
+    /// 5 % are above.
+    #[serde(deserialize_with = "crate::nan::number")]
+    pub p95: f64,
+    /// The largest.
+    #[serde(deserialize_with = "crate::nan::number")]
+    pub max: f64,
+}
+
+impl Quantiles {
+    /// Of these numbers; none of none.
+    ///
+    /// ```
+    /// use lpgnn::experiment::record::Quantiles;
+    ///
+    /// let four = Quantiles::of([4.0, 1.0, 3.0, 2.0].into_iter()).unwrap();
+    /// assert_eq!((four.min, four.p25, four.p50, four.max), (1.0, 1.75, 2.5, 4.0));
+    /// ```
+    pub fn of(numbers: impl Iterator<Item = f64>) -> Option<Self> {
+        // Some NaNs have a sign, which would put them first.
+        let mut numbers: Vec<f64> =
+            numbers.map(|x| if x.is_nan() { f64::NAN } else { x }).collect();
+        numbers.sort_unstable_by(f64::total_cmp);
+        let (first, last) = (*numbers.first()?, *numbers.last()?);
+        let count = numbers.len();
+        let at = |q: f64| {
+            let place = q * (count - 1) as f64;
+            #[allow(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a share of a count is a count"
+            )]
+            let below = place.floor() as usize;
+            let (low, share) = (numbers[below], place - below as f64);
+            // Without the sum, which would make NaN of an infinite neighbour.
+            if share > 0.0 { low + share * (numbers[below + 1] - low) } else { low }
+        };
+        Some(Self {
+            count,
+            mean: numbers.iter().sum::<f64>() / count as f64,
+            min: first,
+            p5: at(0.05),
+            p25: at(0.25),
+            p50: at(0.5),
+            p75: at(0.75),
+            p95: at(0.95),
+            max: last,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_a_number_is_the_largest() {
+        let some = Quantiles::of([-f64::NAN, 2.0, 1.0].into_iter()).unwrap();
+        assert!(some.max.is_nan() && some.mean.is_nan());
+        assert_eq!(
+            (some.min.to_bits(), some.p50.to_bits()),
+            (1.0_f64.to_bits(), 2.0_f64.to_bits())
+        );
+        let one = Quantiles::of(std::iter::once(3.0)).unwrap();
+        assert_eq!((one.p5.to_bits(), one.p95.to_bits()), (3.0_f64.to_bits(), 3.0_f64.to_bits()));
+        assert_eq!(Quantiles::of(std::iter::empty()), None);
+    }
+}

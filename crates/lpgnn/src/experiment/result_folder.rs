@@ -1,0 +1,121 @@
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::work_folder::{FolderLock, create, create_next, is_empty};
+use crate::run::{RunConfig, write_file};
+use crate::{Error, Place};
+
+/// A folder of results that are made one by one, so that what is done is not done again.
+#[derive(Debug)]
+pub struct ResultFolder {
+    path: PathBuf,
+    #[expect(dead_code, reason = "it is held, not read")]
+    lock: FolderLock,
+}
+
+const PLAN: &str = "plan.json";
+const SETTINGS: &str = "settings.toml";
+
+impl ResultFolder {
+    /// A folder that is new, or has results of the same plan.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Folder`] when it has other contents, [`Error::Locked`], [`Error::Io`].
+    pub fn open(path: &Path, plan: &Value, config: &RunConfig) -> Result<Self, Error> {
+        let problem =
+            |problem: &str| Error::Folder { path: path.to_owned(), problem: problem.into() };
+        match std::fs::read_to_string(path.join(PLAN)) {
+            Ok(text) if serde_json::from_str::<Value>(&text).ok().as_ref() == Some(plan) => {}
+            Ok(_) => return Err(problem("has results of other data or settings")),
+            Err(_) if is_empty(path)? => create(path)?,
+            Err(_) => return Err(problem("is not empty, and not a folder of results")),
+        }
+        let folder = Self { lock: FolderLock::take(path)?, path: path.to_owned() };
+        if !folder.has(PLAN) {
+            // First, since with it the folder is one of results.
+            folder.save(PLAN, plan)?;
+        }
+        if !folder.has(SETTINGS) {
+            write_file(&folder.file(SETTINGS), config.to_toml().as_bytes())?;
+        }
+        Ok(folder)
+    }
+
+    /// The next free folder `NAME-1`, `NAME-2`, … in `parent`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]
+    pub fn create_in(
+        parent: &Path,
+        name: &str,
+        plan: &Value,
+        config: &RunConfig,
+    ) -> Result<Self, Error> {
+        Self::open(&create_next(parent, name)?, plan, config)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path of a file in it.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Whether it has a file.
+    pub fn has(&self, name: &str) -> bool {
+        self.file(name).exists()
+    }
+
+    /// Removes all results, and what there is of others.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]
+    pub fn clear(&self) -> Result<(), Error> {
+        let cannot = |source| Error::Io { action: "clear", path: self.path.clone(), source };
+        for entry in std::fs::read_dir(&self.path).map_err(cannot)? {
+            let path = entry.map_err(cannot)?.path();
+            let result = path.extension().is_some_and(|end| end == "json" || end == "safetensors");
+            if result && !path.ends_with(PLAN) {
+                std::fs::remove_file(path).map_err(cannot)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a result, as JSON.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]
+    pub fn save(&self, name: &str, value: &impl Serialize) -> Result<(), Error> {
+        let path = self.file(name);
+        let text = serde_json::to_string(value)
+            .map_err(|error| Place::file(&path).error(error.to_string()))?;
+        write_file(&path, (text + "\n").as_bytes())
+    }
+
+    /// Reads what [`save`](Self::save) wrote.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]; [`Error::Input`] when the file holds something else.
+    pub fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T, Error> {
+        let path = self.file(name);
+        let text = std::fs::read_to_string(&path).map_err(|source| Error::Io {
+            action: "read",
+            path: path.clone(),
+            source,
+        })?;
+        serde_json::from_str(&text)
+            .map_err(|error| Place::file(&path).error(format!("it is not a result: {error}")))
+    }
+}

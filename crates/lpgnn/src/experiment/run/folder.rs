@@ -1,0 +1,265 @@
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use super::EpochMetrics;
+use crate::experiment::record::RunRecord;
+use crate::experiment::work_folder::{FolderLock, create, is_empty};
+use crate::run::{RunConfig, write_file};
+use crate::train::StopReason;
+use crate::{Error, Place};
+
+/// The folder of a run; to write to it takes its lock.
+#[derive(Debug)]
+pub struct RunFolder {
+    path: PathBuf,
+    lock: Option<FolderLock>,
+}
+
+const ALL: [&str; 6] = [
+    RunFolder::RECORD,
+    RunFolder::MODEL,
+    RunFolder::CHECKPOINT,
+    RunFolder::METRICS,
+    RunFolder::LOG,
+    RunFolder::CONFIG,
+];
+
+impl RunFolder {
+    /// Every setting, as used.
+    pub const CONFIG: &'static str = "config.toml";
+    /// The weights of the best epoch and all that prediction needs.
+    pub const MODEL: &'static str = "model.safetensors";
+    /// Where training is.
+    pub const CHECKPOINT: &'static str = "checkpoint.safetensors";
+    /// A line per epoch.
+    pub const METRICS: &'static str = "metrics.jsonl";
+    /// The log.
+    pub const LOG: &'static str = "log.txt";
+    /// How it went.
+    pub const RECORD: &'static str = "record.json";
+
+    /// A new folder for a run.
+    pub(super) fn create(path: &Path) -> Result<Self, Error> {
+        let folder = Self { path: path.to_owned(), lock: None };
+        if is_empty(path)? {
+            create(path)?;
+            return folder.lock();
+        }
+        let there = folder.file(Self::CONFIG).exists();
+        Err(folder.problem(if there {
+            "is a run already; it can be resumed or replaced"
+        } else {
+            "is not a run and not empty, so it is left alone"
+        }))
+    }
+
+    /// The same in place of a run.
+    pub(super) fn replace(path: &Path) -> Result<Self, Error> {
+        let folder = Self { path: path.to_owned(), lock: None };
+        if !folder.file(Self::CONFIG).exists() {
+            return Self::create(path);
+        }
+        let folder = folder.lock()?;
+        for name in ALL {
+            match fs::remove_file(folder.file(name)) {
+                Err(source) if source.kind() != ErrorKind::NotFound => {
+                    return Err(Error::Io { action: "replace", path: path.to_owned(), source });
+                }
+                _ => {}
+            }
+        }
+        Ok(folder)
+    }
+
+    /// A run that is there, to be looked at.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Folder`] when it is not a run.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let folder = Self { path: path.to_owned(), lock: None };
+        if folder.file(Self::CONFIG).exists() {
+            Ok(folder)
+        } else {
+            Err(folder.problem(&format!("is not a run: it has no {}", Self::CONFIG)))
+        }
+    }
+
+    /// The same, to be written to.
+    pub(super) fn lock(mut self) -> Result<Self, Error> {
+        if self.lock.is_none() {
+            self.lock = Some(FolderLock::take(&self.path)?);
+        }
+        Ok(self)
+    }
+
+    fn problem(&self, problem: &str) -> Error {
+        Error::Folder { path: self.path.clone(), problem: problem.into() }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path of a file in it.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    pub(super) fn write_config(&self, config: &RunConfig) -> Result<(), Error> {
+        write_file(&self.file(Self::CONFIG), config.to_toml().as_bytes())
+    }
+
+    /// Every setting, as used.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`], [`Error::Config`]
+    pub fn config(&self) -> Result<RunConfig, Error> {
+        let path = self.file(Self::CONFIG);
+        let text = fs::read_to_string(&path).map_err(|source| Error::Io {
+            action: "read",
+            path: path.clone(),
+            source,
+        })?;
+        RunConfig::from_toml(&path.display().to_string(), &text)
+    }
+
+    pub(super) fn write_record(&self, record: &RunRecord) -> Result<(), Error> {
+        let path = self.file(Self::RECORD);
+        let text = serde_json::to_string_pretty(record)
+            .map_err(|error| Place::file(&path).error(error.to_string()))?;
+        write_file(&path, (text + "\n").as_bytes())
+    }
+
+    /// How the run went; none while it has not ended.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]; [`Error::Input`] when the file is not a record.
+    pub fn record(&self) -> Result<Option<RunRecord>, Error> {
+        let path = self.file(Self::RECORD);
+        let Some(text) = read_if_there(&path)? else { return Ok(None) };
+        serde_json::from_str(&text)
+            .map(Some)
+            .map_err(|error| Place::file(&path).error(format!("it is not a run record: {error}")))
+    }
+
+    /// The record of a run to which nothing is left to do; none of one that can be resumed.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`record`](Self::record).
+    pub fn finished(&self) -> Result<Option<RunRecord>, Error> {
+        let whole = self.file(Self::MODEL).exists();
+        let ended = |record: &RunRecord| whole && record.stop_reason != StopReason::Stopped;
+        Ok(self.record()?.filter(ended))
+    }
+
+    /// All epochs so far.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]; [`Error::Input`], naming the line that is not an epoch. The last line may be half
+    /// written while the run is under way, and is left out then.
+    pub fn metrics(&self) -> Result<Vec<EpochMetrics>, Error> {
+        let path = self.file(Self::METRICS);
+        let text = read_if_there(&path)?.unwrap_or_default();
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let epoch = |(line, text): (u64, &str)| {
+            serde_json::from_str(text).map_err(|error| {
+                Place::line(&path, line).error(format!("it is not an epoch: {error}"))
+            })
+        };
+        (1..).zip(text[..whole].lines()).map(epoch).collect()
+    }
+
+    /// The metrics, to be continued behind `epochs`: what is told of later ones goes.
+    pub(super) fn metrics_from(&self, epochs: usize) -> Result<LineFile, Error> {
+        let path = self.file(Self::METRICS);
+        let kept = keep_until(&read_if_there(&path)?.unwrap_or_default(), epochs);
+        write_file(&path, kept.as_bytes())?;
+        LineFile::open(path)
+    }
+
+    pub(super) fn log(&self) -> Result<LineFile, Error> {
+        LineFile::open(self.file(Self::LOG))
+    }
+}
+
+fn read_if_there(path: &Path) -> Result<Option<String>, Error> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Error::Io { action: "read", path: path.to_owned(), source }),
+    }
+}
+
+/// The whole lines that are about an epoch up to this one.
+fn keep_until(text: &str, epochs: usize) -> String {
+    let epoch = |line: &str| -> Option<u64> {
+        serde_json::from_str::<serde_json::Value>(line).ok()?["epoch"].as_u64()
+    };
+    text.lines()
+        .filter(|line| epoch(line).is_some_and(|epoch| epoch <= epochs as u64))
+        .flat_map(|line| [line, "\n"])
+        .collect()
+}
+
+/// A file that grows by lines.
+#[derive(Debug)]
+pub(super) struct LineFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl LineFile {
+    fn open(path: PathBuf) -> Result<Self, Error> {
+        match OpenOptions::new().create(true).append(true).open(&path) {
+            Ok(file) => Ok(Self { path, file }),
+            Err(source) => Err(Error::Io { action: "write", path, source }),
+        }
+    }
+
+    pub(super) fn line(&mut self, line: &str) -> Result<(), Error> {
+        self.file.write_all(format!("{line}\n").as_bytes()).map_err(|source| Error::Io {
+            action: "write",
+            path: self.path.clone(),
+            source,
+        })
+    }
+
+    pub(super) fn json(&mut self, value: &impl serde::Serialize) -> Result<(), Error> {
+        let line = serde_json::to_string(value)
+            .map_err(|error| Place::file(&self.path).error(error.to_string()))?;
+        self.line(&line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_of_later_epochs_and_half_lines_go() {
+        let text = "{\"epoch\":1}\n{\"epoch\":2}\n{\"epoch\":3}\n{\"epo";
+        assert_eq!(keep_until(text, 2), "{\"epoch\":1}\n{\"epoch\":2}\n");
+    }
+
+    #[test]
+    fn nothing_is_overwritten_unless_asked() {
+        let place = tempfile::tempdir().unwrap();
+        let run = place.path().join("run");
+        let folder = RunFolder::create(&run).unwrap();
+        fs::write(folder.file(RunFolder::CONFIG), "").unwrap();
+        assert!(RunFolder::create(&run).is_err());
+        assert!(RunFolder::replace(&run).is_err(), "somebody is at work there");
+        drop(folder);
+        assert!(RunFolder::replace(&run).is_ok());
+        fs::write(run.join("thesis.tex"), "years of work").unwrap();
+        assert!(RunFolder::replace(&run).is_err());
+        assert!(run.join("thesis.tex").exists());
+    }
+}

@@ -1,0 +1,61 @@
+use std::fmt;
+use std::ops::ControlFlow;
+
+use super::EpochMetrics;
+use crate::train::{ModelEvaluation, SplitName};
+
+/// Watches a run, and may stop it.
+pub trait RunObserver {
+    /// Called after every epoch. [`ControlFlow::Break`] stops the run with a checkpoint, a model and a
+    /// record, so that it can be resumed.
+    fn epoch(&mut self, progress: &Progress<'_>) -> ControlFlow<()>;
+
+    /// Called with every line that is written to the log.
+    fn note(&mut self, line: &str) {
+        let _ = line;
+    }
+}
+
+/// Nobody watches.
+impl RunObserver for () {
+    fn epoch(&mut self, _: &Progress<'_>) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// A function can watch.
+impl<F: FnMut(&Progress<'_>) -> ControlFlow<()>> RunObserver for F {
+    fn epoch(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
+        self(progress)
+    }
+}
+
+/// Where a run is, after an epoch.
+///
+/// In text: `loss 3.1000  residual 2.0e-4  train 93.1 %  val 91.2 %`.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// The epoch, as `metrics.jsonl` has it.
+    pub metrics: &'a EpochMetrics,
+    /// The newest evaluation, of this epoch or of an earlier one.
+    pub evaluation: Option<&'a ModelEvaluation>,
+    /// How many epochs the run is to have.
+    pub epochs: usize,
+}
+
+impl fmt::Display for Progress<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let report = &self.metrics.report;
+        write!(f, "loss {:.4}  residual {:.1e}", report.loss, report.residual_mean)?;
+        let splits = self.evaluation.map(|evaluation| &evaluation.parts[..]).unwrap_or_default();
+        // The test split is looked at when all is done.
+        for (split, metrics) in splits.iter().filter(|(split, _)| *split != SplitName::Test) {
+            write!(f, "  {split} ")?;
+            match metrics.accuracy {
+                Some(accuracy) => write!(f, "{:.1} %", 100.0 * accuracy)?,
+                None => write!(f, "{:.4}", metrics.loss)?,
+            }
+        }
+        Ok(())
+    }
+}

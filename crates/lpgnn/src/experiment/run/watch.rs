@@ -1,0 +1,119 @@
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use super::folder::{LineFile, RunFolder};
+use super::{CheckpointInterval, EpochMetrics, Progress, RunObserver};
+use crate::Error;
+use crate::run::{Checkpoint, RunConfig};
+use crate::train::{EpochReport, ModelEvaluation, Observer, TrainerState};
+
+/// Keeps the files of a run while it trains.
+pub(super) struct Watch<'a> {
+    folder: &'a RunFolder,
+    config: &'a RunConfig,
+    fingerprint: &'a str,
+    interval: CheckpointInterval,
+    observer: &'a mut dyn RunObserver,
+    metrics: LineFile,
+    log: LineFile,
+    begun: Instant,
+    /// How long training took before it was continued.
+    before: f64,
+    epoch_begun: Instant,
+    /// When the last checkpoint was written, and of which epoch it is.
+    kept: (Instant, usize),
+    evaluation: Option<ModelEvaluation>,
+    epochs: usize,
+    error: Option<Error>,
+}
+
+/// Lines of the log, about.
+const LINES: usize = 10;
+
+impl<'a> Watch<'a> {
+    /// From an epoch on, so many seconds after the run was begun.
+    pub(super) fn new(
+        folder: &'a RunFolder,
+        config: &'a RunConfig,
+        fingerprint: &'a str,
+        interval: CheckpointInterval,
+        (epoch, before): (usize, f64),
+        observer: &'a mut dyn RunObserver,
+    ) -> Result<Self, Error> {
+        let now = Instant::now();
+        Ok(Self {
+            folder,
+            config,
+            fingerprint,
+            interval,
+            observer,
+            metrics: folder.metrics_from(epoch)?,
+            log: folder.log()?,
+            begun: now,
+            before,
+            epoch_begun: now,
+            kept: (now, epoch),
+            evaluation: None,
+            epochs: epoch,
+            error: None,
+        })
+    }
+
+    /// How many epochs are done, and the seconds they took; or what went wrong with the files.
+    pub(super) fn finish(self) -> Result<(usize, f64), Error> {
+        let seconds = self.seconds();
+        match self.error {
+            Some(error) => Err(error),
+            None => Ok((self.epochs, seconds)),
+        }
+    }
+
+    fn seconds(&self) -> f64 {
+        self.before + self.begun.elapsed().as_secs_f64()
+    }
+
+    /// Whether the observer wants it to end.
+    fn keep(&mut self, metrics: &EpochMetrics, state: &TrainerState) -> Result<bool, Error> {
+        let report = &metrics.report;
+        self.metrics.json(metrics)?;
+        if let Some(evaluation) = &report.evaluation {
+            self.evaluation = Some(evaluation.clone());
+        }
+        let epochs = self.config.training.epochs;
+        let progress = Progress { metrics, evaluation: self.evaluation.as_ref(), epochs };
+        let stop = self.observer.epoch(&progress).is_break();
+        let last = stop || report.epoch == epochs;
+        if report.epoch.is_multiple_of(epochs.div_ceil(LINES)) || last {
+            let line = format!("epoch {:>5}  {progress}", report.epoch);
+            self.log.line(&line)?;
+            self.observer.note(&line);
+        }
+        let (when, epoch) = self.kept;
+        let by_epochs =
+            self.interval.epochs.is_some_and(|interval| report.epoch - epoch >= interval);
+        if last || by_epochs || when.elapsed().as_secs_f64() >= self.interval.seconds {
+            let path = self.folder.file(RunFolder::CHECKPOINT);
+            Checkpoint::write(&path, self.config, self.fingerprint, self.seconds(), state)?;
+            self.kept = (Instant::now(), report.epoch);
+        }
+        Ok(stop)
+    }
+}
+
+impl Observer for Watch<'_> {
+    fn epoch(&mut self, report: &EpochReport, state: &TrainerState) -> ControlFlow<()> {
+        let seconds = self.epoch_begun.elapsed().as_secs_f64();
+        let metrics = EpochMetrics { report: report.clone(), seconds };
+        let kept = self.keep(&metrics, state);
+        self.epochs = report.epoch;
+        self.epoch_begun = Instant::now();
+        match kept {
+            Err(error) => {
+                self.error = Some(error);
+                ControlFlow::Break(())
+            }
+            Ok(true) => ControlFlow::Break(()),
+            Ok(false) => ControlFlow::Continue(()),
+        }
+    }
+}

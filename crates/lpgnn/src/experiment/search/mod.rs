@@ -1,0 +1,287 @@
+//! Search by successive halving: all trials train for a part of their epochs, the better ones go on.
+//!
+//! A [`Space`] says what to choose from, a [`Search`] trains the trials side by side in a
+//! [`ResultFolder`], and the [`SearchRecord`] ranks them by the validation split. The test split is no
+//! part of it; the winner is evaluated on it when all is decided. A trial that goes on, or was
+//! interrupted, has the same bits as a run from scratch.
+
+mod budget;
+mod record;
+mod rounds;
+mod space;
+
+pub use budget::Budget;
+pub use record::{RankedTrial, SearchRecord};
+pub use rounds::Round;
+pub use space::Space;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::observer::{ExperimentObserver, TrialKind, TrialName, Watched};
+use super::parallel;
+use super::result_folder::ResultFolder;
+use super::run::RunFolder;
+use super::trial::{Trial, TrialFiles, TrialRecord, test_value};
+use crate::Error;
+use crate::data::{Dataset, Split};
+use crate::run::{RunConfig, SavedModel, Setup, fingerprint, write_file};
+use record::differences;
+use rounds::rounds;
+
+/// How much is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SearchOptions {
+    /// How many trials, or how much time; none tries all of a grid.
+    pub budget: Option<Budget>,
+    /// Of so many trials, one goes on to so many times the epochs; 1 gives all of them all.
+    pub halving: usize,
+    /// Epochs of the first round, at least.
+    pub min_epochs: usize,
+}
+
+impl Default for SearchOptions {
+    fn default() -> Self {
+        Self { budget: None, halving: 3, min_epochs: 20 }
+    }
+}
+
+/// A search that is ready to run.
+#[derive(Clone, Debug)]
+pub struct Search<'a> {
+    /// What the trials have in common.
+    config: RunConfig,
+    trials: Vec<RunConfig>,
+    dataset: &'a Dataset,
+    split: Split,
+    options: SearchOptions,
+    rounds: Vec<Round>,
+}
+
+/// The file of the record.
+const RESULT: &str = "result.json";
+
+impl<'a> Search<'a> {
+    /// The settings of the winner, in the folder.
+    pub const BEST: &'static str = "best.toml";
+
+    /// A search of a space; `config` is what its trials have in common, and its seed draws them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] when a trial has no usable settings; [`Error::Mismatch`] when there is none, or
+    /// no validation split to choose by.
+    pub fn new(
+        dataset: &'a Dataset,
+        config: RunConfig,
+        space: &Space,
+        options: SearchOptions,
+    ) -> Result<Self, Error> {
+        let most = match options.budget {
+            Some(Budget::Trials(trials)) => Some(trials),
+            _ => None,
+        };
+        let trials = space.trials(&config, most, config.training.seed)?;
+        let first = trials.first().ok_or_else(|| Error::Mismatch("the space is empty".into()))?;
+        let split = Setup::new(first, dataset)?.split;
+        if split.val.is_empty() {
+            return Err(Error::Mismatch(format!(
+                "the split of {} has no validation part to choose by",
+                dataset.name()
+            )));
+        }
+        let SearchOptions { halving, min_epochs, .. } = options;
+        let rounds = rounds(trials.len(), config.training.epochs, halving, min_epochs);
+        Ok(Self { config, trials, dataset, split, options, rounds })
+    }
+
+    /// The configurations that are tried.
+    pub fn trials(&self) -> &[RunConfig] {
+        &self.trials
+    }
+
+    /// How far how many of them go.
+    pub fn rounds(&self) -> &[Round] {
+        &self.rounds
+    }
+
+    /// What its results depend on: a folder has those of one plan.
+    pub fn plan(&self) -> serde_json::Value {
+        serde_json::json!({
+            "data": fingerprint(self.dataset),
+            "trials": self.trials,
+            "halving": self.options.halving,
+            "min-epochs": self.options.min_epochs,
+        })
+    }
+
+    /// Trains all trials as far as they come, and keeps the winner; none when the observer stopped it.
+    /// What is done in the folder is not done again.
+    ///
+    /// # Errors
+    ///
+    /// Those of training; [`Error::Io`] when results cannot be kept; [`Error::Mismatch`] when the time
+    /// was up before a trial was done.
+    pub fn run(
+        &self,
+        folder: &ResultFolder,
+        observer: &dyn ExperimentObserver,
+    ) -> Result<Option<SearchRecord>, Error> {
+        let watched = Watched::new(observer);
+        let work = Work { search: self, folder, watched: &watched, begun: Instant::now() };
+        let Some((ranked, complete)) = work.rounds()? else { return Ok(None) };
+        let record = work.finish(ranked, complete)?;
+        if complete {
+            (0..self.trials.len()).for_each(|trial| work.forget(trial));
+        }
+        Ok(Some(record))
+    }
+}
+
+/// A search that is running.
+struct Work<'a> {
+    search: &'a Search<'a>,
+    folder: &'a ResultFolder,
+    watched: &'a Watched<'a>,
+    begun: Instant,
+}
+
+impl Work<'_> {
+    fn late(&self) -> bool {
+        match self.search.options.budget {
+            Some(Budget::Time(time)) => self.begun.elapsed() >= time,
+            _ => false,
+        }
+    }
+
+    /// All trials, the best of the last round first, and whether all rounds were done in time; none when
+    /// the observer stopped them.
+    fn rounds(&self) -> Result<Option<(Vec<RankedTrial>, bool)>, Error> {
+        let mut alive: Vec<usize> = (0..self.search.trials.len()).collect();
+        let mut ranked: Vec<RankedTrial> = vec![];
+        for round in &self.search.rounds {
+            alive.split_off(round.trials.min(alive.len())).into_iter().for_each(|trial| {
+                self.forget(trial);
+            });
+            let stop = || self.watched.stopped();
+            parallel::each(alive.len(), &stop, |place| {
+                if self.late() { Ok(()) } else { self.train(alive[place], round.share, &ranked) }
+            })?;
+            let done = |&trial: &usize| self.folder.has(&file(trial, round.share));
+            let complete = alive.iter().all(done);
+            if !complete && self.watched.stopped() {
+                return Ok(None);
+            }
+            let mut now: Vec<RankedTrial> = alive
+                .iter()
+                .filter(|trial| done(trial))
+                .map(|&trial| self.folder.read(&file(trial, round.share)))
+                .collect::<Result<_, Error>>()?;
+            // The sort is stable: of equals, the first goes on, whatever the number of threads.
+            now.sort_by(|a, b| b.value().total_cmp(&a.value()));
+            if !now.is_empty() {
+                alive = now.iter().map(|done| done.trial - 1).collect();
+                // Behind those that went on come those that did not.
+                ranked.retain(|before| !now.iter().any(|now| now.trial == before.trial));
+                now.append(&mut ranked);
+                ranked = now;
+            }
+            if !complete {
+                return Ok(Some((ranked, false)));
+            }
+        }
+        Ok(Some((ranked, true)))
+    }
+
+    /// A trial, from where the round before has left it.
+    fn train(&self, trial: usize, share: usize, before: &[RankedTrial]) -> Result<(), Error> {
+        if self.folder.has(&file(trial, share)) {
+            return Ok(());
+        }
+        let Search { trials, dataset, split, .. } = self.search;
+        let config = &trials[trial];
+        let epochs = config.training.epochs.div_ceil(share);
+        let before = before.iter().find(|before| before.trial == trial + 1);
+        if let Some(ended) = before.filter(|before| before.result.stop_reason.is_some()) {
+            return self.save(trial, share, epochs, &ended.result);
+        }
+        let split = Split { test: vec![], ..split.clone() };
+        let setup = Setup::with_split(config, dataset, split)?;
+        let name = TrialName { kind: TrialKind::Trial, number: trial as u64 + 1 };
+        let job = Trial { name, config, setup: &setup, files: &self.files(trial) };
+        let Some(done) = job.train(epochs, self.watched)? else { return Ok(()) };
+        let (epoch, weights) = (done.record.best_epoch, done.weights.clone());
+        let model = SavedModel::new(&setup, config, dataset.name(), epoch, weights);
+        model.write(&self.model(trial))?;
+        self.save(trial, share, epochs, &done.record)?;
+        job.keep(&done)
+    }
+
+    fn save(
+        &self,
+        trial: usize,
+        share: usize,
+        epochs: usize,
+        result: &TrialRecord,
+    ) -> Result<(), Error> {
+        let settings = differences(&self.search.config, &self.search.trials[trial]);
+        let ranked = RankedTrial { trial: trial + 1, epochs, settings, result: result.clone() };
+        self.folder.save(&file(trial, share), &ranked)?;
+        self.watched.observer.ranked(&ranked);
+        Ok(())
+    }
+
+    fn files(&self, trial: usize) -> TrialFiles {
+        TrialFiles::new(self.folder.path(), &format!("trial-{:05}", trial + 1))
+    }
+
+    fn model(&self, trial: usize) -> PathBuf {
+        self.folder.file(&format!("trial-{:05}.model.safetensors", trial + 1))
+    }
+
+    /// A trial that is not going on needs no checkpoint and no model.
+    fn forget(&self, trial: usize) {
+        self.files(trial).remove();
+        // What cannot be removed is in nobody's way.
+        let _ = std::fs::remove_file(self.model(trial));
+    }
+
+    /// Keeps the winner, and looks at the test split, once.
+    fn finish(&self, ranked: Vec<RankedTrial>, complete: bool) -> Result<SearchRecord, Error> {
+        let best = ranked
+            .first()
+            .ok_or_else(|| Error::Mismatch("the time was up before a trial was done".into()))?;
+        let trial = best.trial - 1;
+        let config = &self.search.trials[trial];
+        write_file(&self.folder.file(Search::BEST), config.to_toml().as_bytes())?;
+        let path = self.model(trial);
+        let kept = self.folder.file(RunFolder::MODEL);
+        if path.exists() {
+            let cannot = |source| Error::Io { action: "write", path: kept.clone(), source };
+            std::fs::copy(&path, &kept).map_err(cannot)?;
+        }
+        let saved = SavedModel::read(&kept)?;
+        let test = if self.search.split.test.is_empty() {
+            None
+        } else {
+            let split = self.search.split.clone();
+            test_value(&Setup::with_split(config, self.search.dataset, split)?, saved)?
+        };
+        let record = SearchRecord {
+            trial: best.trial,
+            val: best.result.val_value,
+            test_of_the_winner: test,
+            complete,
+            ranked,
+        };
+        self.folder.save(RESULT, &record)?;
+        Ok(record)
+    }
+}
+
+fn file(trial: usize, share: usize) -> String {
+    format!("trial-{:05}-of-{share}.json", trial + 1)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+use crate::experiment::TrialRecord;
+use crate::run::RunConfig;
+
+/// A trial that has come to the end of a round.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct RankedTrial {
+    /// Its number, from 1.
+    pub trial: usize,
+    /// How many epochs it has trained.
+    pub epochs: usize,
+    /// The settings that it changed, with their values.
+    pub settings: Vec<(String, String)>,
+    /// How it went.
+    pub result: TrialRecord,
+}
+
+/// What was found: only the validation split has decided.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct SearchRecord {
+    /// The number of the winner, from 1.
+    pub trial: usize,
+    /// Its value on the validation split.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::nan::optional"
+    )]
+    pub val: Option<f64>,
+    /// The winner on the test split, which nobody has looked at before.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::nan::optional"
+    )]
+    pub test_of_the_winner: Option<f64>,
+    /// Whether all rounds were done in time.
+    pub complete: bool,
+    /// All trials, the best first; behind those that went on come those that did not.
+    pub ranked: Vec<RankedTrial>,
+}
+
+impl RankedTrial {
+    /// What trials are ranked by; one without a number comes last.
+    pub fn value(&self) -> f64 {
+        self.result.val_value.filter(|value| !value.is_nan()).unwrap_or(f64::NEG_INFINITY)
+    }
+}
+
+/// The settings in which a trial differs.
+pub(super) fn differences(base: &RunConfig, trial: &RunConfig) -> Vec<(String, String)> {
+    fn compare(
+        path: &str,
+        a: &serde_json::Value,
+        b: &serde_json::Value,
+        found: &mut Vec<(String, String)>,
+    ) {
+        match b {
+            serde_json::Value::Object(entries) => {
+                for (key, value) in entries {
+                    let dot = if path.is_empty() { "" } else { "." };
+                    compare(&format!("{path}{dot}{key}"), &a[key], value, found);
+                }
+            }
+            _ if a == b => {}
+            serde_json::Value::String(text) => found.push((path.to_owned(), text.clone())),
+            value => found.push((path.to_owned(), value.to_string())),
+        }
+    }
+    let mut found = vec![];
+    // A configuration is always JSON.
+    let [base, trial] =
+        [base, trial].map(|config| serde_json::to_value(config).unwrap_or_default());
+    compare("", &base, &trial, &mut found);
+    found
+}

@@ -1,0 +1,298 @@
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::observer::{TrialName, TrialObserver, Watched};
+use crate::run::{Checkpoint, RunConfig, SavedModel, Setup, write_file};
+use crate::train::{
+    EpochReport, Observer, SplitMetrics, SplitName, StopReason, Trained, Trainer, TrainerState,
+};
+use crate::{Error, Place};
+
+/// One training without a folder of its own: a fold of a cross-validation, a trial of a search.
+///
+/// Its values are accuracies, or minus losses where targets are real: larger is better.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct TrialRecord {
+    /// The epochs at which it was evaluated.
+    pub epochs: Vec<usize>,
+    /// Its values on the validation split; empty without one.
+    #[serde(deserialize_with = "crate::nan::numbers")]
+    pub val: Vec<f64>,
+    /// The same on the test split; empty without one.
+    #[serde(deserialize_with = "crate::nan::numbers")]
+    pub test: Vec<f64>,
+    /// The best epoch by the validation split, or the last one.
+    pub best_epoch: usize,
+    /// The value on the validation split at that epoch.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::nan::optional"
+    )]
+    pub val_value: Option<f64>,
+    /// The same on the test split.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::nan::optional"
+    )]
+    pub test_value: Option<f64>,
+    /// Training accuracy that the states know by heart, at that epoch.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::nan::optional"
+    )]
+    pub cheating_gap: Option<f64>,
+    /// Why it ended; none while there are epochs left.
+    pub stop_reason: Option<StopReason>,
+    /// Graphs that did not converge at the last evaluation.
+    pub not_converged: usize,
+    /// The mean residual of the last epoch.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::nan::optional"
+    )]
+    pub residual: Option<f64>,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// A trial that has come as far as it was to.
+pub(super) struct Done {
+    pub(super) record: TrialRecord,
+    /// The weights of its best epoch.
+    pub(super) weights: Vec<f32>,
+    /// Where to continue, if there are more epochs.
+    state: Option<TrainerState>,
+}
+
+/// What is trained, and where it is kept on the way.
+pub(super) struct Trial<'a> {
+    pub(super) name: TrialName,
+    pub(super) config: &'a RunConfig,
+    pub(super) setup: &'a Setup,
+    pub(super) files: &'a TrialFiles,
+}
+
+impl Trial<'_> {
+    /// Trains up to an epoch, from where its files have it; none when an observer stopped it before.
+    ///
+    /// Whatever depends on the number of epochs depends on that of the configuration, not on `until`:
+    /// a trial that is continued is the same to the last bit as one that was never interrupted.
+    pub(super) fn train(&self, until: usize, watched: &Watched<'_>) -> Result<Option<Done>, Error> {
+        let Self { name, config, setup, files } = self;
+        let mut trainer =
+            Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?.evaluating_held_out();
+        let mut record = TrialRecord::default();
+        if let Some((before, state)) = files.read(config, setup)?.filter(|(_, at)| at.epoch < until)
+        {
+            record = before;
+            trainer = trainer.resume(state)?;
+        }
+        let (begun, before) = (Instant::now(), record.seconds);
+        let mut watch = Watch {
+            trial: self,
+            until,
+            watched,
+            observer: watched.observer.trial(*name, trainer.state().epoch, until),
+            record,
+            before,
+            begun,
+            kept: begun,
+            state: None,
+            stopped: false,
+            error: None,
+        };
+        let trained = trainer.run(&mut watch)?;
+        let Watch { mut record, state, stopped, error, .. } = watch;
+        if let Some(error) = error {
+            return Err(error);
+        }
+        if stopped {
+            return Ok(None);
+        }
+        record.seconds = before + begun.elapsed().as_secs_f64();
+        record.finish(&trained, state.is_none());
+        Ok(Some(Done { record, weights: trained.weights, state }))
+    }
+
+    /// Keeps where it can be continued.
+    pub(super) fn keep(&self, done: &Done) -> Result<(), Error> {
+        match &done.state {
+            Some(state) => self.files.write(self.config, self.setup, &done.record, state),
+            None => Ok(()),
+        }
+    }
+}
+
+impl TrialRecord {
+    /// Whether states or weights stopped being numbers.
+    pub fn diverged(&self) -> bool {
+        matches!(self.stop_reason, Some(StopReason::Diverged { .. }))
+    }
+
+    fn finish(&mut self, trained: &Trained<f32>, ended: bool) {
+        self.best_epoch = trained.epoch;
+        self.stop_reason = ended.then_some(trained.reason);
+        let Some(evaluation) = &trained.evaluation else { return };
+        self.val_value = evaluation.of(SplitName::Val).map(value);
+        self.test_value = evaluation.of(SplitName::Test).map(value);
+        self.cheating_gap = evaluation.cheating_gap.or(self.cheating_gap);
+        if self.epochs.is_empty() && ended {
+            // It diverged before it was evaluated: what it started from counts.
+            self.epochs.push(trained.epoch);
+            self.val.extend(self.val_value);
+            self.test.extend(self.test_value);
+        }
+    }
+
+    /// What is told of later epochs goes.
+    fn cut(&mut self, epoch: usize) {
+        let evaluated = self.epochs.partition_point(|&evaluated| evaluated <= epoch);
+        self.epochs.truncate(evaluated);
+        self.val.truncate(evaluated);
+        self.test.truncate(evaluated);
+    }
+}
+
+/// Seconds between checkpoints.
+const INTERVAL: Duration = Duration::from_secs(20);
+
+/// Notes how a trial goes, and keeps it from time to time.
+struct Watch<'a> {
+    trial: &'a Trial<'a>,
+    until: usize,
+    watched: &'a Watched<'a>,
+    observer: Box<dyn TrialObserver + 'a>,
+    record: TrialRecord,
+    /// How long it took before it was continued.
+    before: f64,
+    begun: Instant,
+    kept: Instant,
+    state: Option<TrainerState>,
+    stopped: bool,
+    error: Option<Error>,
+}
+
+impl Observer for Watch<'_> {
+    fn epoch(&mut self, report: &EpochReport, state: &TrainerState) -> ControlFlow<()> {
+        self.note(report);
+        if self.observer.epoch(report).is_break() {
+            self.watched.stop();
+        }
+        let Trial { config, setup, files, .. } = self.trial;
+        let more = report.epoch < config.training.epochs;
+        if more && report.epoch >= self.until {
+            self.state = Some(state.clone());
+            return ControlFlow::Break(());
+        }
+        self.stopped = more && self.watched.stopped();
+        if more && (self.stopped || self.kept.elapsed() >= INTERVAL) {
+            self.record.seconds = self.before + self.begun.elapsed().as_secs_f64();
+            self.error = files.write(config, setup, &self.record, state).err();
+            self.kept = Instant::now();
+        }
+        if self.stopped || self.error.is_some() {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Watch<'_> {
+    fn note(&mut self, report: &EpochReport) {
+        self.record.residual = Some(report.residual_mean);
+        let Some(evaluation) = &report.evaluation else { return };
+        self.record.epochs.push(report.epoch);
+        self.record.val.extend(evaluation.of(SplitName::Val).map(value));
+        self.record.test.extend(evaluation.of(SplitName::Test).map(value));
+        self.record.not_converged = evaluation.not_converged;
+        self.record.cheating_gap = evaluation.cheating_gap.or(self.record.cheating_gap);
+    }
+}
+
+/// The files that a trial is kept in until it is done.
+#[derive(Clone, Debug)]
+pub(super) struct TrialFiles {
+    record: PathBuf,
+    checkpoint: PathBuf,
+}
+
+impl TrialFiles {
+    /// In a folder, under a name.
+    pub(super) fn new(folder: &Path, name: &str) -> Self {
+        Self {
+            record: folder.join(format!("{name}.part.json")),
+            checkpoint: folder.join(format!("{name}.checkpoint.safetensors")),
+        }
+    }
+
+    fn write(
+        &self,
+        config: &RunConfig,
+        setup: &Setup,
+        record: &TrialRecord,
+        state: &TrainerState,
+    ) -> Result<(), Error> {
+        let text = serde_json::to_string(record)
+            .map_err(|error| Place::file(&self.record).error(error.to_string()))?;
+        // First: what it tells of epochs behind the checkpoint is left out when it is read.
+        write_file(&self.record, text.as_bytes())?;
+        Checkpoint::write(&self.checkpoint, config, &setup.fingerprint, record.seconds, state)
+    }
+
+    fn read(
+        &self,
+        config: &RunConfig,
+        setup: &Setup,
+    ) -> Result<Option<(TrialRecord, TrainerState)>, Error> {
+        if !self.checkpoint.exists() {
+            return Ok(None);
+        }
+        let nodes = setup.data.training_graphs().nodes();
+        let checkpoint = Checkpoint::read(&self.checkpoint, &setup.model, nodes)?;
+        if checkpoint.config != *config || checkpoint.fingerprint != setup.fingerprint {
+            return Err(Place::file(&self.checkpoint).error("it is of other data or settings"));
+        }
+        let path = &self.record;
+        let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
+            action: "read",
+            path: path.clone(),
+            source,
+        })?;
+        let mut record: TrialRecord = serde_json::from_str(&text)
+            .map_err(|error| Place::file(path).error(format!("it is not a trial: {error}")))?;
+        record.cut(checkpoint.state.epoch);
+        Ok(Some((record, checkpoint.state)))
+    }
+
+    /// Nobody needs them any more.
+    pub(super) fn remove(&self) {
+        for path in [&self.checkpoint, &self.record] {
+            // What cannot be removed is only in the way of nobody.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// How a saved model does on the test split, which is not there in a search.
+pub(super) fn test_value(setup: &Setup, saved: SavedModel) -> Result<Option<f64>, Error> {
+    let mut weights = saved.weights;
+    if let Some(scale) = &setup.target_scale {
+        scale.redo(setup.model.output(), &mut weights[setup.model.output_weights()]);
+    }
+    let trainer =
+        Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?.evaluating_held_out();
+    let mut state = trainer.state().clone();
+    state.variables.weights = weights;
+    let evaluation = trainer.resume(state)?.evaluate();
+    Ok(evaluation.of(SplitName::Test).map(value))
+}
+
+/// Larger is better.
+fn value(metrics: &SplitMetrics) -> f64 {
+    metrics.accuracy.unwrap_or(-metrics.loss)
+}

@@ -1,5 +1,5 @@
-use lpgnn::data::{Dataset, Level, TargetColumn};
-use lpgnn::graph::NO_TARGET;
+use lpgnn::data::{Dataset, TargetColumn};
+use lpgnn::graph::{Level, NO_TARGET};
 use lpgnn::run::Setup;
 
 /// The accuracy on the test part of the most frequent class of the training part.
@@ -8,7 +8,7 @@ pub(crate) fn majority(dataset: &Dataset, setup: &Setup) -> Option<f64> {
     // Members of the split are nodes or graphs; only the former have to be looked up by graph.
     let targets = |members: &[usize]| -> Vec<u32> {
         let starts = dataset.node_starts();
-        let whole = setup.split.level == Level::Graph && !setup.task.per_graph();
+        let whole = (setup.split.level, setup.task) == (Level::Graph, Level::Node);
         let rows = members.iter().flat_map(|&member| {
             if whole { starts[member]..starts[member + 1] } else { member..member + 1 }
         });

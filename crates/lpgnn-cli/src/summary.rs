@@ -1,7 +1,8 @@
 use std::fmt::Write;
 
+use lpgnn::graph::Level;
 use lpgnn::inference::Inference;
-use lpgnn::run::{DataOrigin, RunConfig, Task};
+use lpgnn::run::{DataOrigin, RunConfig};
 use lpgnn::train::{ModelEvaluation, SolverConfig, SplitMetrics, SplitName, StopReason};
 
 /// How a run ended: `summary.json`.
@@ -9,7 +10,7 @@ use lpgnn::train::{ModelEvaluation, SolverConfig, SplitMetrics, SplitName, StopR
 pub(crate) struct Summary {
     pub(crate) version: String,
     pub(crate) data: DataOrigin,
-    pub(crate) task: Task,
+    pub(crate) task: Level,
     pub(crate) seed: u64,
     pub(crate) solver: String,
     /// Why it ended.

@@ -4,7 +4,8 @@ use anyhow::bail;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lpgnn::evaluate::Protocol;
-use lpgnn::run::{RunConfig, Setup, Task, fingerprint};
+use lpgnn::graph::Level;
+use lpgnn::run::{RunConfig, Setup, fingerprint};
 
 use super::search::space::Space;
 use super::settings::{Chosen, SettingArguments};
@@ -54,7 +55,7 @@ fn protocol() -> impl TypedValueParser<Value = Protocol> {
 
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let Chosen { config, dataset } = arguments.settings.choose()?;
-    let task = Task::of(config.data.task, &dataset)?;
+    let task = Level::of_task(config.data.task, &dataset)?;
     let candidates = candidates(arguments, &config)?;
     let Arguments { folds, fold_files, fold_seed, protocol, .. } = arguments;
     let division = Division { folds: *folds, files: fold_files.clone(), seed: *fold_seed };

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use anyhow::Context;
 use lpgnn::data::{Dataset, Encoding, Split};
 use lpgnn::evaluate::{Baseline, Protocol};
-use lpgnn::run::{RunConfig, Setup, Task};
+use lpgnn::graph::Level;
+use lpgnn::run::{RunConfig, Setup};
 
 use crate::bars::Bars;
 use crate::console::Console;
@@ -47,11 +48,11 @@ impl Division {
     pub(crate) fn parts(
         &self,
         dataset: &Dataset,
-        task: Task,
+        task: Level,
         protocol: Protocol,
         candidates: &[RunConfig],
     ) -> anyhow::Result<Vec<Part>> {
-        let level = task.level(dataset);
+        let level = task.of_split(dataset);
         let splits = match &self.files {
             Some(folder) => Split::read_folds(folder, level, level.count(dataset))?,
             None => Split::k_fold(dataset, level, self.folds, self.seed)?,
@@ -132,7 +133,7 @@ fn train(
     let batch =
         Encoding::for_split(dataset, &config.features, &part.split)?.batch::<f32>(dataset)?;
     let baseline = Baseline { seed: config.training.seed, ..Baseline::default() };
-    let baseline = baseline.train(&batch, &part.split, setup.task.per_graph())?;
+    let baseline = baseline.train(&batch, &part.split, setup.task)?;
     let name = (part.kind, part.number);
     Ok(Some(Fold::new(name, candidate, trial, &baseline, majority(dataset, &setup))))
 }

@@ -1,6 +1,7 @@
 mod batch;
 mod features;
 mod groups;
+mod level;
 mod neighbours;
 mod targets;
 
@@ -8,6 +9,7 @@ pub(crate) use batch::check_starts;
 pub use batch::{BatchParts, GraphBatch};
 pub use features::{Features, FeaturesView, OneHot, SparseRows};
 pub use groups::Groups;
+pub use level::Level;
 pub use neighbours::{NO_EDGE, Neighbours};
 pub use targets::{NO_TARGET, Targets};
 

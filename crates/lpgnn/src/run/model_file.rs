@@ -1,13 +1,14 @@
 use std::path::Path;
 
 use super::bundle::Bundle;
-use super::tensors::shapes;
 use super::{Setup, SplitConfig};
 use crate::data::{Dataset, Encoding};
-use crate::graph::GraphBatch;
+use crate::graph::{GraphBatch, Level};
 use crate::inference::{FixedPoint, predict};
 use crate::lagrangian::Model;
-use crate::train::{ModelConfig, TrainingConfig};
+use crate::parameters::Parameters;
+use crate::registry::Registry;
+use crate::train::{ModelConfig, ModelDims, TrainingConfig};
 use crate::{Error, Matrix, Place, Scratch};
 
 /// A trained model with all that is needed to use it.
@@ -16,7 +17,7 @@ pub struct SavedModel {
     /// The version of this library that trained it.
     pub version: String,
     /// Whose targets it predicts.
-    pub task: Task,
+    pub task: Level,
     /// How many classes or values it predicts.
     pub outputs: usize,
     /// Names of the values, if they are no classes.
@@ -35,16 +36,8 @@ pub struct SavedModel {
     pub epoch: usize,
     /// The weights of all functions.
     pub weights: Vec<f32>,
-}
-
-/// Whose targets are predicted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Task {
-    /// Those of nodes.
-    Nodes,
-    /// Those of graphs.
-    Graphs,
+    /// What they are called, and their shapes.
+    parameters: Parameters,
 }
 
 /// What a model was trained on.
@@ -67,21 +60,6 @@ pub struct Predictions {
     pub outputs: Matrix<f32>,
 }
 
-impl Task {
-    /// `nodes` or `graphs`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Nodes => "nodes",
-            Self::Graphs => "graphs",
-        }
-    }
-
-    /// Whether graphs have the targets.
-    pub fn per_graph(self) -> bool {
-        self == Self::Graphs
-    }
-}
-
 /// The description beside the weights.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -89,7 +67,7 @@ struct About {
     format: u32,
     kind: String,
     version: String,
-    task: Task,
+    task: Level,
     outputs: usize,
     value_names: Vec<String>,
     model: ModelConfig,
@@ -118,7 +96,8 @@ impl SavedModel {
         mut weights: Vec<f32>,
     ) -> Self {
         if let Some(scale) = &setup.target_scale {
-            scale.undo(setup.model.output(), &mut weights[setup.model.output_weights()]);
+            let readout = setup.model.readout().parameters();
+            scale.undo(readout, &mut weights[setup.model.readout_weights()]);
         }
         Self {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -132,30 +111,48 @@ impl SavedModel {
             split: config.split,
             epoch,
             weights,
+            parameters: setup.model.parameters().clone(),
         }
     }
 
     /// Names of the classes, if it predicts classes.
     pub fn classes(&self) -> Option<&[String]> {
         match self.task {
-            Task::Nodes => self.encoding.node_classes(),
-            Task::Graphs => self.encoding.graph_classes(),
+            Level::Node => self.encoding.node_classes(),
+            Level::Graph => self.encoding.graph_classes(),
         }
     }
 
-    /// Its functions.
+    /// Its functions, if they are built in.
     ///
     /// # Errors
     ///
     /// [`Error::Option`], [`Error::Mismatch`] when its parts do not fit each other.
     pub fn build(&self) -> Result<Model<f32>, Error> {
-        let (feature, edge_feature) = (self.encoding.node_width(), self.encoding.edge_width());
-        let model = self.model.build(feature, edge_feature, self.outputs, self.task.per_graph())?;
+        self.build_with(&Registry::default())
+    }
+
+    /// Its functions, of which `registry` knows the names.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`build`](Self::build).
+    pub fn build_with(&self, registry: &Registry<f32>) -> Result<Model<f32>, Error> {
+        let model = self.model.build_with(registry, self.dims())?;
         if model.weights() == self.weights.len() {
             Ok(model)
         } else {
             let (expected, found) = (model.weights(), self.weights.len());
             Err(Error::Mismatch(format!("the model has {found} weights, it needs {expected}")))
+        }
+    }
+
+    fn dims(&self) -> ModelDims {
+        ModelDims {
+            features: self.encoding.node_width(),
+            edge_features: self.encoding.edge_width(),
+            outputs: self.outputs,
+            level: self.task,
         }
     }
 
@@ -165,7 +162,21 @@ impl SavedModel {
     ///
     /// [`Error::Mismatch`], [`Error::UnknownCategory`] when the data do not fit the model.
     pub fn predict(&self, dataset: &Dataset, targets: bool) -> Result<Predictions, Error> {
-        let model = self.build()?;
+        self.predict_with(&Registry::default(), dataset, targets)
+    }
+
+    /// The same with functions of one's own.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`predict`](Self::predict) and of [`build`](Self::build).
+    pub fn predict_with(
+        &self,
+        registry: &Registry<f32>,
+        dataset: &Dataset,
+        targets: bool,
+    ) -> Result<Predictions, Error> {
+        let model = self.build_with(registry)?;
         let batch = if targets {
             self.encoding.batch(dataset)?
         } else {
@@ -189,8 +200,17 @@ impl SavedModel {
     ///
     /// [`Error::Io`]; [`Error::Input`] when the file is no model, or a damaged one.
     pub fn read(path: &Path) -> Result<Self, Error> {
+        Self::read_with(&Registry::default(), path)
+    }
+
+    /// The same with functions of one's own.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`read`](Self::read).
+    pub fn read_with(registry: &Registry<f32>, path: &Path) -> Result<Self, Error> {
         let bundle = Bundle::read(path)?;
-        Self::of_bundle(bundle).map_err(|problem| Place::file(path).error(problem))
+        Self::of_bundle(bundle, registry).map_err(|problem| Place::file(path).error(problem))
     }
 
     /// The file as bytes.
@@ -209,8 +229,17 @@ impl SavedModel {
     ///
     /// [`Error::Mismatch`] when they are no model.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        Self::from_bytes_with(&Registry::default(), bytes)
+    }
+
+    /// The same with functions of one's own.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`from_bytes`](Self::from_bytes).
+    pub fn from_bytes_with(registry: &Registry<f32>, bytes: &[u8]) -> Result<Self, Error> {
         Bundle::from_bytes(bytes)
-            .and_then(Self::of_bundle)
+            .and_then(|bundle| Self::of_bundle(bundle, registry))
             .map_err(|problem| Error::Mismatch(format!("the model {problem}")))
     }
 
@@ -231,16 +260,13 @@ impl SavedModel {
         };
         let about = serde_json::to_value(about).unwrap_or_default();
         let mut bundle = Bundle::new(about);
-        let mut rest = &self.weights[..];
-        for (name, shape) in self.shapes() {
-            let (these, others) = rest.split_at(shape.iter().product::<usize>().min(rest.len()));
-            bundle.insert(name, shape, these);
-            rest = others;
+        for (parameter, range) in self.parameters.iter() {
+            bundle.insert(parameter.name(), parameter.shape(), &self.weights[range]);
         }
         bundle
     }
 
-    fn of_bundle(mut bundle: Bundle) -> Result<Self, String> {
+    fn of_bundle(mut bundle: Bundle, registry: &Registry<f32>) -> Result<Self, String> {
         let about = bundle.about.take();
         match (about["kind"].as_str(), about["format"].as_u64()) {
             (Some("model"), Some(format)) if format == u64::from(FORMAT) => {}
@@ -266,22 +292,27 @@ impl SavedModel {
             split: about.split,
             epoch: about.epoch,
             weights: vec![],
+            parameters: Parameters::new(),
         };
         model.check_sizes()?;
         let text = |error: Error| format!("cannot be used: {error}");
         model.training.clone().check().map_err(text)?;
-        for (name, shape) in model.shapes() {
-            model.weights.extend(bundle.take(&name, &shape)?);
+        let functions = model.model.build_with(registry, model.dims()).map_err(text)?;
+        model.parameters = functions.parameters().clone();
+        for (parameter, _) in model.parameters.iter() {
+            model.weights.extend(bundle.take(parameter.name(), &parameter.shape())?);
+        }
+        let surplus: Vec<&str> = bundle.names().collect();
+        if !surplus.is_empty() {
+            return Err(format!(
+                "has arrays that belong to none of its functions: {}",
+                surplus.join(", ")
+            ));
         }
         if !model.weights.iter().all(|weight| weight.is_finite()) {
             return Err("has weights that are not finite".into());
         }
-        model.build().map_err(text)?;
         Ok(model)
-    }
-
-    fn shapes(&self) -> Vec<(String, Vec<usize>)> {
-        shapes(&self.model, self.encoding.node_width(), self.encoding.edge_width(), self.outputs)
     }
 
     /// That no size is so large that a computation with it would fail.
@@ -307,18 +338,42 @@ impl SavedModel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::uniform;
     use crate::data::generate::CliqueConfig;
+    use crate::numeric::uniform;
     use crate::run::RunConfig;
 
-    /// A checksum keeps accidents away; this is about files that were made to harm.
-    #[test]
-    fn a_strange_description_with_the_right_checksum_never_panics() {
+    fn bundle() -> (Dataset, RunConfig, Bundle) {
         let dataset = CliqueConfig { graphs: 2, ..CliqueConfig::default() }.generate(1).unwrap();
         let config = RunConfig::for_data("clique", &dataset, &[]);
         let setup = Setup::new(&config, &dataset).unwrap();
         let weights = vec![0.5; setup.model.weights()];
         let bundle = SavedModel::new(&setup, &config, "clique", 1, weights).bundle();
+        (dataset, config, bundle)
+    }
+
+    #[test]
+    fn an_array_too_many_or_too_few_is_named() {
+        let read = |bundle: &Bundle| {
+            let model = SavedModel::from_bytes(&bundle.to_bytes().unwrap());
+            model.map(drop).map_err(|error| error.to_string())
+        };
+        let (_, _, bundle) = bundle();
+        assert_eq!(read(&bundle), Ok(()));
+        let mut more = bundle.clone();
+        more.insert("transition.1.0.bias", vec![1], &[1.0]);
+        assert_eq!(
+            read(&more).unwrap_err(),
+            "the model has arrays that belong to none of its functions: transition.1.0.bias"
+        );
+        let mut fewer = bundle;
+        fewer.take("readout.0.bias", &[20]).unwrap();
+        assert_eq!(read(&fewer).unwrap_err(), "the model has no array readout.0.bias");
+    }
+
+    /// A checksum keeps accidents away; this is about files that were made to harm.
+    #[test]
+    fn a_strange_description_with_the_right_checksum_never_panics() {
+        let (dataset, config, bundle) = bundle();
         let about = bundle.about.to_string().into_bytes();
         let mut draw = uniform(7);
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place")]

@@ -11,7 +11,8 @@ use anyhow::{Context, bail};
 use clap::Args;
 use lpgnn::data::Dataset;
 use lpgnn::evaluate::Protocol;
-use lpgnn::run::{RunConfig, Setting, Setup, Task, fingerprint};
+use lpgnn::graph::Level;
+use lpgnn::run::{RunConfig, Setting, Setup, fingerprint};
 
 use super::settings::config_for;
 use crate::console::{Console, print, print_json};
@@ -263,7 +264,7 @@ impl Work<'_> {
 
     fn parts(&self, dataset: &Dataset, config: &RunConfig) -> anyhow::Result<Vec<Part>> {
         let about = &self.row.about;
-        let task = Task::of(config.data.task, dataset)?;
+        let task = Level::of_task(config.data.task, dataset)?;
         let mut parts = if let Some(seeds) = &about.seeds {
             let split = Setup::new(config, dataset)?.split;
             // Without a validation part it is the last epoch that counts.

@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use lpgnn::check::uniform;
 use lpgnn::run::{RunConfig, Setting};
+use lpgnn::uniform;
 use serde_json::Value;
 
 /// What a search may choose from.

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use lpgnn::evaluate::{Metrics, probabilities};
-use lpgnn::run::{SavedModel, Task};
+use lpgnn::run::SavedModel;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -114,10 +114,7 @@ impl Model {
         let pool = pool(threads)?;
         let evaluate = || {
             let predicted = self.0.predict(&data.0, true)?;
-            let targets = match self.0.task {
-                Task::Nodes => predicted.batch.node_targets(),
-                Task::Graphs => predicted.batch.graph_targets(),
-            };
+            let targets = self.0.task.targets_of(&predicted.batch);
             let outputs = predicted.outputs.select(rows.iter().copied());
             Metrics::of(&targets.select(rows.iter().copied()), &outputs)
         };

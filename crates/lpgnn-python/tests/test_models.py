@@ -85,7 +85,7 @@ def test_values_of_graphs_are_predicted_as_values():
         graph_y=sizes / 10.0,
     )
     model = lpgnn.train(data, epochs=40, split={"train": sizes % 2 == 0, "test": sizes % 2 == 1})
-    assert model.classes is None and model.task == "graphs"
+    assert model.classes is None and model.task == "graph"
     found = model.predict(data)
     assert found.y.shape == (20,) and found.probabilities is None
     assert "mean_squared_error" in model.evaluate(data, sizes % 2 == 1)

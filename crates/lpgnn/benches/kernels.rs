@@ -14,15 +14,14 @@ mod support;
 use std::hint::black_box;
 
 use lpgnn::activation::Activation;
-use lpgnn::check::uniform;
 use lpgnn::inference::{FixedPointOptions, converge};
 use lpgnn::kernels::{self, Small};
 use lpgnn::network::Network;
-use lpgnn::train::{ModelConfig, TransitionKind};
+use lpgnn::train::ModelConfig;
 use lpgnn::transition::{
     Aggregation, EdgeInputs, EdgeNetwork, Gradients, Input, NeighbourSum, NodeNetwork, Transition,
 };
-use lpgnn::{Matrix, Scratch};
+use lpgnn::{Matrix, Scratch, uniform};
 use support::clock::{blocks, median};
 use support::workload::Workload;
 
@@ -127,14 +126,13 @@ fn transitions(seconds: f64, workload: &Workload) {
 /// and operations are those of `f_a`, as often as it is applied.
 fn converging(seconds: f64, workload: &Workload) {
     let config = ModelConfig {
-        transition: TransitionKind::GnnMean,
+        transition: "gnn-mean".into(),
         state_dim: workload.state,
         hidden_dims: vec![workload.hidden],
         ..ModelConfig::default()
     };
     let (batch, scratch) = (&workload.batch, Scratch::new());
-    let width = batch.node_features().width();
-    let model = config.build(width, 0, workload.classes, workload.per_graph).unwrap();
+    let model = config.build(workload.dims()).unwrap();
     let weights = model.start(batch.nodes(), &mut uniform(1)).weights;
     let options = FixedPointOptions { tol: 1e-6, fall_back: None, ..FixedPointOptions::default() };
     let count = converge(&model, &weights, batch, &options, &scratch).iterations;
@@ -169,8 +167,8 @@ fn transition_speed(
 ) {
     let (batch, s, nodes) = (&workload.batch, workload.state, workload.batch.nodes());
     let mut draw = uniform(4);
-    let mut weights = vec![0.0; transition.weights()];
-    transition.initialize(&mut draw, &mut weights);
+    let mut weights = vec![0.0; transition.parameters().weights()];
+    transition.parameters().initialize(&mut draw, &mut weights);
     let states = (0..nodes * s).map(|_| draw() as f32 - 0.5).collect();
     let states = Matrix::from_entries(nodes, s, states).unwrap();
     let input = Input::of(batch, &states);

@@ -30,7 +30,6 @@ use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use lpgnn::train::TransitionKind;
 use serde_json::json;
 use support::clock::{blocks, median, peak_megabytes};
 use support::machine::Machine;
@@ -92,10 +91,7 @@ impl Arguments {
                 "--seconds" => found.seconds = Some(value().parse().unwrap()),
                 "--tanh" => found.options.tanh = true,
                 "--solver" => found.options.solver = value(),
-                "--transition" => {
-                    let name = serde_json::Value::String(value());
-                    found.options.transition = serde_json::from_value(name).unwrap();
-                }
+                "--transition" => found.options.transition = value(),
                 "--every" => found.every = true,
                 "--bound" => found.bound = true,
                 "--json" => found.json = true,
@@ -127,7 +123,7 @@ fn report(workload: &Workload, arguments: &Arguments, options: &Options, machine
     let (ms, least, most) = (median(&times), times[0], times[times.len() - 1]);
     let bound = machine.map(|machine| Work::of(workload, options.tanh).bound(machine));
     let output = if options.tanh { "tanh" } else { "linear" };
-    let transition = serde_json::to_value(options.transition).unwrap();
+    let transition = &options.transition;
     if arguments.json {
         let line = json!({
             "workload": workload.name, "threads": rayon::current_num_threads(), "output": output,
@@ -138,7 +134,6 @@ fn report(workload: &Workload, arguments: &Arguments, options: &Options, machine
         });
         println!("{line}");
     } else {
-        let transition = transition.as_str().unwrap_or_default();
         // Of several workloads in one process, or beside the limits of the machine, memory says nothing.
         let alone = arguments.names.len() + arguments.data.len() == 1 && machine.is_none();
         let memory = if alone { format!(", {} MB", peak_megabytes()) } else { String::new() };
@@ -154,18 +149,15 @@ fn report(workload: &Workload, arguments: &Arguments, options: &Options, machine
 
 /// Times every solver with every transition.
 fn every(workload: &Workload, arguments: &Arguments) {
-    for transition in [
-        TransitionKind::GnnSum,
-        TransitionKind::GnnMean,
-        TransitionKind::GnnNormalized,
-        TransitionKind::Gin,
-        TransitionKind::GcnMean,
-        TransitionKind::Gcn,
-        TransitionKind::SageMax,
-    ] {
+    for transition in
+        ["gnn-sum", "gnn-mean", "gnn-normalized", "gin", "gcn-mean", "gcn", "sage-max"]
+    {
         for solver in ["bdmm", "one-shot", "unrolled-5"] {
-            let options =
-                Options { solver: solver.into(), transition, ..arguments.options.clone() };
+            let options = Options {
+                solver: solver.into(),
+                transition: transition.into(),
+                ..arguments.options.clone()
+            };
             report(workload, arguments, &options, None);
         }
     }

@@ -10,7 +10,8 @@ use lpgnn::lagrangian::{
     Evaluation, Lagrangian, Model, Multipliers, Objective, Reads, Request, Variables, Weighing,
 };
 use lpgnn::network::Network;
-use lpgnn::output::{Output, Readout, Supervision};
+use lpgnn::parameters::{Init, Parameters, Role};
+use lpgnn::readout::{NodeReadout, Supervision};
 use lpgnn::saddle::{OptimizerState, SaddleSolver};
 use lpgnn::transition::{Gradients, Input, Transition};
 use lpgnn::{Error, Matrix, Scratch, check};
@@ -19,9 +20,21 @@ use lpgnn::{Error, Matrix, Scratch, check};
 #[derive(Debug)]
 struct Diffusion {
     state: usize,
+    parameters: Parameters,
 }
 
 impl Diffusion {
+    fn new(state: usize) -> Self {
+        let init = Init::Uniform(0.5, 0.9);
+        let parameters = Parameters::new()
+            .layer("mix", 1)
+            .weight("neighbours", Role::NeighbourState, 1)
+            .starting(init)
+            .weight("source", Role::Input, 1)
+            .starting(init);
+        Self { state, parameters }
+    }
+
     fn mean(input: Input<'_, f64>, v: usize, i: usize) -> f64 {
         let neighbours = input.topology.neighbours().of(v);
         let sum: f64 = neighbours.iter().map(|&u| input.states.row(u as usize)[i]).sum();
@@ -38,8 +51,8 @@ impl Diffusion {
 }
 
 impl Transition<f64> for Diffusion {
-    fn weights(&self) -> usize {
-        2
+    fn parameters(&self) -> &Parameters {
+        &self.parameters
     }
 
     fn state_dim(&self) -> usize {
@@ -55,10 +68,6 @@ impl Transition<f64> for Diffusion {
             return Ok(());
         }
         Err(Error::Mismatch(format!("features need {} components, as states have", self.state)))
-    }
-
-    fn initialize(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [f64]) {
-        weights.fill_with(|| 0.5 + 0.4 * draw());
     }
 
     fn forward(&self, w: &[f64], input: Input<'_, f64>, f_x: &mut Matrix<f64>, _: &Scratch<f64>) {
@@ -157,15 +166,15 @@ fn main() -> Result<(), Error> {
     let batch = GraphBatch::new(&[path])?;
 
     // The checks that the library's own functions pass.
-    check::transition(&Diffusion { state: 1 }, &batch, 1)?;
+    check::transition(&Diffusion::new(1), &batch, 1)?;
     check::constraint(&LogCosh)?;
     check::solver(|| Box::new(ExtraGradient { rate: 0.1 }), 4000, 1e-8)?;
     println!("all three keep their contracts");
 
-    let output = Output::new(Readout::Node, 1, 2, Network::one_hidden(4), 0.0);
+    let readout = NodeReadout::new(1, 2, Network::one_hidden(4), 0.0);
     let model = Model::new(
-        vec![Box::new(Diffusion { state: 1 })],
-        output,
+        vec![Box::new(Diffusion::new(1))],
+        Box::new(readout),
         Reads::default(),
         Box::new(LogCosh),
         Multipliers::PerNode,

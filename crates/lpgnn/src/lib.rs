@@ -50,6 +50,7 @@
 //!
 //! use lpgnn::data::generate::CliqueConfig;
 //! use lpgnn::data::{Encoding, FeatureOptions, FeatureSource};
+//! use lpgnn::graph::Level;
 //! use lpgnn::train::{
 //!     EpochReport, ModelConfig, SplitName, Trainer, TrainerState, TrainingConfig, TrainingData,
 //! };
@@ -62,12 +63,10 @@
 //!
 //! // A third to learn from, a third to choose the epoch, a third to be scored on.
 //! let split = dataset.split().expect("a drawn task comes with its split");
-//! let data = TrainingData::new(&batch, split, false)?;
+//! let data = TrainingData::new(&batch, split, Level::Node)?;
 //!
 //! // The functions, and how to train them. What is not told is as documented.
-//! let (feature, edge_feature) = (encoding.node_width(), encoding.edge_width());
-//! let model = ModelConfig { state_dim: 10, ..ModelConfig::default() }
-//!     .build(feature, edge_feature, data.outputs(), data.per_graph())?;
+//! let model = ModelConfig { state_dim: 10, ..ModelConfig::default() }.build(data.dims())?;
 //! let config = TrainingConfig { epochs: 60, eval_every: 20, ..TrainingConfig::default() };
 //! let plan = config.check()?;
 //!
@@ -89,9 +88,9 @@
 //!
 //! # The way of the data
 //!
-//! [`data`] → [`graph`] → [`network`], [`activation`] → [`transition`] → [`output`] →
-//! [`constraint`] → [`lagrangian`] → [`saddle`] → [`train`] → [`inference`] → [`evaluate`] →
-//! [`run`] → [`experiment`]; and [`check`] for functions of one's own.
+//! [`data`] → [`graph`] → [`parameters`], [`network`], [`activation`] → [`transition`] →
+//! [`readout`] → [`constraint`] → [`lagrangian`] → [`saddle`] → [`registry`] → [`train`] →
+//! [`inference`] → [`evaluate`] → [`run`] → [`experiment`]; and [`check`] for functions of one's own.
 //!
 //! Functions are nothing but their shape: weights come from outside as one flat slice. All random
 //! numbers come from seeds, and the same configuration with the same seed gives the same bits for
@@ -103,6 +102,9 @@ pub mod data;
 
 /// Graphs, and the disjoint union of graphs that one update works on.
 pub mod graph;
+
+/// The parameters of a function, declared once: names, shapes, roles, and how they start.
+pub mod parameters;
 
 /// The networks that `f_a` and `f_r` are made of.
 ///
@@ -117,7 +119,7 @@ pub mod transition;
 
 /// `f_r` and its loss: what is read off the states, and how far it is from the targets.
 ///
-pub mod output;
+pub mod readout;
 
 /// `G`: what a residual `x − f_a` counts.
 pub mod constraint;
@@ -129,6 +131,9 @@ pub mod lagrangian;
 /// Who moves when: solvers of the saddle point.
 ///
 pub mod saddle;
+
+/// Transitions, read-outs and solvers by name, with those of one's own among them.
+pub mod registry;
 
 /// From a configuration to trained weights.
 ///
@@ -163,4 +168,4 @@ mod nan;
 mod numeric;
 
 pub use error::{Error, Place};
-pub use numeric::{Matrix, NormMemory, Scalar, Scratch};
+pub use numeric::{Matrix, NormMemory, Scalar, Scratch, uniform};

@@ -1,15 +1,13 @@
 //! The feed-forward networks `h` and `f_r` are made of: layers, their weights in one flat slice,
 //! and both directions through them.
 
-use std::ops::Range;
-
 use crate::Scalar;
 use crate::activation::Activation;
-use crate::graph::Reduce;
 use crate::numeric::{
     Arithmetic, Factors, Finish, Kernel, LANES, Lanes, Packed, Scratch, Spare, dispatch, padded,
     product, transposed_product,
 };
+use crate::parameters::{Parameters, Role};
 
 /// What the matrices of `h` that state_weights states from hop to hop are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -56,166 +54,14 @@ impl Network {
         let hidden = self.hidden_dims.iter().map(|&width| (width, self.activation));
         hidden.chain([(outputs, self.output_activation)]).collect()
     }
-}
 
-/// Where the matrices of a network lie in its flat weights, and in padded partial gradients.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Layout {
-    blocks: Vec<Block>,
-    len: usize,
-    padded_len: usize,
-    /// Matrices that start as the identity.
-    identity: Vec<usize>,
-    /// Whether these stay what they are.
-    frozen: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Block {
-    rows: usize,
-    columns: usize,
-    at: usize,
-    padded_at: usize,
-    /// All inputs of the layer, of which this block reads some; 0 for a bias.
-    inputs: usize,
-}
-
-impl Layout {
-    /// Appends a matrix of `rows × columns` weights of a layer with `inputs` inputs in all; a bias
-    /// is a row of a layer with none. Returns its number.
-    pub(crate) fn push(&mut self, rows: usize, columns: usize, inputs: usize) -> usize {
-        let (at, padded_at) = (self.len, self.padded_len);
-        self.blocks.push(Block { rows, columns, at, padded_at, inputs });
-        self.len += rows * columns;
-        self.padded_len += rows * padded(columns);
-        self.blocks.len() - 1
-    }
-
-    /// Where a matrix starts.
-    pub(crate) fn start(&self, block: usize) -> usize {
-        self.blocks[block].at
-    }
-
-    /// Lets these matrices, which state_weights states, start as `state_weights` says.
-    pub(crate) fn state_weights(
-        &mut self,
-        state_weights: StateWeights,
-        blocks: impl IntoIterator<Item = usize>,
-    ) {
-        self.identity = if state_weights == StateWeights::Random {
-            vec![]
-        } else {
-            blocks.into_iter().collect()
-        };
-        self.frozen = state_weights == StateWeights::Frozen;
-    }
-
-    /// Where the weights are that stay what they are.
-    pub(crate) fn frozen(&self) -> Vec<Range<usize>> {
-        let range = |&Block { rows, columns, at, .. }: &Block| at..at + rows * columns;
-        let frozen = self.identity.iter().filter(|_| self.frozen);
-        frozen.map(|&block| range(&self.blocks[block])).collect()
-    }
-
-    /// Number of weights.
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Length of a partial gradient.
-    pub(crate) fn padded_len(&self) -> usize {
-        self.padded_len
-    }
-
-    /// Rows of matrix `block`.
-    pub(crate) fn rows(&self, block: usize) -> usize {
-        self.blocks[block].rows
-    }
-
-    /// Columns of matrix `block`.
-    pub(crate) fn columns(&self, block: usize) -> usize {
-        self.blocks[block].columns
-    }
-
-    /// Matrix `block` of the weights, row by row.
-    pub(crate) fn of<'a, S>(&self, block: usize, weights: &'a [S]) -> &'a [S] {
-        let Block { rows, columns, at, .. } = self.blocks[block];
-        &weights[at..][..rows * columns]
-    }
-
-    /// Matrix `block` of the weights, to be changed.
-    pub(crate) fn of_mut<'a, S>(&self, block: usize, weights: &'a mut [S]) -> &'a mut [S] {
-        let Block { rows, columns, at, .. } = self.blocks[block];
-        &mut weights[at..][..rows * columns]
-    }
-
-    /// Matrix `block` of a partial gradient, with padded rows.
-    pub(crate) fn partial<'a, S>(&self, block: usize, partial: &'a mut [S]) -> &'a mut [S] {
-        let Block { rows, columns, padded_at, .. } = self.blocks[block];
-        &mut partial[padded_at..][..rows * padded(columns)]
-    }
-
-    /// Matrix `block` of the weights with its rows padded.
-    pub(crate) fn padded_copy<S: Scalar>(&self, block: usize, weights: &[S]) -> Vec<S> {
-        let Block { rows, columns, .. } = self.blocks[block];
-        let mut copy = vec![S::ZERO; rows * padded(columns)];
-        if columns > 0 {
-            let to = copy.chunks_exact_mut(padded(columns));
-            for (to, from) in to.zip(self.of(block, weights).chunks_exact(columns)) {
-                to[..columns].copy_from_slice(from);
-            }
+    /// Declares the layers of such widths above a first one, each with its bias.
+    pub(crate) fn declare_above(mut parameters: Parameters, widths: &[usize]) -> Parameters {
+        for (k, pair) in widths.windows(2).enumerate() {
+            let layer = parameters.layer((k + 1).to_string(), pair[1]);
+            parameters = layer.weight("", Role::Hidden, pair[0]).bias();
         }
-        copy
-    }
-
-    /// `∂𝓛/∂θ` increased by the sum of partial gradients, always in the same order.
-    pub(crate) fn fold<'a, S: Scalar>(
-        &self,
-        partials: &(impl Iterator<Item = &'a [S]> + Clone),
-        d_weights: &mut [S],
-    ) {
-        for &Block { rows, columns, at, padded_at, .. } in &self.blocks {
-            for row in 0..rows {
-                let d = &mut d_weights[at + row * columns..][..columns];
-                for partial in partials.clone() {
-                    let from = &partial[padded_at + row * padded(columns)..][..columns];
-                    for (d, &x) in d.iter_mut().zip(from) {
-                        *d += x;
-                    }
-                }
-            }
-        }
-    }
-
-    /// The same over the groups of all processes.
-    pub(crate) fn reduce<S: Scalar>(
-        &self,
-        reduce: &dyn Reduce<S>,
-        own: &[&[S]],
-        d_weights: &mut [S],
-    ) {
-        match reduce.partial_sums(own) {
-            None => self.fold(&own.iter().copied(), d_weights),
-            Some(all) => self.fold(&all.iter().map(Vec::as_slice), d_weights),
-        }
-    }
-
-    /// Weights to start from: each `W` uniform in `±√(6 / (inputs + outputs))` (Glorot), `b` zero.
-    ///
-    /// `draw` gives numbers in `[0, 1)`.
-    pub(crate) fn initialize<S: Scalar>(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [S]) {
-        for (number, &Block { rows, columns, at, inputs, .. }) in self.blocks.iter().enumerate() {
-            let bound = (6.0 / (inputs + columns).max(1) as f64).sqrt();
-            let weights = &mut weights[at..][..rows * columns];
-            for w in &mut *weights {
-                let uniform = 2.0 * draw() - 1.0;
-                *w = if inputs == 0 { S::ZERO } else { S::of(bound * uniform) };
-            }
-            if self.identity.contains(&number) {
-                weights.fill(S::ZERO);
-                (0..rows.min(columns)).for_each(|i| weights[i * columns + i] = S::ONE);
-            }
-        }
+        parameters
     }
 }
 
@@ -233,8 +79,13 @@ pub(crate) struct Layer<S> {
 }
 
 impl<S: Scalar> Layer<S> {
-    /// The layer whose matrix is block `w` of `layout` and whose bias is the block after it.
-    pub(crate) fn new(layout: &Layout, w: usize, activation: Activation, weights: &[S]) -> Self {
+    /// The layer whose matrix is parameter `w` of `layout` and whose bias is the one after it.
+    pub(crate) fn new(
+        layout: &Parameters,
+        w: usize,
+        activation: Activation,
+        weights: &[S],
+    ) -> Self {
         let (inputs, outputs) = (layout.rows(w), layout.columns(w));
         let matrix = layout.of(w, weights);
         Self {
@@ -262,7 +113,7 @@ impl<S: Scalar> Layer<S> {
     /// `∂𝓛/∂W ← … + Zᵀ D` and `∂𝓛/∂b ← … + Σ D`, given `D` after the activation's slope.
     pub(crate) fn gradients(
         &self,
-        layout: &Layout,
+        layout: &Parameters,
         rows: usize,
         z: &[S],
         z_stride: usize,
@@ -350,7 +201,7 @@ impl<S: Scalar> Stack<S> {
     /// partial gradients are added to `partial`.
     pub(crate) fn backward<'a>(
         &self,
-        layout: &Layout,
+        layout: &Parameters,
         rows: usize,
         z: &[S],
         z_stride: usize,

@@ -8,7 +8,8 @@ use lpgnn::evaluate::{MeanAndStd, Protocol};
 use lpgnn::experiment::ResultFolder;
 use lpgnn::experiment::crossval::{Crossval, CrossvalReport, Division};
 use lpgnn::experiment::search::Space;
-use lpgnn::run::{RunConfig, Task};
+use lpgnn::graph::Level;
+use lpgnn::run::RunConfig;
 
 use super::settings::{Chosen, SettingArguments};
 use crate::bars::Bars;
@@ -57,7 +58,7 @@ fn protocol() -> impl TypedValueParser<Value = Protocol> {
 
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let Chosen { config, dataset } = arguments.settings.choose()?;
-    let task = Task::of(config.data.task, &dataset)?;
+    let task = Level::of_task(config.data.task, &dataset)?;
     let candidates = candidates(arguments, &config)?;
     let Arguments { folds, fold_files, fold_seed, protocol, .. } = arguments;
     let division = Division { folds: *folds, files: fold_files.clone(), seed: *fold_seed };

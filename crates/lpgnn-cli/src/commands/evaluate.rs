@@ -1,9 +1,9 @@
 use std::fmt::Write;
 
 use clap::{Args, ValueEnum};
-use lpgnn::data::{Level, Split};
+use lpgnn::data::Split;
 use lpgnn::evaluate::Metrics;
-use lpgnn::run::Task;
+use lpgnn::graph::Level;
 
 use super::model::{ModelArguments, Used};
 use crate::console::{Console, print, print_json};
@@ -34,7 +34,7 @@ pub(crate) enum SplitChoice {
 #[derive(serde::Serialize)]
 struct Report {
     data: String,
-    task: Task,
+    task: Level,
     seen_in_training: bool,
     classes: Option<Vec<String>>,
     #[serde(flatten)]
@@ -47,10 +47,7 @@ struct Report {
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let used = arguments.model.apply(true, console)?;
     let batch = &used.predictions.batch;
-    let targets = match used.model.task {
-        Task::Nodes => batch.node_targets(),
-        Task::Graphs => batch.graph_targets(),
-    };
+    let targets = used.model.task.targets_of(batch);
     let rows = match arguments.split {
         SplitChoice::All => (0..targets.rows()).collect(),
         choice => rows(choice, &used)?,
@@ -94,10 +91,10 @@ fn rows(choice: SplitChoice, used: &Used) -> anyhow::Result<Vec<usize>> {
     }
     let starts = used.dataset.node_starts();
     Ok(match (split.level, used.model.task) {
-        (Level::Graph, Task::Nodes) => {
+        (Level::Graph, Level::Node) => {
             members.iter().flat_map(|&graph| starts[graph]..starts[graph + 1]).collect()
         }
-        (Level::Node, Task::Graphs) => {
+        (Level::Node, Level::Graph) => {
             anyhow::bail!("{} divides nodes, but the model predicts graphs", used.dataset.name())
         }
         _ => members,
@@ -125,7 +122,7 @@ fn text(report: &Report) -> Result<String, std::fmt::Error> {
             confusion,
             ..
         } => {
-            writeln!(text, "{:<21}{count}", report.task.as_str())?;
+            writeln!(text, "{:<21}{count}", report.task.plural())?;
             writeln!(text, "{:<21}{}", "accuracy", percent(*accuracy))?;
             writeln!(text, "{:<21}{}", "balanced accuracy", percent(*balanced_accuracy))?;
             writeln!(text, "{:<21}{macro_f1:.4}", "macro F1")?;
@@ -138,7 +135,7 @@ fn text(report: &Report) -> Result<String, std::fmt::Error> {
             confusion_table(&mut text, classes, confusion)?;
         }
         Metrics::Values { count, mean_squared_error, mean_absolute_error, r_squared, .. } => {
-            writeln!(text, "{:<21}{count}", report.task.as_str())?;
+            writeln!(text, "{:<21}{count}", report.task.plural())?;
             writeln!(text, "{:<21}{mean_squared_error:.6}", "mean squared error")?;
             writeln!(text, "{:<21}{mean_absolute_error:.6}", "mean absolute error")?;
             if let Some(r_squared) = r_squared {

@@ -42,7 +42,7 @@ impl ModelArguments {
         if targets && model.task.targets(&dataset).is_none() {
             bail!(
                 "the model is about {0}, but the {0} of {1} have no targets to compare with",
-                model.task.as_str(),
+                model.task.plural(),
                 dataset.name()
             );
         }

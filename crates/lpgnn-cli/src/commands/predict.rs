@@ -2,7 +2,7 @@ use std::fmt::Write;
 
 use clap::{Args, ValueEnum};
 use lpgnn::evaluate::probabilities;
-use lpgnn::run::Task;
+use lpgnn::graph::Level;
 use serde_json::{Map, Value, json};
 
 use super::model::{ModelArguments, Used};
@@ -57,7 +57,7 @@ struct Columns {
 impl Columns {
     fn new(used: &Used) -> Self {
         let mut names = vec!["graph".to_owned()];
-        if used.model.task == Task::Nodes {
+        if used.model.task == Level::Node {
             names.push("node".into());
         }
         match used.model.classes() {
@@ -79,11 +79,11 @@ impl Columns {
     fn row(&self, used: &Used, row: usize) -> Vec<Value> {
         let mut cells = Vec::with_capacity(self.names.len());
         let graph = match used.model.task {
-            Task::Graphs => row,
-            Task::Nodes => used.place(row).0,
+            Level::Graph => row,
+            Level::Node => used.place(row).0,
         };
         cells.push(used.graph(graph));
-        if used.model.task == Task::Nodes {
+        if used.model.task == Level::Node {
             cells.push(used.node(row));
         }
         let outputs = used.predictions.outputs.row(row);

@@ -67,7 +67,7 @@ class Model:
 
     @property
     def task(self) -> str:
-        """``"nodes"`` or ``"graphs"``."""
+        """``"node"`` or ``"graph"``: what it predicts."""
         return self._native.task
 
     @property
@@ -116,11 +116,11 @@ class Model:
         nodes of its graphs.
         """
         _is_dataset(data)
-        what = self.task.removesuffix("s")
+        what = self.task
         count = data.nodes if what == "node" else len(data)
         has = data._native.has_node_targets if what == "node" else data._native.has_graph_targets
         if not has:
-            raise Error(f"the {self.task} of {data.name} have no targets to compare with")
+            raise Error(f"the {what}s of {data.name} have no targets to compare with")
         if rows is None:
             found = list(range(count))
         elif isinstance(rows, Mapping):
@@ -147,7 +147,7 @@ class Model:
 
     def __repr__(self) -> str:
         kind = self.settings["model"]["transition"]
-        return f"<lpgnn.Model {kind} for {self.task}, {self.weights.size} weights of epoch {self.epoch}>"
+        return f"<lpgnn.Model {kind} for {self.task}s, {self.weights.size} weights of epoch {self.epoch}>"
 
 
 def load(path: str | os.PathLike[str]) -> Model:

@@ -20,7 +20,7 @@ impl Work {
     pub(crate) fn of(workload: &Workload, tanh: bool) -> Self {
         let batch = &workload.batch;
         let (nodes, pairs) = (batch.nodes() as f64, batch.neighbours().len() as f64);
-        let rows = if workload.per_graph { batch.graphs() as f64 } else { nodes };
+        let rows = workload.level.rows(batch) as f64;
         let (s, h, k) = (workload.state as f64, workload.hidden as f64, workload.classes as f64);
         let m = batch.node_features().width() as f64;
         // Features that are not dense are gathered, not multiplied.

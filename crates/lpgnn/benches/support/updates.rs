@@ -3,17 +3,16 @@
 use std::path::Path;
 
 use lpgnn::activation::Activation;
-use lpgnn::check::uniform;
 use lpgnn::constraint::ConstraintFunction;
 use lpgnn::lagrangian::{
     Lagrangian, Model, Multipliers, Objective, Request, Scale, Variables, Weighing,
 };
-use lpgnn::output::Supervision;
+use lpgnn::readout::Supervision;
 use lpgnn::saddle::{
     Bdmm, Implicit, OneShot, OptimizerState, SaddleSolver, Unrolled, WeightDescent,
 };
-use lpgnn::train::{ModelConfig, TransitionKind};
-use lpgnn::{Matrix, Scratch};
+use lpgnn::train::ModelConfig;
+use lpgnn::{Matrix, Scratch, uniform};
 
 use super::workload::{Workload, read_array, write_array};
 
@@ -24,12 +23,12 @@ pub(crate) struct Options {
     pub(crate) tanh: bool,
     /// `bdmm`, `one-shot`, `implicit` or `unrolled-T`.
     pub(crate) solver: String,
-    pub(crate) transition: TransitionKind,
+    pub(crate) transition: String,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { tanh: false, solver: "bdmm".into(), transition: TransitionKind::GnnSum }
+        Self { tanh: false, solver: "bdmm".into(), transition: "gnn-sum".into() }
     }
 }
 
@@ -41,7 +40,7 @@ impl Options {
 
     fn model(&self, workload: &Workload, constraint: ConstraintFunction) -> Model<f32> {
         let config = ModelConfig {
-            transition: self.transition,
+            transition: self.transition.clone(),
             state_dim: workload.state,
             hidden_dims: vec![workload.hidden],
             readout_hidden_dims: vec![workload.hidden],
@@ -54,8 +53,7 @@ impl Options {
             },
             ..ModelConfig::default()
         };
-        let width = workload.batch.node_features().width();
-        config.build(width, 0, workload.classes, workload.per_graph).unwrap()
+        config.build(workload.dims()).unwrap()
     }
 
     /// Means, as in the authors' code; sums for the solvers that need them.
@@ -156,9 +154,7 @@ pub(crate) fn evaluate(
 }
 
 fn supervision(workload: &Workload) -> Supervision<f32> {
-    let batch = &workload.batch;
-    let targets = if workload.per_graph { batch.graph_targets() } else { batch.node_targets() };
-    Supervision::all(targets.clone())
+    Supervision::all(workload.level.targets_of(&workload.batch).clone())
 }
 
 /// A point from `weights.f32`, `states.f32` and `multipliers.f32`: weights of `f_a` over

@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use lpgnn::check::uniform;
 use lpgnn::data::{Encoding, FeatureOptions, ReadOptions};
-use lpgnn::graph::{BatchParts, Features, GraphBatch, OneHot, Targets};
-use lpgnn::{Matrix, data};
+use lpgnn::graph::{BatchParts, Features, GraphBatch, Level, OneHot, Targets};
+use lpgnn::train::ModelDims;
+use lpgnn::{Matrix, data, uniform};
 use serde_json::json;
 
 /// Graphs, and the sizes of the model that is trained on them.
 pub(crate) struct Workload {
     pub(crate) name: String,
     pub(crate) batch: GraphBatch<f32>,
-    pub(crate) per_graph: bool,
+    pub(crate) level: Level,
     pub(crate) classes: usize,
     pub(crate) state: usize,
     pub(crate) hidden: usize,
@@ -67,10 +67,20 @@ impl Workload {
         let options = FeatureOptions { edges: false, ..FeatureOptions::default() };
         let encoding = Encoding::new(&dataset, &options).unwrap();
         let batch = encoding.batch::<f32>(&dataset).unwrap();
-        let per_graph = !matches!(batch.graph_targets(), Targets::None(_));
-        let targets = if per_graph { batch.graph_targets() } else { batch.node_targets() };
-        let classes = targets.width();
-        Self { name: dataset.name().to_owned(), batch, per_graph, classes, state: 50, hidden: 50 }
+        let of_nodes = matches!(batch.graph_targets(), Targets::None(_));
+        let level = if of_nodes { Level::Node } else { Level::Graph };
+        let classes = level.targets_of(&batch).width();
+        Self { name: dataset.name().to_owned(), batch, level, classes, state: 50, hidden: 50 }
+    }
+
+    /// What a model of it reads and predicts.
+    pub(crate) fn dims(&self) -> ModelDims {
+        ModelDims {
+            features: self.batch.node_features().width(),
+            edge_features: 0,
+            outputs: self.classes,
+            level: self.level,
+        }
     }
 
     /// A workload from raw arrays, as [`write`](Self::write) leaves them in `folder/name`.
@@ -97,8 +107,9 @@ impl Workload {
             let values = read_array(&folder.join("feat.f32"), f32::from_le_bytes);
             Features::Dense(Matrix::from_entries(nodes, size("m"), values).unwrap())
         };
-        let per_graph = meta["graph"].as_bool().unwrap();
-        Self::new(name, node_starts, edges, features, per_graph, size("classes"), integers("y.i32"))
+        let of_graphs = meta["graph"].as_bool().unwrap();
+        let level = if of_graphs { Level::Graph } else { Level::Node };
+        Self::new(name, node_starts, edges, features, level, size("classes"), integers("y.i32"))
     }
 
     /// Writes raw little-endian arrays to `folder/name`, for programs in other languages.
@@ -132,14 +143,16 @@ impl Workload {
             }
             Features::Sparse(_) => panic!("sparse features have no raw form"),
         }
-        let targets = if self.per_graph { batch.graph_targets() } else { batch.node_targets() };
-        let Targets::Classes { class, .. } = targets else { panic!("targets are classes") };
+        let Targets::Classes { class, .. } = self.level.targets_of(batch) else {
+            panic!("targets are classes")
+        };
         integers("y.i32", &mut class.iter().copied());
         // Last, so that a folder with it is complete.
         let meta = json!({
             "V": batch.nodes(), "E": neighbours.len(), "G": batch.graphs(),
             "m": batch.node_features().width(), "classes": self.classes,
-            "onehot": matches!(batch.node_features(), Features::OneHot(_)), "graph": self.per_graph,
+            "onehot": matches!(batch.node_features(), Features::OneHot(_)),
+            "graph": self.level == Level::Graph,
             "state": self.state, "hidden": self.hidden,
         });
         std::fs::write(folder.join("meta.json"), meta.to_string()).unwrap();
@@ -150,16 +163,15 @@ impl Workload {
         node_starts: Vec<usize>,
         edges: Vec<(u32, u32)>,
         node_features: Features<f32>,
-        per_graph: bool,
+        level: Level,
         classes: usize,
         class: Vec<u32>,
     ) -> Self {
         let (nodes, graphs) = (node_features.rows(), node_starts.len() - 1);
         let targets = Targets::classes(classes, class).unwrap();
-        let (node_targets, graph_targets) = if per_graph {
-            (Targets::None(nodes), targets)
-        } else {
-            (targets, Targets::None(graphs))
+        let (node_targets, graph_targets) = match level {
+            Level::Node => (targets, Targets::None(graphs)),
+            Level::Graph => (Targets::None(nodes), targets),
         };
         let edge_features = Features::none(edges.len());
         let parts = BatchParts {
@@ -172,7 +184,7 @@ impl Workload {
         };
         let (state, hidden) = sizes(name);
         let batch = GraphBatch::from_parts(parts).unwrap();
-        Self { name: name.to_owned(), batch, per_graph, classes, state, hidden }
+        Self { name: name.to_owned(), batch, level, classes, state, hidden }
     }
 }
 
@@ -217,9 +229,10 @@ fn many(
         let entries = (0..nodes).map(|_| below(1000) as f32 / 100.0).collect();
         Features::Dense(Matrix::from_entries(nodes, 1, entries).unwrap())
     };
-    let per_graph = features.is_some();
-    let class = (0..if per_graph { graphs } else { nodes }).map(|_| below(2) as u32).collect();
-    Workload::new(name, node_starts, edges, node_features, per_graph, 2, class)
+    let (level, rows) =
+        if features.is_some() { (Level::Graph, graphs) } else { (Level::Node, nodes) };
+    let class = (0..rows).map(|_| below(2) as u32).collect();
+    Workload::new(name, node_starts, edges, node_features, level, 2, class)
 }
 
 /// One random graph.
@@ -259,7 +272,7 @@ fn one(
     let entries = (0..nodes * 64).map(|_| draw() as f32 - 0.5).collect();
     let features = Features::Dense(Matrix::from_entries(nodes, 64, entries).unwrap());
     let class = (0..nodes).map(|_| (draw() * 10.0) as u32).collect();
-    Workload::new(name, vec![0, nodes], edges, features, false, 10, class)
+    Workload::new(name, vec![0, nodes], edges, features, Level::Node, 10, class)
 }
 
 /// The entries of a raw array.

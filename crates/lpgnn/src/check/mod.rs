@@ -1,13 +1,17 @@
 //! Checks that a new function can be put through: the ones this crate uses itself.
 
 mod quadratic;
+mod readout;
 
+pub use crate::numeric::uniform;
 pub use quadratic::Quadratic;
+pub use readout::readout;
 
 use crate::constraint::Constraint;
 use crate::graph::{FeaturesView, GraphBatch};
 use crate::lagrangian::{Objective, Request, Variables};
 use crate::numeric::Scratch;
+use crate::parameters::Parameters;
 use crate::saddle::{OptimizerState, SaddleSolver};
 use crate::transition::{Gradients, Input, Transition, Upstream};
 use crate::{Error, Matrix};
@@ -69,6 +73,7 @@ pub fn transition(
     batch: &GraphBatch<f64>,
     seed: u64,
 ) -> Result<(), Error> {
+    f.parameters().check()?;
     f.check(batch.node_features().view(), batch.edge_features().view())?;
     let mut draw = uniform(seed);
     let trial = Trial::new(f, batch, &mut draw);
@@ -101,12 +106,9 @@ impl<'a> Trial<'a> {
     fn new(
         f: &'a dyn Transition<f64>,
         batch: &'a GraphBatch<f64>,
-        mut draw: &mut dyn FnMut() -> f64,
+        draw: &mut dyn FnMut() -> f64,
     ) -> Self {
-        let mut weights = vec![0.0; f.weights()];
-        f.initialize(&mut draw, &mut weights);
-        // Biases start at zero, where a forgotten one would not be noticed.
-        weights.iter_mut().for_each(|w| *w += 0.2 * (draw() - 0.5));
+        let weights = weights_of(f.parameters(), draw);
         let given = batch.node_features();
         let mut features = Matrix::zeros(given.rows(), given.width());
         for row in 0..given.rows() {
@@ -155,15 +157,6 @@ impl<'a> Trial<'a> {
         let value = |weights: &[f64], features: &Matrix<f64>, states: &Matrix<f64>| -> f64 {
             let f_x = self.value(weights, features, states);
             f_x.as_slice().iter().zip(self.d_f.as_slice()).map(|(f, d)| f * d).sum()
-        };
-        let compare = |what: &str, i: usize, exact: f64, along: &dyn Fn(f64) -> f64| {
-            let slope = (along(STEP) - along(-STEP)) / (2.0 * STEP);
-            if relative_error(exact, slope) < 1e-6 {
-                return Ok(());
-            }
-            Err(Error::Mismatch(format!(
-                "the derivative in {what} {i} is {exact}, but the slope of the value is {slope}"
-            )))
         };
         for (i, &exact) in added.weights.iter().enumerate() {
             compare("weight", i, exact, &|h| {
@@ -251,6 +244,26 @@ impl Added {
         subtract(self.features.as_mut_slice(), other.features.as_slice());
         self
     }
+}
+
+/// Whether `exact` is the slope of a value along entry `i` of something.
+fn compare(what: &str, i: usize, exact: f64, along: &dyn Fn(f64) -> f64) -> Result<(), Error> {
+    let slope = (along(STEP) - along(-STEP)) / (2.0 * STEP);
+    if relative_error(exact, slope) < 1e-6 {
+        return Ok(());
+    }
+    Err(Error::Mismatch(format!(
+        "the derivative in {what} {i} is {exact}, but the slope of the value is {slope}"
+    )))
+}
+
+/// Weights as they are declared to start, moved a little: biases start at zero, where a forgotten
+/// one would not be noticed.
+fn weights_of(parameters: &Parameters, draw: &mut dyn FnMut() -> f64) -> Vec<f64> {
+    let mut weights = vec![0.0; parameters.weights()];
+    parameters.initialize(draw, &mut weights);
+    weights.iter_mut().for_each(|w| *w += 0.2 * (draw() - 0.5));
+    weights
 }
 
 /// Numbers in (−½, ½).
@@ -352,11 +365,4 @@ pub fn solver(
         }
     }
     Ok(())
-}
-
-/// A stream of reproducible uniform numbers in `[0, 1)`, for tests and examples.
-pub fn uniform(seed: u64) -> impl FnMut() -> f64 {
-    use rand::{Rng, SeedableRng};
-    let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
-    move || (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }

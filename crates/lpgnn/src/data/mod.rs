@@ -15,6 +15,7 @@ mod write;
 /// Tasks made from a seed.
 pub mod generate;
 
+pub use crate::graph::Level;
 pub use cache::{CACHE_VARIABLE, Cache, CachedSet};
 pub use dataset::{Dataset, DatasetParts, TargetColumn};
 pub use encoding::{Encoding, FeatureOptions, FeatureSource};
@@ -24,7 +25,7 @@ pub use fetch::{FetchEvent, FetchOptions, Fetched, TU_COLLECTION, fetch};
 pub use known::{Builtin, PUBLISHED, PublishedSet};
 pub use read::{Format, ReadOptions, read};
 pub use resolve::{Source, resolve};
-pub use split::{Level, Ratio, Split};
+pub use split::{Ratio, Split};
 pub use statistics::{
     CategoryCounts, ClassCount, FeatureCounts, SplitCounts, Spread, Statistics, TargetCounts,
     Warnings,

@@ -6,27 +6,10 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use super::dataset::{Dataset, TargetColumn};
+use crate::graph::Level;
 use crate::{Error, Place};
 
-/// Whether nodes or graphs are divided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Level {
-    /// Nodes, of one graph or many.
-    Node,
-    /// Whole graphs.
-    Graph,
-}
-
 impl Level {
-    /// `node` or `graph`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Node => "node",
-            Self::Graph => "graph",
-        }
-    }
-
     /// Who has a target at this level, class by class; real values are one class, and so are graphs
     /// whose nodes have the targets.
     fn classes(self, dataset: &Dataset) -> Option<Vec<(u32, usize)>> {
@@ -47,11 +30,58 @@ impl Level {
         }
     }
 
-    /// How many there are to divide.
+    /// How many of them a data set has.
     pub fn count(self, dataset: &Dataset) -> usize {
         match self {
             Self::Node => dataset.nodes(),
             Self::Graph => dataset.graphs(),
+        }
+    }
+}
+
+/// What is to be predicted of a data set.
+impl Level {
+    /// The level of a task: `choice`, or else that of the targets that there are; of both, the
+    /// graphs', unless the data divide their nodes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when there are no targets for it.
+    pub fn of_task(choice: Option<Self>, dataset: &Dataset) -> Result<Self, Error> {
+        let divides_nodes = dataset.split().is_some_and(|split| split.level == Self::Node);
+        let level = choice.unwrap_or({
+            let nodes = dataset.graph_targets().is_none()
+                || divides_nodes && dataset.node_targets().is_some();
+            if nodes { Self::Node } else { Self::Graph }
+        });
+        match (level.targets(dataset), choice) {
+            (Some(_), _) => Ok(level),
+            (None, None) => Err(Error::Mismatch(format!(
+                "{} has no targets, so there is nothing to learn",
+                dataset.name()
+            ))),
+            (None, Some(_)) => Err(Error::Mismatch(format!(
+                "the {} of {} have no targets",
+                level.plural(),
+                dataset.name()
+            ))),
+        }
+    }
+
+    /// The targets of a data set at this level.
+    pub fn targets(self, dataset: &Dataset) -> Option<&TargetColumn> {
+        match self {
+            Self::Node => dataset.node_targets(),
+            Self::Graph => dataset.graph_targets(),
+        }
+    }
+
+    /// What is divided for a task at this level: whole graphs, unless there is only one. Nodes of
+    /// graphs that were never seen are what is to be predicted later, too.
+    pub fn of_split(self, dataset: &Dataset) -> Self {
+        match self {
+            Self::Node if dataset.graphs() == 1 => Self::Node,
+            Self::Node | Self::Graph => Self::Graph,
         }
     }
 }

@@ -1,7 +1,7 @@
 use super::dataset::{Dataset, TargetColumn};
 use super::encoding::degrees;
 use super::features::FeatureColumns;
-use super::split::Level;
+use crate::graph::Level;
 use crate::graph::SparseRows;
 
 /// What can be counted in a [`Dataset`]: what it holds, and what is odd about it.

@@ -1,11 +1,11 @@
 use crate::activation::Activation;
-use crate::data::{Level, Split};
-use crate::graph::{GraphBatch, Targets};
+use crate::data::Split;
+use crate::graph::{GraphBatch, Level, Targets};
 use crate::network::Network;
-use crate::numeric::Scratch;
-use crate::output::{Output, Readout, Supervision, TargetScale, Task};
+use crate::numeric::{Scratch, uniform};
+use crate::readout::{Loss, Mlp, MlpGradients, Supervision, TargetScale};
 use crate::saddle::PrimalRule;
-use crate::{Error, Matrix, Scalar, check};
+use crate::{Error, Matrix, Scalar};
 
 /// The structure-free baseline: a network of the sum of a graph's node features, or of a node's own
 /// feature, that sees no edges. What a GNN adds to it is what it makes of the structure.
@@ -50,15 +50,15 @@ impl Baseline {
         &self,
         batch: &GraphBatch<f32>,
         split: &Split,
-        per_graph: bool,
+        level: Level,
     ) -> Result<Vec<BaselineScore>, Error> {
-        let (features, targets) = if per_graph {
-            (sums(batch), batch.graph_targets())
-        } else {
-            (own(batch), batch.node_targets())
+        let targets = level.targets_of(batch);
+        let features = match level {
+            Level::Node => own(batch),
+            Level::Graph => sums(batch),
         };
         let rows = |members: &[usize]| -> Vec<usize> {
-            if split.level == Level::Graph && !per_graph {
+            if (split.level, level) == (Level::Graph, Level::Node) {
                 members.iter().flat_map(|&graph| batch.nodes_of(graph)).collect()
             } else {
                 members.to_vec()
@@ -83,10 +83,10 @@ impl Baseline {
             activation: Activation::Relu,
             output_activation: Activation::Identity,
         };
-        let output = Output::new(Readout::Node, features.cols(), targets.width(), network, 0.0);
+        let mlp = Mlp::new(features.cols(), targets.width(), network, 0.0);
         let scratch = Scratch::new();
-        let mut weights = vec![0.0; output.weights()];
-        output.initialize(&mut check::uniform(self.seed), &mut weights);
+        let mut weights = vec![0.0; mlp.parameters().weights()];
+        mlp.parameters().initialize(&mut uniform(self.seed), &mut weights);
         let (mut first, mut second) = (vec![0.0; weights.len()], vec![0.0; weights.len()]);
         let mut predictions = Matrix::zeros(features.rows(), targets.width());
         let mut evaluation = vec![];
@@ -94,15 +94,15 @@ impl Baseline {
             let mut gradient = vec![0.0; weights.len()];
             #[allow(clippy::cast_possible_truncation, reason = "a mean in single precision")]
             let factor = (1.0 / train.total()) as f32;
-            let task = Task { supervision: &train, factor, dropout: None };
-            let d = Some(&mut gradient[..]);
-            output.evaluate(&weights, batch, &features, &task, &mut predictions, d, None, &scratch);
+            let loss = Loss { supervision: &train, factor };
+            let to = MlpGradients { weights: Some(&mut gradient), rows: None };
+            let rows = (features.as_slice(), None);
+            mlp.pass(&weights, rows, loss, &mut predictions, to, &scratch);
             let moments = [&mut first[..], &mut second[..]];
             PrimalRule::Adam.descend(self.lr, epoch as u64, &mut weights, &gradient, moments);
             if epoch % self.eval_every.max(1) == 0 || epoch == self.epochs {
-                let task = Task { factor: 0.0, ..task };
                 let y = &mut predictions;
-                output.evaluate(&weights, batch, &features, &task, y, None, None, &scratch);
+                mlp.forward(&weights, features.as_slice(), None, y, &scratch);
                 let val = (val.total() > 0.0).then(|| value(&val, y));
                 evaluation.push(BaselineScore { epoch, val, test: value(&test, y) });
             }
@@ -177,7 +177,7 @@ mod tests {
         let encoding = Encoding::new(&set, &FeatureOptions::default()).unwrap();
         let batch = encoding.batch(&set).unwrap();
         let split = set.split().unwrap();
-        let evaluation = Baseline::default().train(&batch, split, false).unwrap();
+        let evaluation = Baseline::default().train(&batch, split, Level::Node).unwrap();
         let last = evaluation.last().unwrap();
         assert_eq!(last.epoch, 300);
         assert!((0.4..0.7).contains(&last.test), "{last:?}");

@@ -1,5 +1,5 @@
 use crate::Scalar;
-use crate::output::largest;
+use crate::readout::largest;
 
 /// How often a class was taken for a class.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ pub use protocol::{MeanAndStd, Protocol, best_mean_epoch};
 pub use values::ValueErrors;
 
 use crate::graph::Targets;
-use crate::output::largest;
+use crate::readout::largest;
 use crate::{Error, Matrix, Scalar};
 
 /// All that is measured on a set of predictions.

@@ -282,7 +282,8 @@ impl TrialFiles {
 pub(super) fn test_value(setup: &Setup, saved: SavedModel) -> Result<Option<f64>, Error> {
     let mut weights = saved.weights;
     if let Some(scale) = &setup.target_scale {
-        scale.redo(setup.model.output(), &mut weights[setup.model.output_weights()]);
+        let readout = setup.model.readout().parameters();
+        scale.redo(readout, &mut weights[setup.model.readout_weights()]);
     }
     let trainer =
         Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?.evaluating_held_out();

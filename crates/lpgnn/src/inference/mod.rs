@@ -11,6 +11,7 @@ pub use relax::{RelaxOptions, relax};
 use crate::graph::GraphBatch;
 use crate::lagrangian::{Model, ReadFrom, side_by_side};
 use crate::numeric::{Scratch, largest_difference, length, worse};
+use crate::readout::ReadoutInput;
 use crate::transition::{Gradients, Input, Transition};
 use crate::{Matrix, Scalar};
 
@@ -93,7 +94,11 @@ pub fn predict<S: Scalar>(
         ReadFrom::Transition => &*f_x[layer],
     });
     let reads = side_by_side(&parts.collect::<Vec<_>>());
-    model.output().predict(&weights[model.output_weights()], batch, &reads, scratch)
+    let readout = model.readout();
+    let mut predictions = Matrix::zeros(readout.level().rows(batch), readout.outputs());
+    let input = ReadoutInput { batch, states: &reads, dropout: None };
+    readout.forward(&weights[model.readout_weights()], input, &mut predictions, scratch);
+    predictions
 }
 
 /// `max abs(x − f_a)` of every graph, over all layers.

@@ -2,7 +2,7 @@ use super::{FixedPoint, residuals};
 use crate::graph::{GraphBatch, Targets};
 use crate::lagrangian::{Lagrangian, Model, Variables, Weighing};
 use crate::numeric::Scratch;
-use crate::output::Supervision;
+use crate::readout::Supervision;
 use crate::saddle::{Bdmm, OptimizerState, check_count, check_positive};
 use crate::{Error, Scalar};
 
@@ -63,7 +63,7 @@ pub fn relax<S: Scalar>(
     options: &RelaxOptions,
     scratch: &Scratch<S>,
 ) -> FixedPoint<S> {
-    let nothing = Supervision::all(Targets::None(model.output().rows(batch)));
+    let nothing = Supervision::all(Targets::None(model.readout().level().rows(batch)));
     let weighing = Weighing { penalty: options.penalty, ..Weighing::default() };
     let lagrangian = Lagrangian::new(model, batch, &nothing, weighing, scratch)
         .expect("a model that has read a batch can read it again, and there are no targets");

@@ -15,9 +15,9 @@ mod variables;
 pub use model::{Model, Multipliers, ReadFrom, ReadLayers, Reads};
 pub use variables::Variables;
 
-use crate::graph::{Exchange, GraphBatch, Local, Reduce};
+use crate::graph::{Exchange, GraphBatch, Level, Local, Reduce};
 use crate::numeric::{Scratch, SpareMatrix};
-use crate::output::{Readout, Supervision, Task};
+use crate::readout::{Loss, ReadoutGradients, ReadoutInput, Supervision};
 use crate::transition::{Gradients, Input, Upstream};
 use crate::{Error, Matrix, Scalar};
 use read::ReadGradient;
@@ -141,11 +141,11 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
         scratch: &'a Scratch<S>,
     ) -> Result<Self, Error> {
         model.check(batch)?;
-        supervision.targets().check_rows("the targets", model.output().rows(batch))?;
-        let (width, output) = (supervision.targets().width(), model.output().output());
+        supervision.targets().check_rows("the targets", model.readout().level().rows(batch))?;
+        let (width, output) = (supervision.targets().width(), model.readout().outputs());
         if width != output && supervision.total() > 0.0 {
             return Err(Error::Mismatch(format!(
-                "targets have {width} components or classes, the output function gives {output}"
+                "targets have {width} components or classes, the read-out gives {output}"
             )));
         }
         let (exchange, reduce) = (&Local, &Local);
@@ -191,25 +191,27 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
         let (model, scratch) = (self.model, self.scratch);
         let joined = (reads.len() > 1).then(|| side_by_side(reads));
         let rows = joined.as_ref().unwrap_or(reads[0]);
-        let output = model.output();
-        let mut predictions = scratch.matrix(output.rows(self.batch), output.output());
-        let mut d_rows = scratch.matrix(predictions.rows(), rows.cols());
-        let task =
-            Task { supervision: self.supervision, factor: self.factors().0, dropout: self.dropout };
-        let loss = output.evaluate(
-            &at.weights[model.output_weights()],
-            self.batch,
-            rows,
-            &task,
+        let readout = model.readout();
+        let (outputs, read) = (readout.level().rows(self.batch), readout.gradient_level());
+        let mut predictions = scratch.matrix(outputs, readout.outputs());
+        let mut d_rows = scratch.matrix(read.rows(self.batch), rows.cols());
+        let loss = readout.pass(
+            &at.weights[model.readout_weights()],
+            ReadoutInput { batch: self.batch, states: rows, dropout: self.dropout },
+            Loss { supervision: self.supervision, factor: self.factors().0 },
             &mut predictions,
-            Some(&mut d_weights[model.output_weights()]),
-            Some(&mut d_rows),
+            ReadoutGradients {
+                weights: Some(&mut d_weights[model.readout_weights()]),
+                states: Some(&mut d_rows),
+            },
             scratch,
         );
         let correct = self.supervision.correct(&predictions);
         let widths: Vec<usize> = reads.iter().map(|part| part.cols()).collect();
-        let per_node = output.readout() == Readout::Node;
-        let gradient = if per_node { ReadGradient::Nodes } else { ReadGradient::Graphs };
+        let gradient = match read {
+            Level::Node => ReadGradient::Nodes,
+            Level::Graph => ReadGradient::Graphs,
+        };
         let parts = apart(d_rows, &widths, scratch);
         (loss, correct, parts.into_iter().map(gradient).collect())
     }

@@ -4,24 +4,27 @@ use crate::constraint::Constraint;
 use crate::graph::{FeaturesView, GraphBatch};
 use crate::lagrangian::Variables;
 use crate::numeric::{Scratch, SpareMatrix};
-use crate::output::Output;
+use crate::parameters::Parameters;
+use crate::readout::Readout;
 use crate::transition::{Input, Transition};
 use crate::{Error, Matrix, Scalar};
 
 /// The functions of an LP-GNN: `f_a` of every layer, `f_r`, `G`, and what they read.
 ///
 /// Layer 1 reads the features of the nodes; layer `k` reads layer `k − 1` in their place, its states or
-/// their f_x, as the output does.
+/// their f_x, as the read-out does.
 #[derive(Debug)]
 pub struct Model<S: Scalar = f32> {
     transitions: Vec<Box<dyn Transition<S>>>,
-    output: Output,
+    readout: Box<dyn Readout<S>>,
     reads: Reads,
     constraint: Box<dyn Constraint<S>>,
     multipliers: Multipliers,
+    /// Those of all functions, with prefixes.
+    parameters: Parameters,
 }
 
-/// What the output function reads.
+/// What the read-out reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Reads {
@@ -43,7 +46,7 @@ pub enum ReadFrom {
     Transition,
 }
 
-/// Which layers the output reads.
+/// Which layers the read-out reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadLayers {
@@ -70,12 +73,12 @@ impl<S: Scalar> Model<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when there is no layer, when the output reads another number of
-    /// components than there are, or when `G` takes both signs and there is one multiplier per
+    /// [`Error::Mismatch`] when there is no layer, when the read-out reads another number of
+    /// components than there are, when two parameters of a function have the same name, or when `G` takes both signs and there is one multiplier per
     /// node: then only the sum of a node's residuals would be held at zero, and states drift away.
     pub fn new(
         transitions: Vec<Box<dyn Transition<S>>>,
-        output: Output,
+        readout: Box<dyn Readout<S>>,
         reads: Reads,
         constraint: Box<dyn Constraint<S>>,
         multipliers: Multipliers,
@@ -87,10 +90,10 @@ impl<S: Scalar> Model<S> {
             ReadLayers::Last => last.state_dim(),
             ReadLayers::All => transitions.iter().map(|layer| layer.state_dim()).sum(),
         };
-        if read != output.input() {
+        if read != readout.inputs() {
             return Err(Error::Mismatch(format!(
-                "f_a gives the output function {read} components, it reads {}",
-                output.input()
+                "f_a gives the read-out {read} components, it reads {}",
+                readout.inputs()
             )));
         }
         if constraint.takes_both_signs() && multipliers == Multipliers::PerNode {
@@ -99,7 +102,14 @@ impl<S: Scalar> Model<S> {
                  residuals at zero, and states drift away; give it one per component"
             )));
         }
-        Ok(Self { transitions, output, reads, constraint, multipliers })
+        let mut parameters = Parameters::new();
+        for (layer, transition) in transitions.iter().enumerate() {
+            let prefix = format!("transition.{layer}");
+            parameters = parameters.with_all(&prefix, transition.parameters());
+        }
+        let parameters = parameters.with_all("readout", readout.parameters());
+        parameters.check()?;
+        Ok(Self { transitions, readout, reads, constraint, multipliers, parameters })
     }
 
     /// Whether it can read these graphs.
@@ -142,12 +152,12 @@ impl<S: Scalar> Model<S> {
         self.transitions.len()
     }
 
-    /// The output function.
-    pub fn output(&self) -> &Output {
-        &self.output
+    /// `f_r`
+    pub fn readout(&self) -> &dyn Readout<S> {
+        self.readout.as_ref()
     }
 
-    /// What the output function reads.
+    /// What the read-out reads.
     pub fn reads(&self) -> Reads {
         self.reads
     }
@@ -162,31 +172,35 @@ impl<S: Scalar> Model<S> {
         self.multipliers
     }
 
+    /// The parameters of all functions, in the order of their weights: `transition.0.…` of the first
+    /// layer, and so on, then `readout.…`.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
     /// Number of weights, of all functions.
     pub fn weights(&self) -> usize {
-        self.transitions().map(Transition::weights).sum::<usize>() + self.output.weights()
+        self.parameters.weights()
     }
 
     /// The weights of the transition of `layer`, among all weights.
     pub fn transition_weights(&self, layer: usize) -> std::ops::Range<usize> {
-        let start = self.transitions().take(layer).map(Transition::weights).sum::<usize>();
-        start..start + self.transitions[layer].weights()
+        let weights = |transition: &dyn Transition<S>| transition.parameters().weights();
+        let start = self.transitions().take(layer).map(weights).sum::<usize>();
+        start..start + weights(self.transitions[layer].as_ref())
     }
 
-    /// The weights of the output function, among all weights.
-    pub fn output_weights(&self) -> std::ops::Range<usize> {
-        self.weights() - self.output.weights()..self.weights()
+    /// The weights of the read-out, among all weights.
+    pub fn readout_weights(&self) -> std::ops::Range<usize> {
+        self.weights() - self.readout.parameters().weights()..self.weights()
     }
 
-    /// Where training starts: weights drawn by their functions, states and multipliers zero.
+    /// Where training starts: weights drawn as they are declared, states and multipliers zero.
     ///
     /// `draw` gives uniform numbers in `[0, 1)`.
     pub fn start(&self, nodes: usize, draw: &mut dyn FnMut() -> f64) -> Variables<S> {
         let mut weights = vec![S::ZERO; self.weights()];
-        for (layer, transition) in self.transitions.iter().enumerate() {
-            transition.initialize(draw, &mut weights[self.transition_weights(layer)]);
-        }
-        self.output.initialize(draw, &mut weights[self.output_weights()]);
+        self.parameters.initialize(draw, &mut weights);
         self.zeros(nodes, weights)
     }
 
@@ -225,7 +239,7 @@ impl<S: Scalar> Model<S> {
         f_x
     }
 
-    /// The features that `layer` reads: those of the graphs, or what the output would read of the
+    /// The features that `layer` reads: those of the graphs, or what the read-out would read of the
     /// layer below.
     pub(crate) fn features<'a>(
         &self,
@@ -241,7 +255,7 @@ impl<S: Scalar> Model<S> {
         }
     }
 
-    /// The layers that the output reads.
+    /// The layers that the read-out reads.
     pub(crate) fn read_layers(&self) -> std::ops::Range<usize> {
         match self.reads.layers {
             ReadLayers::Last => self.layers() - 1..self.layers(),

@@ -28,7 +28,7 @@ impl NormMemory {
     }
 
     /// `‖W‖₂` of `w: [rows, columns]`, the `place`-th matrix that is asked for.
-    pub(crate) fn spectral_norm<S: Scalar>(
+    pub fn spectral_norm<S: Scalar>(
         &mut self,
         place: usize,
         w: &[S],

@@ -70,6 +70,11 @@ impl Bundle {
         Matrix::from_entries(rows, cols, entries).map_err(|error| error.to_string())
     }
 
+    /// The names of the arrays that have not been taken out.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.arrays.keys().map(String::as_str)
+    }
+
     fn array(&mut self, name: &str, dtype: Dtype, shape: &[usize]) -> Result<Array, String> {
         let array = self.arrays.remove(name).ok_or_else(|| format!("has no array {name}"))?;
         if array.dtype == dtype && array.shape == shape {

@@ -156,6 +156,7 @@ impl Checkpoint {
             weight_steps: about.weight_steps,
             node_steps: about.node_steps,
             coordinates: Arc::default(),
+            undecayed: Arc::default(),
         };
         Ok(Self {
             config: about.config,

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::data::{FeatureOptions, Format, Ratio};
+use crate::graph::Level;
 use crate::train::{ModelConfig, TrainingConfig};
 
 /// All settings of a run, as `config.toml` has them.
@@ -30,27 +31,42 @@ pub struct DataConfig {
     pub source: String,
     /// The format; recognised by content when it is not given.
     pub format: Option<Format>,
-    /// Whose targets are to be predicted.
-    pub task: TaskChoice,
+    /// Whose targets are to be predicted; none takes those that there are.
+    #[serde(with = "auto_level")]
+    pub task: Option<Level>,
 }
 
 impl Default for DataConfig {
     fn default() -> Self {
-        Self { source: "clique".into(), format: None, task: TaskChoice::Auto }
+        Self { source: "clique".into(), format: None, task: None }
     }
 }
 
-/// Whose targets are to be predicted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TaskChoice {
-    /// Those that there are; of both, the graphs', unless the data divide their nodes.
-    #[default]
-    Auto,
-    /// Those of nodes.
-    Nodes,
-    /// Those of graphs.
-    Graphs,
+/// A level, or `auto` for none.
+pub(super) mod auto_level {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    use crate::graph::Level;
+
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    #[allow(clippy::ref_option, reason = "serde asks for it")]
+    pub(crate) fn serialize<S: Serializer>(
+        level: &Option<Level>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.serialize_str(level.map_or("auto", Level::as_str))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Level>, D::Error> {
+        match String::deserialize(from)?.as_str() {
+            "auto" => Ok(None),
+            "node" => Ok(Some(Level::Node)),
+            "graph" => Ok(Some(Level::Graph)),
+            other => Err(D::Error::unknown_variant(other, &["auto", "node", "graph"])),
+        }
+    }
 }
 
 /// What is trained, validated and tested on.
@@ -130,7 +146,7 @@ const NOTES: &[(&str, &str)] = &[
     ("data.", "What is learnt from."),
     ("data.source", "a file, a folder, or a name: see `lpgnn data list`"),
     ("data.format", "tu, gin, matlab, citation, tables; none: recognised by content"),
-    ("data.task", "auto, nodes or graphs: whose targets are predicted"),
+    ("data.task", "auto, node or graph: whose targets are predicted"),
     ("features.", "How features become features."),
     ("features.source", "auto, categories, values, all, degree, constant"),
     ("features.largest-degree", "larger degrees count as this one"),
@@ -158,11 +174,13 @@ const NOTES: &[(&str, &str)] = &[
         "model.isolated",
         "self-loop or zero: what a node without neighbours aggregates, for gnn and sage",
     ),
+    ("model.readout", "node for nodes; sum, mean, max over a graph; auto: node or sum"),
     ("model.readout-hidden-dims", "units of the hidden layers of f_r"),
     ("model.readout-activation", "the activation of those"),
-    ("model.pool", "sum or mean over the nodes of a graph"),
     ("model.dropout", "share of hidden units of f_r left out in training"),
     ("model.multipliers", "per-component or per-node; G = lin needs per-component"),
+    ("model.transition-options.", "What a transition of one's own is told."),
+    ("model.readout-options.", "What a read-out of one's own is told."),
     ("model.inputs.", "The arguments of h, for gnn and sage."),
     ("model.inputs.neighbour-state", "x_u"),
     ("model.inputs.neighbour-features", "l_u"),
@@ -292,6 +310,7 @@ mod tests {
     use super::*;
     use crate::constraint::ConstraintFunction;
     use crate::inference::{FixedPointOptions, Inference, RelaxOptions};
+    use crate::registry::Options;
     use crate::saddle::{Bdmm, DualRule, Implicit, Unrolled};
     use crate::train::SolverConfig;
 
@@ -321,6 +340,10 @@ mod tests {
             ..FixedPointOptions::default()
         });
         config.data.source = "a \"strange\"\\name".into();
+        config.data.task = Some(Level::Graph);
+        config.model.transition = "my-own".into();
+        config.model.transition_options = Options::default().with("gates", 2).with("name", "x y");
+        config.model.readout_options = Options::default().with("k", vec![1, 2]);
         configs.push(config);
         configs
     }
@@ -337,6 +360,7 @@ mod tests {
     fn every_setting_has_a_note_and_every_note_a_setting() {
         fn paths(path: &str, value: &Value, found: &mut Vec<String>) {
             match value {
+                Value::Object(_) if path.ends_with("-options") => found.push(format!("{path}.")),
                 Value::Object(entries) if !is_inline(path) => {
                     if !path.is_empty() {
                         found.push(format!("{path}."));

@@ -1,14 +1,14 @@
-use serde::Deserialize;
 use serde_json::Value;
 
-use super::{RunConfig, Setting, Task, TaskChoice};
+use super::config::auto_level;
+use super::{RunConfig, Setting};
 use crate::activation::Activation;
 use crate::constraint::ConstraintFunction;
 use crate::data::{Dataset, FeatureSource, Level, Split};
 use crate::lagrangian::{Multipliers, ReadFrom, ReadLayers, Reads, Scale};
 use crate::network::StateWeights;
 use crate::saddle::{Bdmm, Implicit, OneShot, Unrolled, WeightDescent};
-use crate::train::{ModelConfig, SolverConfig, TrainingConfig, TransitionKind};
+use crate::train::{ModelConfig, SolverConfig, TrainingConfig};
 
 /// Degrees above which a sum over neighbours, held to a bound, says little about each of them.
 const LARGE_DEGREE: usize = 15;
@@ -25,24 +25,24 @@ impl RunConfig {
             let setting = settings.iter().rfind(|setting| setting.path() == path);
             setting.map(Setting::value)
         };
-        let task = wish("data.task").and_then(|task| TaskChoice::deserialize(task).ok());
-        let task = Task::of(task.unwrap_or_default(), dataset).unwrap_or(Task::Nodes);
+        let task = wish("data.task").and_then(|task| auto_level::deserialize(task).ok());
+        let task = Level::of_task(task.flatten(), dataset).unwrap_or(Level::Node);
         // What is no solver or no number is found out when the settings are made.
         let solver = wish("training.solver.kind").and_then(Value::as_str).unwrap_or_default();
         let epochs = wish("training.epochs").and_then(Value::as_u64);
         let epochs = epochs.and_then(|epochs| usize::try_from(epochs).ok());
         let batches = dataset.nodes() > MANY_NODES && dataset.graphs() > 100;
         let epochs = epochs.unwrap_or(match task {
-            Task::Nodes if has_few_targets_and_many_words(dataset) => 100,
-            Task::Nodes => 600,
-            Task::Graphs if batches => 100,
-            Task::Graphs => 150,
+            Level::Node if has_few_targets_and_many_words(dataset) => 100,
+            Level::Node => 600,
+            Level::Graph if batches => 100,
+            Level::Graph => 150,
         });
         // Large steps find the way, small ones let states and weights come to rest. Read-outs of
         // whole graphs learn slowly, and rest before they have found it.
         let updates = if batches { dataset.graphs().div_ceil(BATCH) } else { 1 };
         let updates = epochs.saturating_mul(updates);
-        let lr_half_life = (task == Task::Nodes).then_some((updates as f64 / 3.0).round().max(1.0));
+        let lr_half_life = (task == Level::Node).then_some((updates as f64 / 3.0).round().max(1.0));
         let weights = WeightDescent { lr: 0.005, lr_half_life, ..WeightDescent::default() };
         let solver = match solver {
             "bdmm" => SolverConfig::Bdmm(Bdmm::default()),
@@ -53,7 +53,7 @@ impl RunConfig {
             // layer has to follow those below.
             _ => SolverConfig::OneShot(OneShot {
                 weights,
-                inner_steps: if batches || task == Task::Graphs { 3 } else { 2 },
+                inner_steps: if batches || task == Level::Graph { 3 } else { 2 },
                 ..OneShot::default()
             }),
         };
@@ -63,15 +63,15 @@ impl RunConfig {
             config.features.source = FeatureSource::All;
         }
         let transition = match task {
-            _ if largest_degree(dataset) <= LARGE_DEGREE => TransitionKind::GnnSum,
-            Task::Nodes => TransitionKind::GnnMean,
-            Task::Graphs => TransitionKind::GnnNormalized,
+            _ if largest_degree(dataset) <= LARGE_DEGREE => "gnn-sum".into(),
+            Level::Node => "gnn-mean".into(),
+            Level::Graph => "gnn-normalized".into(),
         };
         let reads = Reads { from: ReadFrom::Transition, layers: ReadLayers::Last };
         config.model = match task {
-            Task::Nodes => ModelConfig { transition, reads, ..ModelConfig::default() },
+            Level::Node => ModelConfig { transition, reads, ..ModelConfig::default() },
             // Sums over a graph are far from where tanh bends, and there are few of them to fit.
-            Task::Graphs => ModelConfig {
+            Level::Graph => ModelConfig {
                 transition,
                 reads,
                 state_dim: 16,
@@ -93,17 +93,17 @@ impl RunConfig {
             // A loss that weighs little cannot write the classes into the states, and penalty holds
             // them to the constraint. A node pulls its own state alone, a graph those of all its
             // nodes in one direction.
-            config.training.weighing.loss_weight = if task == Task::Nodes { 0.01 } else { 0.001 };
+            config.training.weighing.loss_weight = if task == Level::Node { 0.01 } else { 0.001 };
             config.training.weighing.penalty = 1.0;
             config.model.constraint = ConstraintFunction::Squared;
             config.model.multipliers = Multipliers::PerNode;
         }
         match task {
-            Task::Nodes if has_few_targets_and_many_words(dataset) => {
+            Level::Node if has_few_targets_and_many_words(dataset) => {
                 config.hold_what_carries_states();
             }
-            Task::Graphs => config.stack_layers(),
-            Task::Nodes => {}
+            Level::Graph => config.stack_layers(),
+            Level::Node => {}
         }
         config
     }
@@ -123,7 +123,7 @@ impl RunConfig {
     /// how words are read, with some of them left out, and the fixed point spreads it.
     fn hold_what_carries_states(&mut self) {
         self.features.row_normalize = true;
-        self.model.transition = TransitionKind::Gcn;
+        self.model.transition = "gcn".into();
         self.model.state_weights = StateWeights::Frozen;
         self.model.state_dim = 16;
         (self.model.hidden_dims, self.model.readout_hidden_dims) = (vec![], vec![]);
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(largest_degree(&star(|leaf| (leaf, 0))), 40);
         assert_eq!(largest_degree(&star(|leaf| (0, leaf))), 40);
         let config = RunConfig::for_data("star", &star(|leaf| (0, leaf)), &[]);
-        assert_ne!(config.model.transition, TransitionKind::GnnSum);
+        assert_ne!(config.model.transition, "gnn-sum");
     }
 
     #[test]

@@ -18,12 +18,11 @@ mod fingerprint;
 mod model_file;
 mod settings;
 mod setup;
-mod tensors;
 
 pub use checkpoint::Checkpoint;
-pub use config::{DataConfig, RunConfig, SplitConfig, SplitSource, TaskChoice};
+pub use config::{DataConfig, RunConfig, SplitConfig, SplitSource};
 pub use file::write_file;
 pub use fingerprint::fingerprint;
-pub use model_file::{DataOrigin, Predictions, SavedModel, Task};
+pub use model_file::{DataOrigin, Predictions, SavedModel};
 pub use settings::{Setting, settings_of_json, settings_of_toml};
 pub use setup::Setup;

@@ -1,14 +1,14 @@
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::bundle::Bundle;
-use super::tensors::shapes;
 use super::{Setup, SplitConfig};
 use crate::data::{Dataset, Encoding};
-use crate::graph::GraphBatch;
+use crate::graph::{GraphBatch, Level};
 use crate::inference::{FixedPoint, predict};
 use crate::lagrangian::Model;
-use crate::train::{ModelConfig, TrainingConfig};
+use crate::registry::Registry;
+use crate::train::{ModelConfig, ModelDims, TrainingConfig};
 use crate::{Error, Matrix, Place, Scratch};
 
 /// A trained model with all that is needed to use it.
@@ -17,7 +17,7 @@ pub struct SavedModel {
     /// The version of this library that trained it.
     pub version: String,
     /// Whose targets it predicts.
-    pub task: Task,
+    pub task: Level,
     /// How many classes or values it predicts.
     pub outputs: usize,
     /// Names of the values, if they are no classes.
@@ -36,38 +36,18 @@ pub struct SavedModel {
     pub epoch: usize,
     /// The weights of all functions.
     pub weights: Vec<f32>,
-    built: Built,
+    functions: Functions,
 }
 
-/// The functions of a model, once they are built.
-#[derive(Clone, Debug, Default)]
-struct Built(OnceLock<Arc<(Shape, Model<f32>)>>);
+/// The functions that `model` names, built once.
+#[derive(Clone, Debug)]
+struct Functions(Arc<Model<f32>>);
 
-/// All that functions are built from.
-#[derive(Clone, Debug, PartialEq)]
-struct Shape {
-    model: ModelConfig,
-    task: Task,
-    node_width: usize,
-    edge_width: usize,
-    outputs: usize,
-}
-
-/// Two models are the same whether or not they were used.
-impl PartialEq for Built {
+/// They follow from the other fields.
+impl PartialEq for Functions {
     fn eq(&self, _: &Self) -> bool {
         true
     }
-}
-
-/// Whose targets are predicted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Task {
-    /// Those of nodes.
-    Nodes,
-    /// Those of graphs.
-    Graphs,
 }
 
 /// What a model was trained on.
@@ -90,21 +70,6 @@ pub struct Predictions {
     pub outputs: Matrix<f32>,
 }
 
-impl Task {
-    /// `nodes` or `graphs`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Nodes => "nodes",
-            Self::Graphs => "graphs",
-        }
-    }
-
-    /// Whether graphs have the targets.
-    pub fn per_graph(self) -> bool {
-        self == Self::Graphs
-    }
-}
-
 /// The description beside the weights.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -112,7 +77,7 @@ struct About {
     format: u32,
     kind: String,
     version: String,
-    task: Task,
+    task: Level,
     outputs: usize,
     value_names: Vec<String>,
     model: ModelConfig,
@@ -141,7 +106,8 @@ impl SavedModel {
         mut weights: Vec<f32>,
     ) -> Self {
         if let Some(scale) = &setup.target_scale {
-            scale.undo(setup.model.output(), &mut weights[setup.model.output_weights()]);
+            let readout = setup.model.readout().parameters();
+            scale.undo(readout, &mut weights[setup.model.readout_weights()]);
         }
         Self {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -155,56 +121,21 @@ impl SavedModel {
             split: config.split,
             epoch,
             weights,
-            built: Built::default(),
+            functions: Functions(setup.model.clone()),
         }
     }
 
     /// Names of the classes, if it predicts classes.
     pub fn classes(&self) -> Option<&[String]> {
         match self.task {
-            Task::Nodes => self.encoding.node_classes(),
-            Task::Graphs => self.encoding.graph_classes(),
+            Level::Node => self.encoding.node_classes(),
+            Level::Graph => self.encoding.graph_classes(),
         }
     }
 
     /// Its functions.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Option`], [`Error::Mismatch`] when its parts do not fit each other.
-    pub fn build(&self) -> Result<Model<f32>, Error> {
-        let model = self.shape().build()?;
-        if model.weights() == self.weights.len() {
-            Ok(model)
-        } else {
-            let (expected, found) = (model.weights(), self.weights.len());
-            Err(Error::Mismatch(format!("the model has {found} weights, it needs {expected}")))
-        }
-    }
-
-    fn shape(&self) -> Shape {
-        Shape {
-            model: self.model.clone(),
-            task: self.task,
-            node_width: self.encoding.node_width(),
-            edge_width: self.encoding.edge_width(),
-            outputs: self.outputs,
-        }
-    }
-
-    /// Its functions, built the first time; again only when a field has changed since.
-    fn functions(&self) -> Result<Arc<(Shape, Model<f32>)>, Error> {
-        let shape = self.shape();
-        let fits = |built: &&Arc<(Shape, Model<f32>)>| {
-            built.0 == shape && built.1.weights() == self.weights.len()
-        };
-        if let Some(built) = self.built.0.get().filter(fits) {
-            return Ok(built.clone());
-        }
-        let built = Arc::new((shape, self.build()?));
-        // Of a model that has changed, the first functions stay there.
-        let _ = self.built.0.set(built.clone());
-        Ok(built)
+    pub fn functions(&self) -> &Model<f32> {
+        &self.functions.0
     }
 
     /// What it says of graphs. With `targets`, the batch has those of `dataset`.
@@ -213,8 +144,7 @@ impl SavedModel {
     ///
     /// [`Error::Mismatch`], [`Error::UnknownCategory`] when the data do not fit the model.
     pub fn predict(&self, dataset: &Dataset, targets: bool) -> Result<Predictions, Error> {
-        let functions = self.functions()?;
-        let model = &functions.1;
+        let model = self.functions();
         let batch = if targets {
             self.encoding.batch(dataset)?
         } else {
@@ -238,8 +168,17 @@ impl SavedModel {
     ///
     /// [`Error::Io`]; [`Error::Input`] when the file is no model, or a damaged one.
     pub fn read(path: &Path) -> Result<Self, Error> {
+        Self::read_with(&Registry::default(), path)
+    }
+
+    /// The same with functions of one's own.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`read`](Self::read).
+    pub fn read_with(registry: &Registry<f32>, path: &Path) -> Result<Self, Error> {
         let bundle = Bundle::read(path)?;
-        Self::of_bundle(bundle).map_err(|problem| Place::file(path).error(problem))
+        Self::of_bundle(bundle, registry).map_err(|problem| Place::file(path).error(problem))
     }
 
     /// The file as bytes.
@@ -258,8 +197,17 @@ impl SavedModel {
     ///
     /// [`Error::Mismatch`] when they are no model.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        Self::from_bytes_with(&Registry::default(), bytes)
+    }
+
+    /// The same with functions of one's own.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`from_bytes`](Self::from_bytes).
+    pub fn from_bytes_with(registry: &Registry<f32>, bytes: &[u8]) -> Result<Self, Error> {
         Bundle::from_bytes(bytes)
-            .and_then(Self::of_bundle)
+            .and_then(|bundle| Self::of_bundle(bundle, registry))
             .map_err(|problem| Error::Mismatch(format!("the model {problem}")))
     }
 
@@ -280,16 +228,13 @@ impl SavedModel {
         };
         let about = serde_json::to_value(about).unwrap_or_default();
         let mut bundle = Bundle::new(about);
-        let mut rest = &self.weights[..];
-        for (name, shape) in self.shapes() {
-            let (these, others) = rest.split_at(shape.iter().product::<usize>().min(rest.len()));
-            bundle.insert(name, shape, these);
-            rest = others;
+        for (parameter, range) in self.functions().parameters().iter() {
+            bundle.insert(parameter.name(), parameter.shape(), &self.weights[range]);
         }
         bundle
     }
 
-    fn of_bundle(mut bundle: Bundle) -> Result<Self, String> {
+    fn of_bundle(mut bundle: Bundle, registry: &Registry<f32>) -> Result<Self, String> {
         let about = bundle.about.take();
         match (about["kind"].as_str(), about["format"].as_u64()) {
             (Some("model"), Some(format)) if format == u64::from(FORMAT) => {}
@@ -303,7 +248,25 @@ impl SavedModel {
         }
         let about: About = serde_json::from_value(about)
             .map_err(|error| format!("has a broken description: {error}"))?;
-        let mut model = Self {
+        about.check_sizes()?;
+        let text = |error: Error| format!("cannot be used: {error}");
+        about.training.clone().check().map_err(text)?;
+        let functions = about.model.build_with(registry, about.dims()).map_err(text)?;
+        let mut weights = Vec::with_capacity(functions.weights());
+        for (parameter, _) in functions.parameters().iter() {
+            weights.extend(bundle.take(parameter.name(), &parameter.shape())?);
+        }
+        let surplus: Vec<&str> = bundle.names().collect();
+        if !surplus.is_empty() {
+            return Err(format!(
+                "has arrays that belong to none of its functions: {}",
+                surplus.join(", ")
+            ));
+        }
+        if !weights.iter().all(|weight| weight.is_finite()) {
+            return Err("has weights that are not finite".into());
+        }
+        Ok(Self {
             version: about.version,
             task: about.task,
             outputs: about.outputs,
@@ -314,25 +277,20 @@ impl SavedModel {
             data: about.data,
             split: about.split,
             epoch: about.epoch,
-            weights: vec![],
-            built: Built::default(),
-        };
-        model.check_sizes()?;
-        let text = |error: Error| format!("cannot be used: {error}");
-        model.training.clone().check().map_err(text)?;
-        for (name, shape) in model.shapes() {
-            model.weights.extend(bundle.take(&name, &shape)?);
-        }
-        if !model.weights.iter().all(|weight| weight.is_finite()) {
-            return Err("has weights that are not finite".into());
-        }
-        // Kept, for who predicts.
-        model.functions().map_err(text)?;
-        Ok(model)
+            weights,
+            functions: Functions(Arc::new(functions)),
+        })
     }
+}
 
-    fn shapes(&self) -> Vec<(String, Vec<usize>)> {
-        shapes(&self.model, self.encoding.node_width(), self.encoding.edge_width(), self.outputs)
+impl About {
+    fn dims(&self) -> ModelDims {
+        ModelDims {
+            features: self.encoding.node_width(),
+            edge_features: self.encoding.edge_width(),
+            outputs: self.outputs,
+            level: self.task,
+        }
     }
 
     /// That no size is so large that a computation with it would fail.
@@ -346,7 +304,11 @@ impl SavedModel {
         {
             return Err("cannot be used: its functions are too large".into());
         }
-        let outputs = self.classes().map_or(self.value_names.len(), <[String]>::len);
+        let classes = match self.task {
+            Level::Node => self.encoding.node_classes(),
+            Level::Graph => self.encoding.graph_classes(),
+        };
+        let outputs = classes.map_or(self.value_names.len(), <[String]>::len);
         if outputs == self.outputs {
             Ok(())
         } else {
@@ -355,45 +317,45 @@ impl SavedModel {
     }
 }
 
-impl Shape {
-    fn build(&self) -> Result<Model<f32>, Error> {
-        let Self { model, task, node_width, edge_width, outputs } = self;
-        model.build(*node_width, *edge_width, *outputs, task.per_graph())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::uniform;
     use crate::data::generate::CliqueConfig;
+    use crate::numeric::uniform;
     use crate::run::RunConfig;
 
-    #[test]
-    fn a_model_that_was_read_is_built_once() {
-        let dataset = CliqueConfig { graphs: 2, ..CliqueConfig::default() }.generate(1).unwrap();
-        let config = RunConfig::for_data("clique", &dataset, &[]);
-        let setup = Setup::new(&config, &dataset).unwrap();
-        let weights = vec![0.5; setup.model.weights()];
-        let saved = SavedModel::new(&setup, &config, "clique", 1, weights);
-        let mut read = SavedModel::from_bytes(&saved.to_bytes().unwrap()).unwrap();
-        assert_eq!(read, saved);
-        let built = read.functions().unwrap();
-        read.predict(&dataset, false).unwrap();
-        assert!(Arc::ptr_eq(&built, &read.functions().unwrap()));
-        // What was built for other settings is not used.
-        read.model.state_dim += 1;
-        assert!(read.predict(&dataset, false).is_err());
-    }
-
-    /// A checksum keeps accidents away; this is about files that were made to harm.
-    #[test]
-    fn a_strange_description_with_the_right_checksum_never_panics() {
+    fn bundle() -> (Dataset, RunConfig, Bundle) {
         let dataset = CliqueConfig { graphs: 2, ..CliqueConfig::default() }.generate(1).unwrap();
         let config = RunConfig::for_data("clique", &dataset, &[]);
         let setup = Setup::new(&config, &dataset).unwrap();
         let weights = vec![0.5; setup.model.weights()];
         let bundle = SavedModel::new(&setup, &config, "clique", 1, weights).bundle();
+        (dataset, config, bundle)
+    }
+
+    #[test]
+    fn an_array_too_many_or_too_few_is_named() {
+        let read = |bundle: &Bundle| {
+            let model = SavedModel::from_bytes(&bundle.to_bytes().unwrap());
+            model.map(drop).map_err(|error| error.to_string())
+        };
+        let (_, _, bundle) = bundle();
+        assert_eq!(read(&bundle), Ok(()));
+        let mut more = bundle.clone();
+        more.insert("transition.1.0.bias", vec![1], &[1.0]);
+        assert_eq!(
+            read(&more).unwrap_err(),
+            "the model has arrays that belong to none of its functions: transition.1.0.bias"
+        );
+        let mut fewer = bundle;
+        fewer.take("readout.0.bias", &[20]).unwrap();
+        assert_eq!(read(&fewer).unwrap_err(), "the model has no array readout.0.bias");
+    }
+
+    /// A checksum keeps accidents away; this is about files that were made to harm.
+    #[test]
+    fn a_strange_description_with_the_right_checksum_never_panics() {
+        let (dataset, config, bundle) = bundle();
         let about = bundle.about.to_string().into_bytes();
         let mut draw = uniform(7);
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place")]

@@ -124,7 +124,7 @@ pub fn settings_of_json(origin: &str, value: Value) -> Result<Vec<Setting>, Erro
 
 fn flatten(origin: &str, path: &str, value: Value, settings: &mut Vec<Setting>) {
     match value {
-        Value::Object(entries) if !path.ends_with(".dual-rule") => {
+        Value::Object(entries) if !path.ends_with(".dual-rule") && free_form(path).is_none() => {
             for (key, value) in entries {
                 let dot = if path.is_empty() { "" } else { "." };
                 flatten(origin, &format!("{path}{dot}{key}"), value, settings);
@@ -177,6 +177,10 @@ fn put(config: &mut Value, setting: &Setting) -> Result<(), Error> {
     if TAGS.contains(&setting.path.as_str()) {
         return put_tag(config, setting);
     }
+    if let Some((table, option)) = free_form(&setting.path) {
+        config["model"][table][option] = setting.value.clone();
+        return Ok(());
+    }
     let known = config.clone();
     let mut place = config;
     let mut path = String::new();
@@ -196,6 +200,12 @@ fn put(config: &mut Value, setting: &Setting) -> Result<(), Error> {
     }
     *place = if may_be_none(setting) { Value::Null } else { setting.value.clone() };
     Ok(())
+}
+
+/// The table and the key of an option of a function that is not built in: its own to interpret.
+fn free_form(path: &str) -> Option<(&str, &str)> {
+    let (table, option) = path.strip_prefix("model.")?.split_once('.')?;
+    matches!(table, "transition-options" | "readout-options").then_some((table, option))
 }
 
 fn may_be_none(setting: &Setting) -> bool {

@@ -1,5 +1,5 @@
 use crate::Scalar;
-use crate::transition::FirstLayer;
+use crate::parameters::InputLayer;
 
 /// Coordinates of a first layer, of `f_r` or of `h` above another layer of states, in which what it
 /// reads has mean 0 and std 1.
@@ -16,7 +16,7 @@ use crate::transition::FirstLayer;
 /// slowly.
 #[derive(Clone, Debug)]
 pub(crate) struct Coordinates {
-    layer: FirstLayer,
+    layer: InputLayer,
     /// `μ` and `1/σ`, per component that is read.
     statistics: Vec<(f64, f64)>,
 }
@@ -30,7 +30,7 @@ const ROUNDING: f64 = 1e-6;
 impl Coordinates {
     /// The coordinates of a layer that reads these rows of `width` components; none where nothing
     /// varies.
-    pub(crate) fn of<S: Scalar>(rows: &[S], width: usize, layer: FirstLayer) -> Option<Self> {
+    pub(crate) fn of<S: Scalar>(rows: &[S], width: usize, layer: InputLayer) -> Option<Self> {
         let count = rows.len().checked_div(width)?.max(1) as f64;
         let mut means = vec![0.0; width];
         for row in rows.chunks_exact(width) {
@@ -114,8 +114,8 @@ mod tests {
     /// Two components of different size that move together, and a unit reading them.
     const ROWS: [f64; 6] = [10.0, 1.0, 30.0, 3.5, 20.0, 2.0];
 
-    fn layer() -> FirstLayer {
-        FirstLayer { matrices: vec![0], bias: 2, units: 1 }
+    fn layer() -> InputLayer {
+        InputLayer { matrices: vec![0], bias: 2, units: 1 }
     }
 
     fn value(weights: &[f64], row: &[f64]) -> f64 {

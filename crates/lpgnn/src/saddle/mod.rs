@@ -32,6 +32,7 @@ pub(crate) use fixed_point::{check_beta, check_count};
 pub use rule::{PrimalRule, WeightDescent};
 
 use std::fmt::Debug;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::lagrangian::{Evaluation, Objective, Variables};
@@ -73,6 +74,8 @@ pub struct OptimizerState<S = f32> {
     pub node_steps: u64,
     /// In what first layers descend, where not in their weights.
     pub(crate) coordinates: Arc<[Coordinates]>,
+    /// Where the weights are to which weight decay does not apply.
+    pub(crate) undecayed: Arc<[Range<usize>]>,
 }
 
 impl<S: Scalar> OptimizerState<S> {
@@ -84,6 +87,7 @@ impl<S: Scalar> OptimizerState<S> {
             weight_steps: 0,
             node_steps: 0,
             coordinates: Arc::default(),
+            undecayed: Arc::default(),
         }
     }
 

@@ -2,6 +2,7 @@ use rayon::prelude::*;
 
 use super::{Coordinates, check_positive};
 use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, dispatch, for_lanes};
+use crate::parameters::others;
 use crate::{Error, Scalar};
 
 /// How a variable that descends follows its gradient.
@@ -199,7 +200,9 @@ impl WeightDescent {
         let lr = decayed(self.lr, self.lr_half_life, memory.weight_steps);
         if self.weight_decay > 0.0 {
             let keep = S::of(1.0 - lr * self.weight_decay);
-            weights.iter_mut().for_each(|w| *w *= keep);
+            for range in others(weights.len(), &memory.undecayed) {
+                weights[range].iter_mut().for_each(|w| *w *= keep);
+            }
         }
         let super::OptimizerState { gradient, moments, weight_steps, coordinates, .. } = memory;
         let moments = pair(moments, |moments| &mut moments.weights);

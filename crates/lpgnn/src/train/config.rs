@@ -1,21 +1,23 @@
 use crate::activation::Activation;
 use crate::constraint::ConstraintFunction;
+use crate::graph::Level;
 use crate::inference::Inference;
 use crate::lagrangian::{Model, Multipliers, ReadLayers, Reads, Weighing};
 use crate::network::{Network, StateWeights};
-use crate::output::{Output, Readout};
+use crate::registry::{Options, ReadoutSpec, Registry, TransitionSpec};
 use crate::saddle::{Bdmm, Implicit, OneShot, SaddleSolver, Unrolled, check_positive};
-use crate::transition::{
-    Aggregation, EdgeInputs, EdgeNetwork, Isolated, NeighbourSum, NodeNetwork, Transition,
-};
+use crate::transition::{EdgeInputs, Isolated};
 use crate::{Error, Scalar};
 
 /// The functions of a model, as a user names them.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ModelConfig {
-    /// `f_a`
-    pub transition: TransitionKind,
+    /// `f_a`: its name in the [registry](crate::registry).
+    pub transition: String,
+    /// What a transition of one's own is told.
+    #[serde(skip_serializing_if = "Options::is_empty")]
+    pub transition_options: Options,
     /// `K`
     pub layers: usize,
     /// `s`, the components of a state.
@@ -32,12 +34,16 @@ pub struct ModelConfig {
     pub isolated: Isolated,
     /// Arguments of `h`, for the transitions that look at pairs of neighbours.
     pub inputs: EdgeInputs,
+    /// `f_r`: its name in the [registry](crate::registry); `auto` is `node` for nodes and `sum` for
+    /// graphs.
+    pub readout: String,
+    /// What a read-out of one's own is told.
+    #[serde(skip_serializing_if = "Options::is_empty")]
+    pub readout_options: Options,
     /// Units of every hidden layer of `f_r`.
     pub readout_hidden_dims: Vec<usize>,
     /// Activation of the hidden units of `f_r`.
     pub readout_activation: Activation,
-    /// How what is read of the nodes of a graph becomes one; for graph-focused tasks.
-    pub pool: Pool,
     /// Probability with which a hidden unit of `f_r` is left out in training.
     pub dropout: f64,
     /// What `f_r` reads.
@@ -48,42 +54,24 @@ pub struct ModelConfig {
     pub multipliers: Multipliers,
 }
 
-/// The transition functions of the paper's table 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TransitionKind {
-    /// The GNN, summed over neighbours.
-    GnnSum,
-    /// The GNN, averaged over neighbours.
-    #[default]
-    GnnMean,
-    /// The GNN, summed with weights `1/√(de[v] de[u])`.
-    GnnNormalized,
-    /// GIN: a network of the sum.
-    Gin,
-    /// GCN, as in the table: a network of the mean.
-    GcnMean,
-    /// GCN, as published: a network of the normalised mean.
-    Gcn,
-    /// GraphSAGE: the maximum over neighbours.
-    SageMax,
-}
-
-/// How what is read of the nodes of a graph becomes one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pool {
-    /// The sum.
-    #[default]
-    Sum,
-    /// The mean.
-    Mean,
+/// What a model reads and predicts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModelDims {
+    /// Components of the features of nodes.
+    pub features: usize,
+    /// Components of the features of edges.
+    pub edge_features: usize,
+    /// Classes or values to predict.
+    pub outputs: usize,
+    /// Whether nodes or graphs are predicted.
+    pub level: Level,
 }
 
 impl Default for ModelConfig {
     fn default() -> Self {
         Self {
-            transition: TransitionKind::GnnMean,
+            transition: "gnn-mean".into(),
+            transition_options: Options::default(),
             layers: 1,
             state_dim: 10,
             hidden_dims: vec![20],
@@ -92,9 +80,10 @@ impl Default for ModelConfig {
             state_weights: StateWeights::default(),
             isolated: Isolated::default(),
             inputs: EdgeInputs::default(),
+            readout: "auto".into(),
+            readout_options: Options::default(),
             readout_hidden_dims: vec![20],
             readout_activation: Activation::Tanh,
-            pool: Pool::Sum,
             dropout: 0.0,
             reads: Reads::default(),
             constraint: ConstraintFunction::Linear,
@@ -108,19 +97,55 @@ const LARGEST: usize = 1 << 16;
 const MOST_LAYERS: usize = 1 << 10;
 
 impl ModelConfig {
-    /// The model, for node features of `feature` components, edge features of `edge_feature`, and `outputs`
-    /// classes or values per node or per graph.
+    /// The model, of functions that are built in.
     ///
     /// # Errors
     ///
     /// [`Error::Option`], naming the first value that cannot be used; [`Error::Mismatch`].
-    pub fn build<S: Scalar>(
+    pub fn build<S: Scalar>(&self, dims: ModelDims) -> Result<Model<S>, Error> {
+        self.build_with(&Registry::default(), dims)
+    }
+
+    /// The model, of functions that `registry` knows.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`build`](Self::build).
+    pub fn build_with<S: Scalar>(
         &self,
-        feature: usize,
-        edge_feature: usize,
-        outputs: usize,
-        per_graph: bool,
+        registry: &Registry<S>,
+        dims: ModelDims,
     ) -> Result<Model<S>, Error> {
+        self.check_sizes()?;
+        let transitions = (0..self.layers).map(|layer| {
+            let features = if layer == 0 { dims.features } else { self.state_dim };
+            let edge_features = dims.edge_features;
+            registry.transition(&TransitionSpec { layer, features, edge_features, model: self })
+        });
+        let transitions = transitions.collect::<Result<_, Error>>()?;
+        let readout = registry.readout(&ReadoutSpec {
+            level: dims.level,
+            inputs: match self.reads.layers {
+                ReadLayers::Last => self.state_dim,
+                ReadLayers::All => self.state_dim * self.layers,
+            },
+            outputs: dims.outputs,
+            model: self,
+        })?;
+        let constraint = Box::new(self.constraint.check()?);
+        Model::new(transitions, readout, self.reads, constraint, self.multipliers)
+    }
+
+    /// The network of the read-outs that are built in.
+    pub(crate) fn readout_network(&self) -> Network {
+        Network {
+            hidden_dims: self.readout_hidden_dims.clone(),
+            activation: self.readout_activation,
+            output_activation: Activation::Identity,
+        }
+    }
+
+    fn check_sizes(&self) -> Result<(), Error> {
         if self.layers == 0 || self.layers > MOST_LAYERS {
             let expected = format!("a number from 1 to {MOST_LAYERS} is expected");
             return Err(Error::Option {
@@ -138,65 +163,7 @@ impl ModelConfig {
                 return Err(Error::Option { option, value: count.to_string(), expected });
             }
         }
-        check_share("dropout", self.dropout)?;
-        let h = Network {
-            hidden_dims: self.hidden_dims.clone(),
-            activation: self.activation,
-            output_activation: self.output_activation,
-        };
-        let transitions = (0..self.layers)
-            .map(|layer| {
-                let feature = if layer == 0 { feature } else { self.state_dim };
-                self.transition(feature, edge_feature, &h)
-            })
-            .collect();
-        let read = match self.reads.layers {
-            ReadLayers::Last => self.state_dim,
-            ReadLayers::All => self.state_dim * self.layers,
-        };
-        let readout = match (per_graph, self.pool) {
-            (false, _) => Readout::Node,
-            (true, Pool::Sum) => Readout::GraphSum,
-            (true, Pool::Mean) => Readout::GraphMean,
-        };
-        let f_r = Network {
-            hidden_dims: self.readout_hidden_dims.clone(),
-            activation: self.readout_activation,
-            output_activation: Activation::Identity,
-        };
-        let output = Output::new(readout, read, outputs, f_r, self.dropout);
-        let constraint = Box::new(self.constraint.check()?);
-        Model::new(transitions, output, self.reads, constraint, self.multipliers)
-    }
-
-    fn transition<S: Scalar>(
-        &self,
-        feature: usize,
-        edge_feature: usize,
-        h: &Network,
-    ) -> Box<dyn Transition<S>> {
-        let edge = |inputs, aggregation| -> Box<dyn Transition<S>> {
-            let network =
-                EdgeNetwork::new(self.state_dim, feature, edge_feature, inputs, h, aggregation);
-            Box::new(network.with_state_weights(self.state_weights).with_isolated(self.isolated))
-        };
-        let node = |sum| -> Box<dyn Transition<S>> {
-            Box::new(
-                NodeNetwork::new(self.state_dim, feature, h, sum)
-                    .with_state_weights(self.state_weights),
-            )
-        };
-        // max_u h(x_u), with features so that they reach h at all
-        let sage = EdgeInputs { own_state: false, ..self.inputs };
-        match self.transition {
-            TransitionKind::GnnSum => edge(self.inputs, Aggregation::Sum),
-            TransitionKind::GnnMean => edge(self.inputs, Aggregation::Mean),
-            TransitionKind::GnnNormalized => edge(self.inputs, Aggregation::NormalizedSum),
-            TransitionKind::SageMax => edge(sage, Aggregation::Max),
-            TransitionKind::Gin => node(NeighbourSum::Plain),
-            TransitionKind::GcnMean => node(NeighbourSum::Mean),
-            TransitionKind::Gcn => node(NeighbourSum::Normalized),
-        }
+        check_share("dropout", self.dropout)
     }
 }
 

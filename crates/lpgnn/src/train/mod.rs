@@ -7,7 +7,7 @@ mod report;
 mod standardize;
 
 pub use config::{
-    ClassWeights, ModelConfig, Pool, SolverConfig, TrainingConfig, TrainingPlan, TransitionKind,
+    ClassWeights, ModelConfig, ModelDims, SolverConfig, TrainingConfig, TrainingPlan,
 };
 pub use parts::{SplitName, TrainingData};
 pub use report::{EpochReport, ModelEvaluation, SplitMetrics};
@@ -19,14 +19,14 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use crate::graph::{GraphBatch, Targets};
+use crate::graph::{GraphBatch, Level, Targets};
 use crate::inference::{FixedPoint, predict, spectral_radius};
 use crate::lagrangian::{Lagrangian, Model, Multipliers, Scale, Variables};
-use crate::numeric::{NormMemory, Scratch, length};
-use crate::output::Supervision;
+use crate::numeric::{NormMemory, Scratch, length, uniform};
+use crate::readout::Supervision;
 use crate::saddle::{OptimizerState, SaddleSolver, gather, scatter};
-use crate::transition::{Degrees, Transition};
-use crate::{Error, Matrix, Scalar, check};
+use crate::transition::Degrees;
+use crate::{Error, Matrix, Scalar};
 use l2::WithL2;
 use report::EpochSums;
 use standardize::{coordinates, start_standardized};
@@ -90,6 +90,13 @@ pub trait Observer<S: Scalar = f32> {
 impl<S: Scalar, F: FnMut(&EpochReport, &TrainerState<S>) -> ControlFlow<()>> Observer<S> for F {
     fn epoch(&mut self, report: &EpochReport, state: &TrainerState<S>) -> ControlFlow<()> {
         self(report, state)
+    }
+}
+
+/// Nobody watches.
+impl<S: Scalar> Observer<S> for () {
+    fn epoch(&mut self, _: &EpochReport, _: &TrainerState<S>) -> ControlFlow<()> {
+        ControlFlow::Continue(())
     }
 }
 
@@ -226,7 +233,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         let solver = config.solver.build::<S>();
         let supervision = weighted(config, data)?;
         let degrees = Degrees::of(data.training_graphs().topology());
-        let mut draw = check::uniform(config.seed);
+        let mut draw = uniform(config.seed);
         let (graphs, scratch) = (data.training_graphs(), Scratch::new());
         let mut variables = model.start(graphs.nodes(), &mut draw);
         let mut norms = vec![NormMemory::default(); model.layers()];
@@ -364,6 +371,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
     fn epoch(&mut self) -> Result<EpochReport, Error> {
         let graphs = self.data.training_graphs();
         let mut sums = EpochSums::default();
+        self.state.memory.undecayed = self.model.parameters().undecayed().into();
         if self.plan.config().standardize {
             self.state.memory.coordinates =
                 coordinates(self.model, graphs, &self.state.variables.states);
@@ -420,7 +428,8 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             &self.scratch,
         )?
         .with_dropout(Some(self.dropout()));
-        let objective = WithL2 { of: &lagrangian, l2: self.plan.config().l2 };
+        let undecayed = self.state.memory.undecayed.clone();
+        let objective = WithL2 { of: &lagrangian, l2: self.plan.config().l2, except: &undecayed };
         let TrainerState { variables, memory, .. } = &mut self.state;
         let evaluation = self.solver.step(&objective, variables, memory);
         sums.add(&evaluation, components(variables));
@@ -434,7 +443,10 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         let nodes: Vec<usize> = members.iter().flat_map(|&graph| graphs.nodes_of(graph)).collect();
         let part = graphs.select(members);
         let part = self.with_feature_dropout(&part).unwrap_or(part);
-        let rows = if self.data.per_graph { members } else { &nodes };
+        let rows = match self.data.level {
+            Level::Node => &nodes,
+            Level::Graph => members,
+        };
         let supervision = self.supervision.select(rows);
         let dropout = self.dropout();
 
@@ -446,11 +458,13 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             weight_steps: everything.weight_steps,
             node_steps: *epoch as u64,
             coordinates: everything.coordinates.clone(),
+            undecayed: everything.undecayed.clone(),
         };
         let weighing = self.plan.config().weighing;
         let lagrangian = Lagrangian::new(self.model, &part, &supervision, weighing, &self.scratch)?
             .with_dropout(Some(dropout));
-        let objective = WithL2 { of: &lagrangian, l2: self.plan.config().l2 };
+        let l2 = self.plan.config().l2;
+        let objective = WithL2 { of: &lagrangian, l2, except: &everything.undecayed };
         let evaluation = self.solver.step(&objective, &mut variables, &mut memory);
         sums.add(&evaluation, components(&variables));
 
@@ -562,14 +576,9 @@ impl<'a, S: Scalar> Trainer<'a, S> {
     }
 }
 
-/// The weights of all layers that stay what they are, and where they are.
+/// The weights that stay what they are, and where they are.
 fn frozen<S: Scalar>(model: &Model<S>, weights: &[S]) -> Vec<(Range<usize>, Vec<S>)> {
-    let of_layer = |(layer, transition): (usize, &dyn Transition<S>)| {
-        let start = model.transition_weights(layer).start;
-        let ranges = transition.frozen().into_iter();
-        ranges.map(move |range| start + range.start..start + range.end).collect::<Vec<_>>()
-    };
-    let ranges = model.transitions().enumerate().flat_map(of_layer);
+    let ranges = model.parameters().frozen().into_iter();
     ranges.map(|range| (range.clone(), weights[range].to_vec())).collect()
 }
 

@@ -1,8 +1,9 @@
 use std::fmt;
 
-use crate::data::{Level, Split};
-use crate::graph::{GraphBatch, Targets};
-use crate::output::{Supervision, TargetScale};
+use super::ModelDims;
+use crate::data::Split;
+use crate::graph::{GraphBatch, Level};
+use crate::readout::{Supervision, TargetScale};
 use crate::{Error, Scalar};
 
 /// What a model is trained and scored on: graphs, and which of their targets may be looked at when.
@@ -13,7 +14,7 @@ pub struct TrainingData<S = f32> {
     pub(super) scored: Vec<(SplitName, usize, Supervision<S>)>,
     /// The graphs whose states are converged for the evaluation; the training graphs first.
     pub(super) batches: Vec<GraphBatch<S>>,
-    pub(super) per_graph: bool,
+    pub(super) level: Level,
 }
 
 /// Graphs with the supervision of some of their targets.
@@ -52,7 +53,7 @@ impl fmt::Display for SplitName {
 }
 
 impl<S: Scalar> TrainingData<S> {
-    /// The parts of `batch` that `split` names: targets of graphs if `per_graph`, else of nodes.
+    /// The parts of `batch` that `split` names, with the targets of its nodes or of its graphs.
     ///
     /// Where graphs are divided, those of other parts are not seen in training. Where nodes are
     /// divided, all graphs are, but not the targets.
@@ -61,16 +62,14 @@ impl<S: Scalar> TrainingData<S> {
     ///
     /// [`Error::Mismatch`] when nothing is left to train on, or when graph targets are to be
     /// divided by nodes.
-    pub fn new(batch: &GraphBatch<S>, split: &Split, per_graph: bool) -> Result<Self, Error> {
+    pub fn new(batch: &GraphBatch<S>, split: &Split, level: Level) -> Result<Self, Error> {
         split.check(batch.nodes(), batch.graphs())?;
         let members = [
             (SplitName::Train, &split.train),
             (SplitName::Val, &split.val),
             (SplitName::Test, &split.test),
         ];
-        let targets = |batch: &GraphBatch<S>| -> Targets<S> {
-            if per_graph { batch.graph_targets().clone() } else { batch.node_targets().clone() }
-        };
+        let targets = |batch: &GraphBatch<S>| level.targets_of(batch).clone();
         let (mut batches, mut scored) = (vec![], vec![]);
         match split.level {
             Level::Graph => {
@@ -82,7 +81,7 @@ impl<S: Scalar> TrainingData<S> {
                     }
                 }
             }
-            Level::Node if per_graph => {
+            Level::Node if level == Level::Graph => {
                 return Err(Error::Mismatch(
                     "graphs have targets, but the split divides nodes".into(),
                 ));
@@ -100,10 +99,10 @@ impl<S: Scalar> TrainingData<S> {
         if supervision.total() <= 0.0 {
             return Err(Error::Mismatch(format!(
                 "no {} of the training part has a target",
-                if per_graph { "graph" } else { "node" }
+                level.as_str()
             )));
         }
-        Ok(Self { train: Part { supervision }, scored, batches, per_graph })
+        Ok(Self { train: Part { supervision }, scored, batches, level })
     }
 
     /// Puts real targets into units in which those of the training part have mean 0 and std
@@ -127,9 +126,20 @@ impl<S: Scalar> TrainingData<S> {
         self.train.supervision.targets().width()
     }
 
-    /// Whether graphs have the targets, not nodes.
-    pub fn per_graph(&self) -> bool {
-        self.per_graph
+    /// Whether nodes or graphs have the targets.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// What a model of these data reads and predicts.
+    pub fn dims(&self) -> ModelDims {
+        let graphs = self.training_graphs();
+        ModelDims {
+            features: graphs.node_features().width(),
+            edge_features: graphs.edge_features().width(),
+            outputs: self.outputs(),
+            level: self.level,
+        }
     }
 
     /// Whether there is a part of this name to be scored.

@@ -6,6 +6,7 @@ use crate::graph::GraphBatch;
 use crate::inference::{FixedPointOptions, Inference, converge_next};
 use crate::lagrangian::{Model, Variables, side_by_side};
 use crate::numeric::Scratch;
+use crate::parameters::Parameters;
 use crate::saddle::Coordinates;
 use crate::{Matrix, Scalar};
 
@@ -23,14 +24,14 @@ pub(super) fn start_standardized<S: Scalar>(
         Inference::Relax(_) => FixedPointOptions::default(),
     };
     for layer in 0..model.layers() {
-        if let Some(coordinates) = feature_coordinates(model, layer, &at.states) {
+        for coordinates in feature_coordinates(model, layer, &at.states) {
             coordinates.initialize(&mut at.weights);
         }
         let (known, rest) = at.states.split_at_mut(layer);
         let start = std::mem::take(&mut rest[0]);
         (rest[0], _) = converge_next(model, &at.weights, graphs, known, start, &options, scratch);
     }
-    if let Some(coordinates) = output_coordinates(model, graphs, &at.states) {
+    for coordinates in readout_coordinates(model, graphs, &at.states) {
         coordinates.initialize(&mut at.weights);
     }
 }
@@ -41,8 +42,8 @@ pub(super) fn coordinates<S: Scalar>(
     graphs: &GraphBatch<S>,
     states: &[Matrix<S>],
 ) -> Arc<[Coordinates]> {
-    let of_h = (1..model.layers()).filter_map(|layer| feature_coordinates(model, layer, states));
-    of_h.chain(output_coordinates(model, graphs, states)).collect()
+    let of_h = (1..model.layers()).flat_map(|layer| feature_coordinates(model, layer, states));
+    of_h.chain(readout_coordinates(model, graphs, states)).collect()
 }
 
 /// Those for `h` of a layer above another.
@@ -50,23 +51,37 @@ fn feature_coordinates<S: Scalar>(
     model: &Model<S>,
     layer: usize,
     states: &[Matrix<S>],
-) -> Option<Coordinates> {
-    let below = &states[layer.checked_sub(1)?];
-    let reader = model.transitions().nth(layer)?.feature_layer()?;
-    let reader = reader.after(model.transition_weights(layer).start);
-    Coordinates::of(below.as_slice(), below.cols(), reader)
+) -> Vec<Coordinates> {
+    let below = layer.checked_sub(1).map(|below| &states[below]);
+    let (Some(below), Some(transition)) = (below, model.transitions().nth(layer)) else {
+        return vec![];
+    };
+    of_layers(transition.parameters(), model.transition_weights(layer).start, below)
 }
 
 /// Those for `f_r`.
-fn output_coordinates<S: Scalar>(
+fn readout_coordinates<S: Scalar>(
     model: &Model<S>,
     graphs: &GraphBatch<S>,
     states: &[Matrix<S>],
-) -> Option<Coordinates> {
+) -> Vec<Coordinates> {
     let parts: Vec<&Matrix<S>> = states[model.read_layers()].iter().collect();
     let joined = (parts.len() > 1).then(|| side_by_side(&parts));
-    let output = model.output();
-    let rows = output.pooled(graphs, joined.as_ref().unwrap_or(parts[0]));
-    let reader = output.first_layer().after(model.output_weights().start);
-    Coordinates::of(&rows, output.input(), reader)
+    let readout = model.readout();
+    match readout.layer_inputs(graphs, joined.as_ref().unwrap_or(parts[0])) {
+        Some(rows) => of_layers(readout.parameters(), model.readout_weights().start, &rows),
+        None => vec![],
+    }
+}
+
+/// Those for the layers that read these rows, of a function whose weights start at `start`.
+fn of_layers<S: Scalar>(
+    parameters: &Parameters,
+    start: usize,
+    rows: &Matrix<S>,
+) -> Vec<Coordinates> {
+    let layers = parameters.input_layers(rows.cols()).into_iter();
+    layers
+        .filter_map(|layer| Coordinates::of(rows.as_slice(), rows.cols(), layer.after(start)))
+        .collect()
 }

@@ -5,11 +5,11 @@ use std::ops::Range;
 use super::columns::{by_columns, lanes, lanes_mut};
 use crate::Scalar;
 use crate::graph::{FeaturesView, NO_EDGE, SparseRows};
-use crate::network::Layout;
 use crate::numeric::{
     Arithmetic, Factors, Finish, Kernel, Lanes, Packed, dispatch, for_lanes, load_all, padded,
     product, store_all, transposed_product,
 };
+use crate::parameters::Parameters;
 
 /// The rows `W: [feature, width]` of a first layer that multiply a feature.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl<S: Scalar> FeatureWeights<S> {
     /// Block `block` of `layout`, prepared for features of the form of `features`; the way back to
     /// features is prepared when they are dense.
     pub(crate) fn new(
-        layout: &Layout,
+        layout: &Parameters,
         block: usize,
         weights: &[S],
         features: FeaturesView<'_, S>,
@@ -45,7 +45,7 @@ impl<S: Scalar> FeatureWeights<S> {
     }
 
     /// Block `block` of `layout`, prepared for the features of single edges in any order.
-    pub(crate) fn for_edges(layout: &Layout, block: usize, weights: &[S]) -> Self {
+    pub(crate) fn for_edges(layout: &Parameters, block: usize, weights: &[S]) -> Self {
         let (rows, width) = (layout.rows(block), layout.columns(block));
         let mut padded_rows = layout.padded_copy(block, weights);
         padded_rows.resize((rows + 1) * padded(width), S::ZERO);
@@ -109,7 +109,7 @@ impl<S: Scalar> FeatureWeights<S> {
     /// `∂𝓛/∂W ← … + Lᵀ D` for the features of `nodes`; `d` has padded rows.
     pub(crate) fn gradient(
         &self,
-        layout: &Layout,
+        layout: &Parameters,
         features: FeaturesView<'_, S>,
         nodes: Range<usize>,
         d: &[S],
@@ -133,7 +133,7 @@ impl<S: Scalar> FeatureWeights<S> {
     /// The same for the features of `edges`.
     pub(crate) fn gradient_edges(
         &self,
-        layout: &Layout,
+        layout: &Parameters,
         features: FeaturesView<'_, S>,
         edges: &[u32],
         d: &[S],

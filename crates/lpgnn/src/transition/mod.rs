@@ -10,6 +10,7 @@ mod features;
 mod node_network;
 mod rows;
 
+use edge_network::check_width;
 pub use edge_network::{Aggregation, EdgeInputs, EdgeNetwork, Isolated};
 pub(crate) use features::FeatureWeights;
 pub use node_network::{NeighbourSum, NodeNetwork};
@@ -20,6 +21,7 @@ use std::ops::Range;
 
 use crate::graph::{Exchange, FeaturesView, GraphBatch, Local, Reduce, Topology};
 use crate::numeric::{NormMemory, Scratch};
+use crate::parameters::{Parameters, Role};
 use crate::{Error, Matrix, Scalar};
 
 /// A state transition function `f_a`, with its derivatives.
@@ -27,13 +29,15 @@ use crate::{Error, Matrix, Scalar};
 /// [`forward`](Self::forward) and [`backward`](Self::backward) are enough. Put a new one through
 /// [`check::transition`](crate::check::transition) before use.
 pub trait Transition<S: Scalar = f32>: Debug + Send + Sync {
-    /// Number of weights `θ_a`.
-    fn weights(&self) -> usize;
+    /// Its parameters: their names, shapes and roles, and how they start.
+    fn parameters(&self) -> &Parameters;
 
     /// Components of a state.
     fn state_dim(&self) -> usize;
 
     /// Whether it can read these graphs, with these node features.
+    ///
+    /// This one compares their lengths with the rows of what is declared to multiply them.
     ///
     /// # Errors
     ///
@@ -42,14 +46,15 @@ pub trait Transition<S: Scalar = f32>: Debug + Send + Sync {
         &self,
         node_features: FeaturesView<'_, S>,
         edge_features: FeaturesView<'_, S>,
-    ) -> Result<(), Error>;
-
-    /// Weights to start from; `draw` gives uniform numbers in `[0, 1)`.
-    fn initialize(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [S]);
-
-    /// Where among the weights those are that stay what they start as.
-    fn frozen(&self) -> Vec<Range<usize>> {
-        vec![]
+    ) -> Result<(), Error> {
+        for (what, role, features) in
+            [("node", Role::Input, node_features), ("edge", Role::EdgeFeatures, edge_features)]
+        {
+            for number in self.parameters().of_role(role) {
+                check_width(what, true, self.parameters().rows(number), features)?;
+            }
+        }
+        Ok(())
     }
 
     /// `f_x ← f_a(X | θ_a)`
@@ -100,12 +105,6 @@ pub trait Transition<S: Scalar = f32>: Debug + Send + Sync {
         self.backward(weights, input, &d_f, gradients, scratch);
     }
 
-    /// The layer that reads features, if features are read by one that is linear in them and has a bias:
-    /// above another layer of states it may descend in coordinates of its own.
-    fn feature_layer(&self) -> Option<FirstLayer> {
-        None
-    }
-
     /// A number `L` with `‖f_a(X) − f_a(Y)‖ ≤ L ‖X − Y‖` on graphs of these degrees, in some norm
     /// that the implementation names; none when it knows none.
     fn lipschitz(&self, weights: &[S], degrees: Degrees) -> Option<f64> {
@@ -113,8 +112,10 @@ pub trait Transition<S: Scalar = f32>: Debug + Send + Sync {
         None
     }
 
-    /// Changes the weights as little as it can so that [`lipschitz`](Self::lipschitz) is at most
-    /// `bound`; false when it cannot. `memory` is what the last call left, for a quick start.
+    /// Changes the weights so that [`lipschitz`](Self::lipschitz) is at most `bound`, up to rounding;
+    /// false when it cannot. `memory` is what the last call left, for a quick start.
+    ///
+    /// This one scales the matrices that are declared to multiply states until the bound holds.
     fn contract(
         &self,
         weights: &mut [S],
@@ -122,31 +123,21 @@ pub trait Transition<S: Scalar = f32>: Debug + Send + Sync {
         bound: f64,
         memory: &mut NormMemory,
     ) -> bool {
-        let _ = (weights, degrees, bound, memory);
+        let _ = memory;
+        // Once is enough for a bound that is proportional to those matrices.
+        for _ in 0..SCALINGS {
+            match self.lipschitz(weights, degrees) {
+                None => return false,
+                Some(now) if now <= bound * (1.0 + 1e-6) => return true,
+                Some(now) => self.parameters().scale_states(weights, bound / now),
+            }
+        }
         false
     }
 }
 
-/// A layer of units `Σ_i W_iᵀ p_i + b` that reads something: where it lies among the weights.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FirstLayer {
-    /// Where each matrix starts that multiplies what is read; it has a row per component.
-    pub matrices: Vec<usize>,
-    /// Where `b` starts.
-    pub bias: usize,
-    /// Numbers in a row, and in `b`.
-    pub units: usize,
-}
-
-impl FirstLayer {
-    /// The same among weights of which its function's start at `at`.
-    #[must_use]
-    pub(crate) fn after(mut self, at: usize) -> Self {
-        self.matrices.iter_mut().for_each(|matrix| *matrix += at);
-        self.bias += at;
-        self
-    }
-}
+/// How often weights are scaled down before a bound counts as out of reach.
+const SCALINGS: usize = 100;
 
 /// What a transition reads.
 #[derive(Debug)]

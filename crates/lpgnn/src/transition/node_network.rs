@@ -2,16 +2,17 @@ use std::ops::Range;
 
 use super::edge_network::check_width;
 use super::{
-    Degrees, FeatureWeights, FirstLayer, Gradients, Input, Transition, Upstream, for_each_group,
-    split_rows, with_known,
+    Degrees, FeatureWeights, Gradients, Input, Transition, Upstream, for_each_group, split_rows,
+    with_known,
 };
 use crate::activation::{Activation, activate, differentiate};
 use crate::graph::FeaturesView;
-use crate::network::{Activations, Layer, Layout, Network, Stack, StateWeights, sum_rows};
+use crate::network::{Activations, Layer, Network, Stack, StateWeights, sum_rows};
 use crate::numeric::{
     Factors, Finish, NormMemory, Packed, Scratch, Spare, padded, product, transposed_product,
     widen_rows,
 };
+use crate::parameters::{Parameters, Role};
 use crate::{Error, Matrix, Scalar};
 
 /// A network on every node, of a sum over the node and its neighbours.
@@ -38,7 +39,7 @@ pub struct NodeNetwork {
     feature: usize,
     sum: NeighbourSum,
     layers: Vec<(usize, Activation)>,
-    layout: Layout,
+    layout: Parameters,
 }
 
 /// How a node and its neighbours count in their sum.
@@ -65,14 +66,13 @@ impl NodeNetwork {
     /// A network `h` for states of `state` components and node features of `feature`.
     pub fn new(state: usize, feature: usize, h: &Network, sum: NeighbourSum) -> Self {
         let layers = h.layers(state);
-        let mut layout = Layout::default();
-        layout.push(state, layers[0].0, state + feature);
-        layout.push(feature, layers[0].0, state + feature);
-        layout.push(1, layers[0].0, 0);
-        for pair in layers.windows(2) {
-            layout.push(pair[0].0, pair[1].0, pair[0].0);
-            layout.push(1, pair[1].0, 0);
-        }
+        let layout = Parameters::new()
+            .layer("0", layers[0].0)
+            .weight("states", Role::NeighbourState, state)
+            .weight("features", Role::Input, feature)
+            .bias();
+        let widths: Vec<usize> = layers.iter().map(|(width, _)| *width).collect();
+        let layout = Network::declare_above(layout, &widths);
         Self { state_dim: state, feature, sum, layers, layout }
     }
 
@@ -80,15 +80,14 @@ impl NodeNetwork {
     /// states, as `state_weights` says.
     #[must_use]
     pub fn with_state_weights(mut self, state_weights: StateWeights) -> Self {
-        let above = (1..self.layers.len()).map(|k| BIAS + 2 * k - 1);
-        self.layout.state_weights(state_weights, std::iter::once(A).chain(above));
+        self.layout = self.layout.with_state_weights(state_weights);
         self
     }
 
     /// `‖A‖ Π_{k ≥ 2} ‖W_k‖` times the norm of the sum: `1 + max_v de[v]` for a plain one, in
     /// `max_v ‖x_v‖₂`; 1 for a mean, in the same norm; 1 for a normalised one, in `‖X‖₂`.
     fn bound<S: Scalar>(&self, weights: &[S], degrees: Degrees, memory: &mut NormMemory) -> f64 {
-        let matrices = std::iter::once(A).chain((1..self.layers.len()).map(|k| BIAS + 2 * k - 1));
+        let matrices = std::iter::once(A).chain(self.layout.of_role(Role::Hidden));
         let norms: f64 = matrices
             .map(|block| {
                 let w = self.layout.of(block, weights);
@@ -103,8 +102,8 @@ impl NodeNetwork {
 }
 
 impl<S: Scalar> Transition<S> for NodeNetwork {
-    fn weights(&self) -> usize {
-        self.layout.len()
+    fn parameters(&self) -> &Parameters {
+        &self.layout
     }
 
     fn state_dim(&self) -> usize {
@@ -117,14 +116,6 @@ impl<S: Scalar> Transition<S> for NodeNetwork {
         _: FeaturesView<'_, S>,
     ) -> Result<(), Error> {
         check_width("node", true, self.feature, node_features)
-    }
-
-    fn initialize(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [S]) {
-        self.layout.initialize(draw, weights);
-    }
-
-    fn frozen(&self) -> Vec<Range<usize>> {
-        self.layout.frozen()
     }
 
     fn forward(
@@ -211,14 +202,6 @@ impl<S: Scalar> Transition<S> for NodeNetwork {
         });
     }
 
-    fn feature_layer(&self) -> Option<FirstLayer> {
-        Some(FirstLayer {
-            matrices: vec![self.layout.start(D)],
-            bias: self.layout.start(BIAS),
-            units: self.layout.columns(BIAS),
-        })
-    }
-
     fn lipschitz(&self, weights: &[S], degrees: Degrees) -> Option<f64> {
         Some(self.bound(weights, degrees, &mut NormMemory::default()))
     }
@@ -232,8 +215,7 @@ impl<S: Scalar> Transition<S> for NodeNetwork {
     ) -> bool {
         let now = self.bound(weights, degrees, memory);
         if now > bound {
-            let factor = S::of(bound / now);
-            self.layout.of_mut(A, weights).iter_mut().for_each(|w| *w *= factor);
+            self.layout.scale_states(weights, bound / now);
         }
         true
     }

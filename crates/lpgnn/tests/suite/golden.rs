@@ -10,7 +10,7 @@ use lpgnn::lagrangian::{
     Lagrangian, Model, Multipliers, Objective, ReadFrom, Reads, Request, Scale, Variables, Weighing,
 };
 use lpgnn::network::Network;
-use lpgnn::output::{Output, Readout, Supervision};
+use lpgnn::readout::{NodeReadout, Supervision};
 use lpgnn::transition::{Aggregation, EdgeInputs, EdgeNetwork, Isolated};
 use lpgnn::{Matrix, Scratch};
 use serde_json::Value;
@@ -72,11 +72,11 @@ fn the_authors_configuration_agrees_with_complex_steps() {
         let f_a = EdgeNetwork::new(s, m, 0, EdgeInputs::authors(), &network, Aggregation::Sum)
             .with_isolated(Isolated::Zero);
         let f_r = Network::one_hidden(size("readout"));
-        let output = Output::new(Readout::Node, s, size("classes"), f_r, 0.0);
+        let readout = Box::new(NodeReadout::new(s, size("classes"), f_r, 0.0));
         let g = constraint(case["g"].as_str().unwrap(), golden["epsilon"].as_f64().unwrap());
         let model = Model::<f64>::new(
             vec![Box::new(f_a)],
-            output,
+            readout,
             Reads { from: ReadFrom::Transition, ..Reads::default() },
             Box::new(g),
             if per_node { Multipliers::PerNode } else { Multipliers::PerComponent },
@@ -156,11 +156,11 @@ fn twenty_configurations_agree_with_automatic_differentiation() {
         };
         let aggregation = if text("agg") == "sum" { Aggregation::Sum } else { Aggregation::Mean };
         let f_a = EdgeNetwork::new(s, m, 0, EdgeInputs::default(), &network, aggregation);
-        let output = Output::new(Readout::Node, s, 2, Network::one_hidden(20), 0.0);
+        let readout = Box::new(NodeReadout::new(s, 2, Network::one_hidden(20), 0.0));
         let multipliers = if signed { Multipliers::PerComponent } else { Multipliers::PerNode };
         let model = Model::<f64>::new(
             vec![Box::new(f_a)],
-            output,
+            readout,
             Reads::default(),
             Box::new(g),
             multipliers,

@@ -1,14 +1,19 @@
 //! Every gradient of the Lagrangian agrees with central differences.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use crate::common::{CONSTRAINTS, FORMS, Form, Recipe, TRANSITIONS, batch, model, networks, point};
+use crate::common::{
+    CONSTRAINTS, FORMS, Form, POOLINGS, Recipe, TRANSITIONS, batch, model, networks, point,
+};
 use lpgnn::constraint::Constraint;
-use lpgnn::graph::GraphBatch;
+use lpgnn::graph::{GraphBatch, Level};
 use lpgnn::lagrangian::{
     Evaluation, Lagrangian, Multipliers, Objective, ReadFrom, ReadLayers, Reads, Request, Scale,
     Variables, Weighing,
 };
-use lpgnn::output::{Readout, Supervision};
+use lpgnn::parameters::{Init, Parameters, Role};
+use lpgnn::readout::{
+    Mlp, MlpGradients, NodeReadout, Readout, ReadoutGradients, ReadoutInput, Supervision,
+};
 use lpgnn::transition::Transition;
 use lpgnn::{Scratch, check};
 use proptest::prelude::*;
@@ -19,15 +24,11 @@ const READS: [Reads; 4] = [
     Reads { from: ReadFrom::State, layers: ReadLayers::All },
     Reads { from: ReadFrom::Transition, layers: ReadLayers::All },
 ];
-const READOUTS: [Readout; 3] = [Readout::Node, Readout::GraphSum, Readout::GraphMean];
 
 /// The worst relative error of a recipe's gradient at a random point.
 fn worst(recipe: &Recipe, graphs: &GraphBatch<f64>, weighing: Weighing, seed: u64) -> f64 {
     let model = model::<f64>(recipe);
-    let targets = match recipe.readout {
-        Readout::Node => graphs.node_targets().clone(),
-        _ => graphs.graph_targets().clone(),
-    };
+    let targets = model.readout().level().targets_of(graphs).clone();
     let supervision = Supervision::all(targets).with_class_weights(&[1.0, 0.5, 2.0]).unwrap();
     let scratch = Scratch::new();
     let lagrangian = Lagrangian::new(&model, graphs, &supervision, weighing, &scratch).unwrap();
@@ -52,7 +53,7 @@ fn gradients_agree_with_central_differences() {
                 if signed && multipliers == Multipliers::PerNode {
                     continue; // refused, see below
                 }
-                for readout in READOUTS {
+                for pooling in POOLINGS {
                     for layers in 1..=3 {
                         seed += 1;
                         let recipe = Recipe {
@@ -60,7 +61,7 @@ fn gradients_agree_with_central_differences() {
                             layers,
                             constraint,
                             multipliers,
-                            readout,
+                            pooling,
                             reads: READS[seed % 4],
                             ..Recipe::default()
                         };
@@ -69,7 +70,7 @@ fn gradients_agree_with_central_differences() {
                         let error = smallest_error(&recipe, &graphs, weighing, seed as u64);
                         assert!(
                             error < 1e-6,
-                            "transition {transition}, {constraint:?}, {multipliers:?}, {readout:?}, \
+                            "transition {transition}, {constraint:?}, {multipliers:?}, {pooling:?}, \
                              {layers} layers, {:?}: {error:e}",
                             recipe.reads
                         );
@@ -85,12 +86,12 @@ proptest! {
     #[test]
     fn gradients_hold_for_any_network_scale_and_grouping(
         transition in 0..TRANSITIONS, network in 0..6_usize, seed in 0..1000_u64, form in 0..3_usize,
-        reads in 0..4_usize, readout in 0..3_usize, layers in 1..3_usize, groups in 1..40_usize,
+        reads in 0..4_usize, readout in 0..4_usize, layers in 1..3_usize, groups in 1..40_usize,
         mean: bool, constraint in 0..5_usize, loss_weight in 0.1..2.0_f64,
     ) {
         let recipe = Recipe {
             transition, layers, h: networks()[network].clone(), constraint: CONSTRAINTS[constraint],
-            multipliers: Multipliers::PerComponent, reads: READS[reads], readout: READOUTS[readout],
+            multipliers: Multipliers::PerComponent, reads: READS[reads], pooling: POOLINGS[readout],
             state: 2,
         };
         let scale = if mean { Scale::Mean } else { Scale::Sum };
@@ -125,17 +126,11 @@ fn every_transition_keeps_the_exported_contract() {
 #[test]
 fn one_multiplier_per_node_is_refused_where_components_could_cancel() {
     use lpgnn::constraint::ConstraintFunction::Linear;
-    let output = lpgnn::output::Output::new(
-        Readout::Node,
-        3,
-        2,
-        lpgnn::network::Network::one_hidden(2),
-        0.0,
-    );
+    let readout = NodeReadout::new(3, 2, lpgnn::network::Network::one_hidden(2), 0.0);
     let h = lpgnn::network::Network::one_hidden(2);
     let error = lpgnn::lagrangian::Model::<f64>::new(
         vec![crate::common::transition(0, 3, 1, 0, &h)],
-        output,
+        Box::new(readout),
         Reads::default(),
         Box::new(Linear),
         Multipliers::PerNode,
@@ -176,11 +171,11 @@ fn a_wrong_derivative_is_caught() {
 
 /// A transition with `1 − tanh` for the derivative of tanh: it trains, and only the check notices.
 #[derive(Debug)]
-struct WrongSlope;
+struct WrongSlope(Parameters);
 
 impl Transition<f64> for WrongSlope {
-    fn weights(&self) -> usize {
-        1
+    fn parameters(&self) -> &Parameters {
+        &self.0
     }
     fn state_dim(&self) -> usize {
         1
@@ -191,9 +186,6 @@ impl Transition<f64> for WrongSlope {
         _: lpgnn::graph::FeaturesView<'_, f64>,
     ) -> Result<(), lpgnn::Error> {
         Ok(())
-    }
-    fn initialize(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [f64]) {
-        weights[0] = draw();
     }
     fn forward(
         &self,
@@ -229,7 +221,9 @@ impl Transition<f64> for WrongSlope {
 
 #[test]
 fn a_wrong_slope_breaks_the_contract() {
-    let error = check::transition(&WrongSlope, &batch(0, Form::Dense), 1).unwrap_err();
+    let w = Parameters::new().layer("0", 1).weight("", Role::OwnState, 1);
+    let wrong = WrongSlope(w.starting(Init::Uniform(0.0, 1.0)));
+    let error = check::transition(&wrong, &batch(0, Form::Dense), 1).unwrap_err();
     assert!(error.to_string().starts_with("the derivative in weight 0 is"), "{error}");
 }
 
@@ -238,8 +232,8 @@ fn a_wrong_slope_breaks_the_contract() {
 struct Overwrites(lpgnn::transition::NodeNetwork);
 
 impl Transition<f64> for Overwrites {
-    fn weights(&self) -> usize {
-        Transition::<f64>::weights(&self.0)
+    fn parameters(&self) -> &Parameters {
+        Transition::<f64>::parameters(&self.0)
     }
     fn state_dim(&self) -> usize {
         Transition::<f64>::state_dim(&self.0)
@@ -250,9 +244,6 @@ impl Transition<f64> for Overwrites {
         edges: lpgnn::graph::FeaturesView<'_, f64>,
     ) -> Result<(), lpgnn::Error> {
         self.0.check(features, edges)
-    }
-    fn initialize(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [f64]) {
-        self.0.initialize(draw, weights);
     }
     fn forward(
         &self,
@@ -288,4 +279,111 @@ fn overwriting_a_gradient_breaks_the_contract() {
     let graphs = batch(0, Form::Dense);
     check::transition(&f, &graphs, 1).unwrap();
     check::transition(&Overwrites(f), &graphs, 1).unwrap_err();
+}
+
+#[test]
+fn every_readout_keeps_the_exported_contract() {
+    for pooling in POOLINGS {
+        for (i, network) in networks().into_iter().enumerate() {
+            let network = lpgnn::network::Network {
+                output_activation: lpgnn::activation::Activation::Identity,
+                ..network
+            };
+            let f = crate::common::readout::<f64>(pooling, 3, network.clone());
+            let graphs = batch(i as u64, Form::Dense);
+            let kept: Vec<_> =
+                (0..3).map(|seed| check::readout(f.as_ref(), &graphs, seed)).collect();
+            assert!(kept.iter().any(Result::is_ok), "{pooling:?}, {network:?}: {kept:?}");
+        }
+    }
+}
+
+/// A read-out of the mean that gives its gradient to the first node of a graph, or, if `squared`,
+/// one that is not linear in its last layer.
+#[derive(Debug)]
+struct WrongReadout {
+    mlp: Mlp,
+    squared: bool,
+}
+
+impl WrongReadout {
+    fn means(&self, input: ReadoutInput<'_, f64>) -> Vec<f64> {
+        let mean = |graph: usize, i: usize| {
+            let nodes = input.batch.nodes_of(graph);
+            let count = nodes.len().max(1) as f64;
+            nodes.map(|v| input.states.row(v)[i]).sum::<f64>() / count
+        };
+        let graphs = 0..input.batch.graphs();
+        graphs.flat_map(|graph| (0..self.mlp.inputs()).map(move |i| mean(graph, i))).collect()
+    }
+}
+
+impl Readout<f64> for WrongReadout {
+    fn parameters(&self) -> &Parameters {
+        self.mlp.parameters()
+    }
+    fn level(&self) -> Level {
+        Level::Graph
+    }
+    fn inputs(&self) -> usize {
+        self.mlp.inputs()
+    }
+    fn outputs(&self) -> usize {
+        self.mlp.outputs()
+    }
+    fn forward(
+        &self,
+        weights: &[f64],
+        input: ReadoutInput<'_, f64>,
+        predictions: &mut lpgnn::Matrix<f64>,
+        scratch: &Scratch<f64>,
+    ) {
+        self.mlp.forward(weights, &self.means(input), None, predictions, scratch);
+        if self.squared {
+            predictions.as_mut_slice().iter_mut().for_each(|y| *y *= *y);
+        }
+    }
+    fn backward(
+        &self,
+        weights: &[f64],
+        input: ReadoutInput<'_, f64>,
+        d_predictions: &lpgnn::Matrix<f64>,
+        gradients: ReadoutGradients<'_, f64>,
+        scratch: &Scratch<f64>,
+    ) {
+        let (means, mut d) = (self.means(input), d_predictions.clone());
+        if self.squared {
+            let mut y = d.clone();
+            self.mlp.forward(weights, &means, None, &mut y, scratch);
+            d.as_mut_slice().iter_mut().zip(y.as_slice()).for_each(|(d, y)| *d *= 2.0 * y);
+        }
+        let mut d_means = means.clone();
+        let to = MlpGradients { weights: gradients.weights, rows: Some(&mut d_means) };
+        self.mlp.backward(weights, &means, None, &d, to, scratch);
+        let Some(d_states) = gradients.states else { return };
+        for (graph, d) in d_means.chunks(self.mlp.inputs()).enumerate() {
+            let nodes = input.batch.nodes_of(graph);
+            let share = 1.0 / nodes.len().max(1) as f64;
+            let (some, part) = if self.squared { (nodes.len(), share) } else { (1, 1.0) };
+            for v in nodes.take(some) {
+                d_states.row_mut(v).iter_mut().zip(d).for_each(|(to, d)| *to += part * d);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_gradient_of_the_wrong_node_breaks_the_contract_of_a_readout() {
+    let mlp = Mlp::new(2, 3, lpgnn::network::Network::one_hidden(2), 0.0);
+    let wrong = WrongReadout { mlp, squared: false };
+    let error = check::readout(&wrong, &batch(0, Form::Dense), 1).unwrap_err();
+    assert!(error.to_string().starts_with("the derivative in state"), "{error}");
+}
+
+#[test]
+fn a_last_layer_that_is_not_linear_has_to_be_admitted() {
+    let mlp = Mlp::new(2, 3, lpgnn::network::Network::one_hidden(2), 0.0);
+    let wrong = WrongReadout { mlp, squared: true };
+    let error = check::readout(&wrong, &batch(0, Form::Dense), 1).unwrap_err();
+    assert!(error.to_string().contains("is_linear_in_last_layer should be false"), "{error}");
 }

@@ -12,7 +12,7 @@ use lpgnn::inference::{
 };
 use lpgnn::lagrangian::{Model, Multipliers, Reads};
 use lpgnn::network::Network;
-use lpgnn::output::{Output, Readout};
+use lpgnn::readout::NodeReadout;
 use lpgnn::transition::{NeighbourSum, NodeNetwork};
 
 fn worst(a: &[f64], b: &[f64]) -> f64 {
@@ -156,7 +156,7 @@ fn linear(sum: NeighbourSum, w: f64) -> (Model<f64>, Vec<f64>) {
     };
     let model = Model::new(
         vec![Box::new(NodeNetwork::new(1, 1, &identity, sum))],
-        Output::new(Readout::Node, 1, 2, Network::one_hidden(2), 0.0),
+        Box::new(NodeReadout::new(1, 2, Network::one_hidden(2), 0.0)),
         Reads::default(),
         Box::new(lpgnn::constraint::ConstraintFunction::Squared),
         Multipliers::PerNode,

@@ -19,7 +19,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lpgnn::train::TransitionKind;
 use support::updates::{Options, train};
 use support::workload::Workload;
 
@@ -137,7 +136,7 @@ fn updates_to_be_counted() {
     let (case, updates) = order.split_once('=').unwrap();
     let (_, workload, tanh, solver) = CASES.into_iter().find(|(name, ..)| *name == case).unwrap();
     let workload = Workload::generate(workload);
-    let options = Options { tanh, solver: solver.into(), transition: TransitionKind::GnnSum };
+    let options = Options { tanh, solver: solver.into(), transition: "gnn-sum".into() };
     // All work on this thread: threads that look for work would be counted too.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().unwrap();
     pool.install(|| {

@@ -6,13 +6,15 @@
     reason = "numbers here are tiny"
 )]
 
-use crate::common::{CLASSES, EDGE_FEATURE, FORMS, Form, LABEL, Recipe, TRANSITIONS, model, point};
+use crate::common::{
+    CLASSES, EDGE_FEATURE, FORMS, Form, LABEL, POOLINGS, Recipe, TRANSITIONS, model, point,
+};
 use lpgnn::graph::{Features, Graph, GraphBatch, Targets};
 use lpgnn::lagrangian::{
     Evaluation, Lagrangian, Model, Multipliers, Objective, ReadLayers, Reads, Request, Variables,
     Weighing,
 };
-use lpgnn::output::{Readout, Supervision};
+use lpgnn::readout::Supervision;
 use lpgnn::{Matrix, Scratch, check};
 use proptest::prelude::*;
 
@@ -21,11 +23,7 @@ fn evaluate(
     graphs: &GraphBatch<f64>,
     at: &Variables<f64>,
 ) -> (Evaluation, Variables<f64>) {
-    let targets = match model.output().readout() {
-        Readout::Node => graphs.node_targets().clone(),
-        _ => graphs.graph_targets().clone(),
-    };
-    let supervision = Supervision::all(targets);
+    let supervision = Supervision::all(model.readout().level().targets_of(graphs).clone());
     let scratch = Scratch::new();
     let lagrangian =
         Lagrangian::new(model, graphs, &supervision, Weighing::default(), &scratch).unwrap();
@@ -45,7 +43,7 @@ fn recipe(transition: usize, readout: usize, layers: usize) -> Recipe {
     Recipe {
         transition,
         layers,
-        readout: [Readout::Node, Readout::GraphSum, Readout::GraphMean][readout],
+        pooling: POOLINGS[readout],
         multipliers: Multipliers::PerComponent,
         reads: Reads { layers: ReadLayers::All, ..Reads::default() },
         ..Recipe::default()
@@ -58,7 +56,7 @@ proptest! {
     #[test]
     fn renumbering_the_nodes_renumbers_the_result(
         seed in 0..10_000_u64, nodes in 1..8_usize, density in 0.0..0.8_f64,
-        transition in 0..TRANSITIONS, readout in 0..3_usize, layers in 1..3_usize,
+        transition in 0..TRANSITIONS, readout in 0..4_usize, layers in 1..3_usize,
     ) {
         // Node `new[v]` of the second graph is node `v` of the first.
         let mut draw = check::uniform(seed);
@@ -118,7 +116,7 @@ proptest! {
 
     #[test]
     fn a_batch_is_its_graphs_one_by_one(
-        seed in 0..10_000_u64, transition in 0..TRANSITIONS, readout in 0..3_usize,
+        seed in 0..10_000_u64, transition in 0..TRANSITIONS, readout in 0..4_usize,
         layers in 1..3_usize, form in 0..3_usize, work in 1..50_usize,
     ) {
         let graphs: Vec<Graph<f64>> = [(4, 0.4), (0, 0.0), (6, 0.2), (1, 1.0), (2, 0.0)]

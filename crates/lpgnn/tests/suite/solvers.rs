@@ -5,16 +5,16 @@
 
 use crate::common::{CLASSES, EDGE_FEATURE, Form, LABEL, Recipe, batch, model, point};
 use lpgnn::constraint::ConstraintFunction::Linear;
-use lpgnn::graph::GraphBatch;
+use lpgnn::graph::{GraphBatch, Level};
 use lpgnn::lagrangian::{
     Lagrangian, Model, Multipliers, Objective, ReadFrom, Reads, Request, Variables, Weighing,
 };
-use lpgnn::output::Supervision;
+use lpgnn::readout::Supervision;
 use lpgnn::saddle::{
     Bdmm, DualRule, Implicit, OneShot, OptimizerState, Order, PrimalRule, SaddleSolver, Unrolled,
     WeightDescent,
 };
-use lpgnn::train::ModelConfig;
+use lpgnn::train::{ModelConfig, ModelDims};
 use lpgnn::transition::{EdgeInputs, Gradients, Input};
 use lpgnn::{Matrix, Scalar, Scratch, check};
 
@@ -211,7 +211,9 @@ fn a_stack_that_reads_images_is_never_behind_itself() {
     for (from, exact) in [(ReadFrom::Transition, true), (ReadFrom::State, false)] {
         let reads = Reads { from, ..Reads::default() };
         let config = ModelConfig { layers: 3, inputs, reads, ..ModelConfig::default() };
-        let model = config.build::<f64>(LABEL, EDGE_FEATURE, CLASSES, false).unwrap();
+        let (features, edge_features) = (LABEL, EDGE_FEATURE);
+        let dims = ModelDims { features, edge_features, outputs: CLASSES, level: Level::Node };
+        let model = config.build::<f64>(dims).unwrap();
         let start = model.start(graphs.nodes(), &mut check::uniform(1));
         let lagrangian =
             Lagrangian::new(&model, &graphs, &supervision, Weighing::default(), &scratch).unwrap();

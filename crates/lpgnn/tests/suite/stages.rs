@@ -149,9 +149,9 @@ fn a_graph_that_two_processes_share_has_the_gradients_of_the_whole() {
             for seed in 0..3 {
                 // Cut into groups, so that the whole takes the same way as its parts do.
                 let whole = batch::<f64>(seed, FORMS[0]).with_groups_of(1);
-                let mut draw = lpgnn::check::uniform(seed);
-                let mut weights = vec![0.0; f.weights()];
-                f.initialize(&mut draw, &mut weights);
+                let mut draw = lpgnn::uniform(seed);
+                let mut weights = vec![0.0; f.parameters().weights()];
+                f.parameters().initialize(&mut draw, &mut weights);
                 let mut states = Matrix::zeros(whole.nodes(), 3);
                 states.as_mut_slice().fill_with(|| draw() - 0.5);
                 let all: Vec<u32> = (0..u32::try_from(whole.nodes()).unwrap()).collect();

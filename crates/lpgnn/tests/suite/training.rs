@@ -14,11 +14,11 @@ use lpgnn::data::{Level, Split};
 use lpgnn::graph::{Features, Graph, GraphBatch, Targets};
 use lpgnn::lagrangian::{Lagrangian, Multipliers, Objective, Request, Weighing};
 use lpgnn::network::StateWeights;
-use lpgnn::output::{Output, Readout, Supervision};
+use lpgnn::readout::{NodeReadout, Supervision};
 use lpgnn::saddle::{Bdmm, OneShot, Unrolled, WeightDescent};
 use lpgnn::train::{
     EpochReport, ModelConfig, SolverConfig, SplitName, StopReason, Trained, Trainer, TrainerState,
-    TrainingConfig, TrainingData, TransitionKind,
+    TrainingConfig, TrainingData,
 };
 use lpgnn::{Matrix, Scratch, check};
 
@@ -42,7 +42,7 @@ fn thirds(count: usize) -> Split {
 
 fn small() -> ModelConfig {
     ModelConfig {
-        transition: TransitionKind::GnnSum,
+        transition: "gnn-sum".into(),
         state_dim: 4,
         hidden_dims: vec![6],
         readout_hidden_dims: vec![6],
@@ -59,9 +59,7 @@ fn train(
     config: TrainingConfig,
     data: &TrainingData<f32>,
 ) -> (Trained<f32>, Vec<EpochReport>) {
-    let batch = data.training_graphs();
-    let (feature, edge) = (batch.node_features().width(), batch.edge_features().width());
-    let model = model.build(feature, edge, data.outputs(), data.per_graph()).unwrap();
+    let model = model.build(data.dims()).unwrap();
     let mut reports = vec![];
     let mut observer = |report: &EpochReport, _: &TrainerState<f32>| {
         reports.push(report.clone());
@@ -74,7 +72,7 @@ fn train(
 #[test]
 fn a_structural_rule_is_learnt_and_holds_on_new_graphs() {
     let batch = graphs(60);
-    let data = TrainingData::new(&batch, &thirds(60), false).unwrap();
+    let data = TrainingData::new(&batch, &thirds(60), Level::Node).unwrap();
     for solver in
         [SolverConfig::OneShot(OneShot::default()), SolverConfig::Unrolled(Unrolled::default())]
     {
@@ -92,7 +90,7 @@ fn a_structural_rule_is_learnt_and_holds_on_new_graphs() {
 #[test]
 fn bdmm_meets_its_constraints() {
     let batch = graphs(30);
-    let data = TrainingData::new(&batch, &thirds(30), false).unwrap();
+    let data = TrainingData::new(&batch, &thirds(30), Level::Node).unwrap();
     let model = ModelConfig {
         constraint: ConstraintFunction::Squared,
         multipliers: Multipliers::PerNode,
@@ -110,7 +108,7 @@ fn bdmm_meets_its_constraints() {
 #[test]
 fn the_same_seed_gives_the_same_weights_and_another_does_not() {
     let batch = graphs(12);
-    let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
+    let data = TrainingData::new(&batch, &thirds(12), Level::Node).unwrap();
     let model = ModelConfig { dropout: 0.3, ..small() };
     let run = |seed| {
         let config = TrainingConfig { seed, batch_size: Some(3), ..config(6) };
@@ -123,8 +121,7 @@ fn the_same_seed_gives_the_same_weights_and_another_does_not() {
 #[test]
 fn a_resumed_run_ends_with_the_same_bits() {
     let batch = graphs(12);
-    let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
-    let (feature, edge) = (batch.node_features().width(), batch.edge_features().width());
+    let data = TrainingData::new(&batch, &thirds(12), Level::Node).unwrap();
     for (solver, constraint) in [
         (SolverConfig::OneShot(OneShot::default()), ConstraintFunction::Linear),
         (SolverConfig::Bdmm(Bdmm::default()), ConstraintFunction::Squared),
@@ -132,7 +129,7 @@ fn a_resumed_run_ends_with_the_same_bits() {
         for batch_size in [None, Some(2)] {
             let config = TrainingConfig { solver, batch_size, ..config(8) };
             let model = ModelConfig { constraint, dropout: 0.2, ..small() };
-            let model = model.build::<f32>(feature, edge, data.outputs(), false).unwrap();
+            let model = model.build::<f32>(data.dims()).unwrap();
             let mut kept: Option<TrainerState<f32>> = None;
             let mut keep = |report: &EpochReport, state: &TrainerState<f32>| {
                 if report.epoch == 5 {
@@ -156,10 +153,9 @@ fn a_resumed_run_ends_with_the_same_bits() {
 fn states_of_every_graph_move_once_per_epoch() {
     let batch = graphs(9);
     let split = Split { level: Level::Graph, train: (0..9).collect(), val: vec![], test: vec![] };
-    let data = TrainingData::new(&batch, &split, false).unwrap();
-    let (feature, edge) = (batch.node_features().width(), batch.edge_features().width());
+    let data = TrainingData::new(&batch, &split, Level::Node).unwrap();
     let model = ModelConfig { constraint: ConstraintFunction::Squared, ..small() };
-    let model = model.build::<f32>(feature, edge, 2, false).unwrap();
+    let model = model.build::<f32>(data.dims()).unwrap();
     // Weights that hardly move, so that a graph's path does not depend on when it is visited.
     let solver = SolverConfig::Bdmm(Bdmm {
         weights: WeightDescent { lr: 1e-30, ..WeightDescent::default() },
@@ -185,9 +181,8 @@ fn states_of_every_graph_move_once_per_epoch() {
 #[test]
 fn an_observer_can_end_training_and_the_best_weights_are_kept() {
     let batch = graphs(12);
-    let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
-    let (feature, edge) = (batch.node_features().width(), batch.edge_features().width());
-    let model = small().build::<f32>(feature, edge, 2, false).unwrap();
+    let data = TrainingData::new(&batch, &thirds(12), Level::Node).unwrap();
+    let model = small().build::<f32>(data.dims()).unwrap();
     let mut best: Option<(usize, Vec<f32>)> = None;
     let mut observer = |report: &EpochReport, state: &TrainerState<f32>| {
         best = state.best.as_ref().map(|best| (best.epoch, best.weights.clone()));
@@ -202,7 +197,7 @@ fn an_observer_can_end_training_and_the_best_weights_are_kept() {
 #[test]
 fn training_ends_when_validation_no_longer_improves() {
     let batch = graphs(12);
-    let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
+    let data = TrainingData::new(&batch, &thirds(12), Level::Node).unwrap();
     let (trained, reports) =
         train(&small(), TrainingConfig { patience: Some(5), eval_every: 1, ..config(5000) }, &data);
     assert_eq!(trained.reason, StopReason::NoImprovement);
@@ -212,7 +207,7 @@ fn training_ends_when_validation_no_longer_improves() {
 #[test]
 fn a_run_that_diverges_says_when_and_keeps_the_last_good_weights() {
     let batch = graphs(12);
-    let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
+    let data = TrainingData::new(&batch, &thirds(12), Level::Node).unwrap();
     let model = ModelConfig { activation: lpgnn::activation::Activation::Identity, ..small() };
     // A linear transition far from a contraction, without a bound: states explode.
     let weights = WeightDescent { lr: 5.0, ..WeightDescent::default() };
@@ -246,7 +241,7 @@ fn targets_hidden_by_a_split_of_nodes_do_not_matter() {
                 graph::<f32>(seed, 6, 0.2, Form::OneHot).with_node_targets(targets).unwrap()
             })
             .collect();
-        TrainingData::new(&GraphBatch::new(&graphs).unwrap(), &split, false).unwrap()
+        TrainingData::new(&GraphBatch::new(&graphs).unwrap(), &split, Level::Node).unwrap()
     };
     let (a, b) = (parts(class.clone()), parts(other));
     assert_eq!(train(&small(), config(5), &a).0.weights, train(&small(), config(5), &b).0.weights);
@@ -262,8 +257,9 @@ fn real_values_are_fitted() {
             plain.with_target(Targets::Values(value)).unwrap()
         })
         .collect();
-    let data = TrainingData::new(&GraphBatch::new(&graphs).unwrap(), &thirds(40), true).unwrap();
-    let model = ModelConfig { transition: TransitionKind::GnnMean, ..small() };
+    let data =
+        TrainingData::new(&GraphBatch::new(&graphs).unwrap(), &thirds(40), Level::Graph).unwrap();
+    let model = ModelConfig { transition: "gnn-mean".into(), ..small() };
     let (trained, _) = train(&model, config(300), &data);
     let score = *trained.evaluation.unwrap().of(SplitName::Test).unwrap();
     // The mean as a prediction has half a variance of 0.125 as its loss.
@@ -282,11 +278,11 @@ fn dropout_has_the_gradient_of_what_is_left() {
         &recipe.h,
     )];
     let network = lpgnn::network::Network { hidden_dims: vec![8, 6], ..recipe.h };
-    let output = Output::new(Readout::Node, 3, crate::common::CLASSES, network, 0.5);
+    let readout = NodeReadout::new(3, crate::common::CLASSES, network, 0.5);
     let constraint = Box::new(ConstraintFunction::Squared);
     let model = lpgnn::lagrangian::Model::new(
         transitions,
-        output,
+        Box::new(readout),
         recipe.reads,
         constraint,
         Multipliers::PerNode,
@@ -323,11 +319,11 @@ fn features_with_entries_left_out_have_their_own_gradient() {
             crate::common::EDGE_FEATURE,
             h,
         )];
-        let output = Output::new(Readout::Node, 3, crate::common::CLASSES, recipe.h.clone(), 0.0);
+        let readout = Box::new(NodeReadout::new(3, crate::common::CLASSES, recipe.h.clone(), 0.0));
         let constraint = Box::new(ConstraintFunction::Squared);
         let per_node = Multipliers::PerNode;
         let model =
-            lpgnn::lagrangian::Model::new(transitions, output, recipe.reads, constraint, per_node)
+            lpgnn::lagrangian::Model::new(transitions, readout, recipe.reads, constraint, per_node)
                 .unwrap();
         let supervision = Supervision::all(graphs.node_targets().clone());
         let scratch = Scratch::new();
@@ -372,11 +368,16 @@ fn the_same_entries_are_left_out_however_features_are_stored() {
 #[test]
 fn what_carries_states_can_be_held() {
     let batch = graphs(6);
-    let data = TrainingData::new(&batch, &thirds(6), false).unwrap();
-    for transition in [TransitionKind::Gcn, TransitionKind::SageMax] {
+    let data = TrainingData::new(&batch, &thirds(6), Level::Node).unwrap();
+    for transition in ["gcn", "sage-max"] {
         for (state_weights, same) in [(StateWeights::Frozen, true), (StateWeights::Identity, false)]
         {
-            let model = ModelConfig { transition, state_weights, hidden_dims: vec![], ..small() };
+            let model = ModelConfig {
+                transition: transition.into(),
+                state_weights,
+                hidden_dims: vec![],
+                ..small()
+            };
             let config = TrainingConfig { lipschitz: Some(0.5), ..config(5) };
             let (trained, _) = train(&model, config, &data);
             // A comes first: four rows of four.
@@ -393,7 +394,7 @@ fn a_penalty_keeps_weights_small() {
     let batch = graphs(12);
     // Without a validation part it is the last weights that count.
     let split = Split { val: vec![], test: vec![], ..thirds(12) };
-    let data = TrainingData::new(&batch, &split, false).unwrap();
+    let data = TrainingData::new(&batch, &split, Level::Node).unwrap();
     let size = |l2| {
         let config = TrainingConfig { l2, ..config(60) };
         let (trained, _) = train(&small(), config, &data);
@@ -405,18 +406,16 @@ fn a_penalty_keeps_weights_small() {
 #[test]
 fn plans_that_do_not_fit_are_refused_with_the_reason() {
     let batch = graphs(6);
-    let data = TrainingData::new(&batch, &thirds(6), false).unwrap();
+    let data = TrainingData::new(&batch, &thirds(6), Level::Node).unwrap();
     let model = ModelConfig { constraint: ConstraintFunction::Squared, ..small() };
-    let model = model
-        .build::<f32>(batch.node_features().width(), batch.edge_features().width(), 2, false)
-        .unwrap();
+    let model = model.build::<f32>(data.dims()).unwrap();
     let error = Trainer::new(config(1).check().unwrap(), &model, &data).unwrap_err();
     assert!(
         error.to_string().contains("one-shot iterates f_a itself: it needs G = lin"),
         "{error}"
     );
-    let error =
-        TrainingData::new(&batch, &Split { level: Level::Node, ..thirds(6) }, true).unwrap_err();
+    let error = TrainingData::new(&batch, &Split { level: Level::Node, ..thirds(6) }, Level::Graph)
+        .unwrap_err();
     assert_eq!(error.to_string(), "graphs have targets, but the split divides nodes");
 }
 
@@ -424,20 +423,17 @@ fn plans_that_do_not_fit_are_refused_with_the_reason() {
 fn the_lipschitz_bound_holds_throughout_training() {
     use lpgnn::transition::{Degrees, Transition};
     let batch = graphs(12);
-    let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
+    let data = TrainingData::new(&batch, &thirds(12), Level::Node).unwrap();
     let degrees = Degrees::of(data.training_graphs().topology());
-    let (feature, edge) = (batch.node_features().width(), batch.edge_features().width());
-    for transition in [
-        TransitionKind::GnnMean,
-        TransitionKind::GnnSum,
-        TransitionKind::GnnNormalized,
-        TransitionKind::Gcn,
-        TransitionKind::Gin,
-        TransitionKind::SageMax,
-    ] {
+    for transition in ["gnn-mean", "gnn-sum", "gnn-normalized", "gcn", "gin", "sage-max"] {
         for rate in [0.01, 0.1] {
-            let model = ModelConfig { transition, state_dim: 8, hidden_dims: vec![12], ..small() };
-            let model = model.build::<f32>(feature, edge, 2, false).unwrap();
+            let model = ModelConfig {
+                transition: transition.into(),
+                state_dim: 8,
+                hidden_dims: vec![12],
+                ..small()
+            };
+            let model = model.build::<f32>(data.dims()).unwrap();
             let weights = WeightDescent { lr: rate, ..WeightDescent::default() };
             let solver = SolverConfig::OneShot(OneShot { weights, ..OneShot::default() });
             let config = TrainingConfig { solver, eval_every: 999, ..config(60) };
@@ -460,9 +456,8 @@ fn the_lipschitz_bound_holds_throughout_training() {
 #[test]
 fn implicit_trains_the_transition_however_small_the_loss_weighs() {
     let batch = graphs(12);
-    let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
-    let (feature, edge) = (batch.node_features().width(), batch.edge_features().width());
-    let model = small().build::<f32>(feature, edge, 2, false).unwrap();
+    let data = TrainingData::new(&batch, &thirds(12), Level::Node).unwrap();
+    let model = small().build::<f32>(data.dims()).unwrap();
     let solver = SolverConfig::Implicit(lpgnn::saddle::Implicit::default());
     let weighing = Weighing { loss_weight: 1e-6, ..Weighing::default() };
     let config = TrainingConfig { solver, weighing, ..config(5) };
@@ -478,9 +473,8 @@ fn implicit_trains_the_transition_however_small_the_loss_weighs() {
 #[test]
 fn a_solver_of_ones_own_trains() {
     let batch = graphs(12);
-    let data = TrainingData::new(&batch, &thirds(12), false).unwrap();
-    let (feature, edge) = (batch.node_features().width(), batch.edge_features().width());
-    let model = small().build::<f32>(feature, edge, 2, false).unwrap();
+    let data = TrainingData::new(&batch, &thirds(12), Level::Node).unwrap();
+    let model = small().build::<f32>(data.dims()).unwrap();
     let trained = |own: bool| {
         let trainer = Trainer::new(config(4).check().unwrap(), &model, &data).unwrap();
         let trainer = if own {
@@ -498,9 +492,8 @@ fn a_solver_of_ones_own_trains() {
 fn scores_are_of_the_epoch_that_is_named() {
     let batch = graphs(12);
     let split = Split { val: vec![], ..thirds(12) };
-    let data = TrainingData::new(&batch, &split, false).unwrap();
-    let (feature, edge) = (batch.node_features().width(), batch.edge_features().width());
-    let model = small().build::<f32>(feature, edge, 2, false).unwrap();
+    let data = TrainingData::new(&batch, &split, Level::Node).unwrap();
+    let model = small().build::<f32>(data.dims()).unwrap();
     let config = TrainingConfig { eval_every: 10, ..config(100) };
     let mut weights = vec![];
     let mut observer = |report: &EpochReport, state: &TrainerState<f32>| {

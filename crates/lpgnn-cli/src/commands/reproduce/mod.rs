@@ -13,7 +13,8 @@ use lpgnn::data::Dataset;
 use lpgnn::evaluate::Protocol;
 use lpgnn::experiment::crossval::{Crossval, Division, Fold};
 use lpgnn::experiment::{FolderLock, ResultFolder};
-use lpgnn::run::{RunConfig, Setting, Setup, Task, fingerprint};
+use lpgnn::graph::Level;
+use lpgnn::run::{RunConfig, Setting, Setup, fingerprint};
 
 use super::settings::config_for;
 use crate::bars::Bars;
@@ -267,7 +268,7 @@ impl Work<'_> {
 
     fn folds(&self, dataset: &Dataset, config: &RunConfig) -> anyhow::Result<Vec<Fold>> {
         let about = &self.row.about;
-        let task = Task::of(config.data.task, dataset)?;
+        let task = Level::of_task(config.data.task, dataset)?;
         let mut folds = if let Some(seeds) = &about.seeds {
             let split = Setup::new(config, dataset)?.split;
             // Without a validation part it is the last epoch that counts.

@@ -181,22 +181,16 @@ fn end(path: &Path, record: &RunRecord, json: bool) -> anyhow::Result<()> {
 
 /// What is about to happen, in a line.
 fn describe(dataset: &Dataset, config: &RunConfig, setup: &Setup) -> String {
-    let members = match setup.split.level {
-        lpgnn::data::Level::Node => "nodes",
-        lpgnn::data::Level::Graph => "graphs",
-    };
+    let members = setup.split.level.plural();
     let Split { train, val, test, .. } = &setup.split;
     format!(
         "{}: {} to predict; {members} train {}, val {}, test {}; {} with {} weights, solver {}",
         dataset.name(),
-        setup.task.as_str(),
+        setup.task.plural(),
         train.len(),
         val.len(),
         test.len(),
-        serde_json::to_value(config.model.transition)
-            .ok()
-            .and_then(|kind| kind.as_str().map(str::to_owned))
-            .unwrap_or_default(),
+        config.model.transition,
         setup.model.weights(),
         config.training.solver.name(),
     )

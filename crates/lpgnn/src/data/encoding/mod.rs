@@ -1,7 +1,8 @@
 mod part;
 
 use super::dataset::{Dataset, TargetColumn};
-use super::split::{Level, Split};
+use super::split::Split;
+use crate::graph::Level;
 use crate::graph::{BatchParts, GraphBatch, Targets};
 use crate::{Error, Scalar};
 use part::{Part, categories, encode, values};

@@ -4,7 +4,8 @@ use crate::Error;
 use crate::data::{Dataset, Split};
 use crate::evaluate::{BaselineScore, Protocol};
 use crate::experiment::{TrialKind, TrialName, TrialRecord};
-use crate::run::{RunConfig, Task};
+use crate::graph::Level;
+use crate::run::RunConfig;
 
 /// One of the trainings that a mean is over: a fold of the data, or a seed of one split.
 #[derive(Clone, Debug)]
@@ -40,11 +41,11 @@ impl Division {
     pub fn folds(
         &self,
         dataset: &Dataset,
-        task: Task,
+        task: Level,
         protocol: Protocol,
         candidates: &[RunConfig],
     ) -> Result<Vec<Fold>, Error> {
-        let level = task.level(dataset);
+        let level = task.of_split(dataset);
         let splits = match &self.files {
             Some(folder) => Split::read_folds(folder, level, level.count(dataset))?,
             None => Split::k_fold(dataset, level, self.folds, self.seed)?,

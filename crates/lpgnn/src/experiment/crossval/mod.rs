@@ -134,7 +134,7 @@ impl<'a> Crossval<'a> {
         let encoding = Encoding::for_split(self.dataset, &config.features, &fold.split)?;
         let batch = encoding.batch::<f32>(self.dataset)?;
         let baseline = Baseline { seed: config.training.seed, ..Baseline::default() };
-        let baseline = baseline.train(&batch, &fold.split, setup.task.per_graph())?;
+        let baseline = baseline.train(&batch, &fold.split, setup.task)?;
         let majority = majority_accuracy(self.dataset, &setup);
         Ok(Some(FoldRecord::new(fold.name, candidate, trial, &baseline, majority)))
     }

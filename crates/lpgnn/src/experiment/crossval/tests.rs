@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::*;
 use crate::data::generate::CliqueConfig;
 use crate::experiment::{TrialName, TrialObserver};
-use crate::run::{RunConfig, Task};
+use crate::graph::Level;
+use crate::run::RunConfig;
 use crate::train::EpochReport;
 
 fn dataset() -> Dataset {
@@ -21,7 +22,7 @@ fn config(dataset: &Dataset) -> RunConfig {
 
 fn crossval(dataset: &Dataset, protocol: Protocol) -> Crossval<'_> {
     let division = Division { folds: 3, files: None, seed: 4 };
-    let folds = division.folds(dataset, Task::Nodes, protocol, &[config(dataset)]).unwrap();
+    let folds = division.folds(dataset, Level::Node, protocol, &[config(dataset)]).unwrap();
     Crossval::new(dataset, protocol, folds).unwrap()
 }
 

@@ -3,7 +3,8 @@ use crate::Error;
 use crate::data::{Dataset, Split};
 use crate::evaluate::Metrics;
 use crate::experiment::members::rows;
-use crate::run::{SavedModel, Task};
+use crate::graph::Level;
+use crate::run::SavedModel;
 use crate::train::SplitName;
 
 /// The model of a run on all graphs, on states found afresh: as `lpgnn evaluate` has it.
@@ -47,8 +48,8 @@ impl FinalEvaluation {
     pub fn new(model: &SavedModel, dataset: &Dataset, split: &Split) -> Result<Self, Error> {
         let predictions = model.predict(dataset, true)?;
         let targets = match model.task {
-            Task::Nodes => predictions.batch.node_targets(),
-            Task::Graphs => predictions.batch.graph_targets(),
+            Level::Node => predictions.batch.node_targets(),
+            Level::Graph => predictions.batch.graph_targets(),
         };
         let mut splits = vec![];
         for (name, members) in [

@@ -10,7 +10,8 @@ use super::majority::majority_accuracy;
 use super::run::EpochMetrics;
 use super::{Machine, Versions, today};
 use crate::data::Dataset;
-use crate::run::{DataOrigin, RunConfig, SavedModel, Setup, Task};
+use crate::graph::Level;
+use crate::run::{DataOrigin, RunConfig, SavedModel, Setup};
 use crate::train::{EpochReport, ModelEvaluation, StopReason, Trained};
 use crate::{Error, Matrix};
 
@@ -26,7 +27,7 @@ pub struct RunRecord {
     /// What was learnt from.
     pub data: DataOrigin,
     /// Whose targets are predicted.
-    pub task: Task,
+    pub task: Level,
     /// Names of the classes, where classes are predicted.
     pub classes: Option<Vec<String>>,
     /// Names of the values, where values are predicted.

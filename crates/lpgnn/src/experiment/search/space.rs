@@ -4,7 +4,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::Error;
-use crate::check::uniform;
+use crate::numeric::uniform;
 use crate::run::{RunConfig, Setting};
 
 /// What a search may choose from.

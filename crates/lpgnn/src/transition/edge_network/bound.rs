@@ -1,6 +1,7 @@
 use super::{A, Aggregation, C, EdgeNetwork};
 use crate::Scalar;
 use crate::numeric::{NormMemory, largest_column_sum};
+use crate::parameters::Role;
 use crate::transition::Degrees;
 
 impl EdgeNetwork {
@@ -32,7 +33,7 @@ impl EdgeNetwork {
                 memory.spectral_norm(block, w, rows, columns)
             }
         };
-        let above: f64 = (1..self.layers.len()).map(|k| norm(Self::matrix_of_layer(k))).product();
+        let above: f64 = self.layout.of_role(Role::Hidden).map(&mut norm).product();
         let (a, c) = (norm(A) * above, norm(C) * above);
         match self.aggregation {
             Aggregation::Mean | Aggregation::Max => a + c,
@@ -51,10 +52,7 @@ impl EdgeNetwork {
     ) {
         let now = self.bound(weights, degrees, memory);
         if now > bound {
-            let factor = S::of(bound / now);
-            for block in [A, C] {
-                self.layout.of_mut(block, weights).iter_mut().for_each(|w| *w *= factor);
-            }
+            self.layout.scale_states(weights, bound / now);
         }
     }
 }

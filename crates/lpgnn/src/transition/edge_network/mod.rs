@@ -6,13 +6,12 @@ mod pass;
 mod prepared;
 mod tiles;
 
-use std::ops::Range;
-
-use super::{Degrees, FirstLayer, Gradients, Input, Transition, Upstream, with_known};
+use super::{Degrees, Gradients, Input, Transition, Upstream, with_known};
 use crate::activation::Activation;
 use crate::graph::FeaturesView;
-use crate::network::{Layout, Network, StateWeights};
+use crate::network::{Network, StateWeights};
 use crate::numeric::{NormMemory, Scratch};
+use crate::parameters::{Parameters, Role};
 use crate::{Error, Matrix, Scalar};
 
 /// A network on every pair of neighbours, aggregated over the neighbours of a node.
@@ -46,7 +45,7 @@ pub struct EdgeNetwork {
     isolated: Isolated,
     /// Width and activation of every layer of `h`.
     layers: Vec<(usize, Activation)>,
-    layout: Layout,
+    layout: Parameters,
 }
 
 /// Which arguments `h` has.
@@ -111,7 +110,7 @@ pub enum Isolated {
     Zero,
 }
 
-/// Numbers of the first layer's matrices in the layout.
+/// Numbers of the first layer's parameters, in the order of their declaration.
 const A: usize = 0;
 const B: usize = 1;
 const E: usize = 2;
@@ -137,24 +136,24 @@ impl EdgeNetwork {
             (of(inputs.neighbour_state, state), of(inputs.neighbour_features, feature));
         let edge = of(inputs.edge_features, edge_feature);
         let (x_v, l_v) = (of(inputs.own_state, state), of(inputs.own_features, feature));
-        let total = x_u + l_u + 2 * edge + x_v + l_v;
-        let mut layout = Layout::default();
-        for rows in [x_u, l_u, edge, edge, x_v, l_v] {
-            layout.push(rows, layers[0].0, total);
-        }
-        layout.push(1, layers[0].0, 0);
-        for pair in layers.windows(2) {
-            layout.push(pair[0].0, pair[1].0, pair[0].0);
-            layout.push(1, pair[1].0, 0);
-        }
-        let isolated = Isolated::default();
+        let layout = Parameters::new()
+            .layer("0", layers[0].0)
+            .weight("neighbour_state", Role::NeighbourState, x_u)
+            .weight("neighbour_features", Role::Input, l_u)
+            .weight("outgoing_edge_features", Role::EdgeFeatures, edge)
+            .weight("incoming_edge_features", Role::EdgeFeatures, edge)
+            .weight("own_state", Role::OwnState, x_v)
+            .weight("own_features", Role::Input, l_v)
+            .bias();
+        let widths: Vec<usize> = layers.iter().map(|(width, _)| *width).collect();
+        let layout = Network::declare_above(layout, &widths);
         Self {
             state_dim: state,
             feature,
             edge_feature,
             inputs,
             aggregation,
-            isolated,
+            isolated: Isolated::default(),
             layers,
             layout,
         }
@@ -164,8 +163,7 @@ impl EdgeNetwork {
     /// neighbours' states, as `state_weights` says.
     #[must_use]
     pub fn with_state_weights(mut self, state_weights: StateWeights) -> Self {
-        let above = (1..self.layers.len()).map(|k| BIAS + 2 * k - 1);
-        self.layout.state_weights(state_weights, std::iter::once(A).chain(above));
+        self.layout = self.layout.with_state_weights(state_weights);
         self
     }
 
@@ -196,8 +194,8 @@ impl EdgeNetwork {
 }
 
 impl<S: Scalar> Transition<S> for EdgeNetwork {
-    fn weights(&self) -> usize {
-        self.layout.len()
+    fn parameters(&self) -> &Parameters {
+        &self.layout
     }
 
     fn state_dim(&self) -> usize {
@@ -212,14 +210,6 @@ impl<S: Scalar> Transition<S> for EdgeNetwork {
         let reads_nodes = self.inputs.neighbour_features || self.inputs.own_features;
         check_width("node", reads_nodes, self.feature, node_features)?;
         check_width("edge", self.inputs.edge_features, self.edge_feature, edge_features)
-    }
-
-    fn initialize(&self, draw: &mut dyn FnMut() -> f64, weights: &mut [S]) {
-        self.layout.initialize(draw, weights);
-    }
-
-    fn frozen(&self) -> Vec<Range<usize>> {
-        self.layout.frozen()
     }
 
     fn forward(
@@ -254,15 +244,6 @@ impl<S: Scalar> Transition<S> for EdgeNetwork {
         scratch: &Scratch<S>,
     ) {
         self.run_pass(weights, input, upstream, gradients, scratch);
-    }
-
-    fn feature_layer(&self) -> Option<FirstLayer> {
-        let read = [B, D].into_iter().filter(|&block| self.layout.rows(block) > 0);
-        Some(FirstLayer {
-            matrices: read.map(|block| self.layout.start(block)).collect(),
-            bias: self.layout.start(BIAS),
-            units: self.layout.columns(BIAS),
-        })
     }
 
     fn lipschitz(&self, weights: &[S], degrees: Degrees) -> Option<f64> {

@@ -13,7 +13,7 @@ use lpgnn::constraint::ConstraintFunction;
 use lpgnn::graph::{Features, Graph, GraphBatch, OneHot, SparseRows, Targets};
 use lpgnn::lagrangian::{Model, Multipliers, Reads, Variables};
 use lpgnn::network::Network;
-use lpgnn::output::{Output, Readout};
+use lpgnn::readout::{NodeReadout, PooledReadout, Pooling, Readout};
 use lpgnn::transition::{
     Aggregation, Degrees, EdgeInputs, EdgeNetwork, Isolated, NeighbourSum, NodeNetwork, Transition,
 };
@@ -168,7 +168,8 @@ pub struct Recipe {
     pub constraint: ConstraintFunction,
     pub multipliers: Multipliers,
     pub reads: Reads,
-    pub readout: Readout,
+    /// What is pooled over a graph; nothing where nodes are predicted.
+    pub pooling: Option<Pooling>,
     pub state: usize,
 }
 
@@ -181,9 +182,24 @@ impl Default for Recipe {
             constraint: ConstraintFunction::Squared,
             multipliers: Multipliers::PerNode,
             reads: Reads::default(),
-            readout: Readout::Node,
+            pooling: None,
             state: 3,
         }
+    }
+}
+
+/// Read-outs of nodes and of graphs.
+pub const POOLINGS: [Option<Pooling>; 4] =
+    [None, Some(Pooling::Sum), Some(Pooling::Mean), Some(Pooling::Max)];
+
+pub fn readout<S: Scalar>(
+    pooling: Option<Pooling>,
+    inputs: usize,
+    network: Network,
+) -> Box<dyn Readout<S>> {
+    match pooling {
+        None => Box::new(NodeReadout::new(inputs, CLASSES, network, 0.0)),
+        Some(pooling) => Box::new(PooledReadout::new(pooling, inputs, CLASSES, network, 0.0)),
     }
 }
 
@@ -199,8 +215,8 @@ pub fn model<S: Scalar>(recipe: &Recipe) -> Model<S> {
         ReadLayers::Last => recipe.state,
         ReadLayers::All => recipe.state * recipe.layers,
     };
-    let output = Output::new(recipe.readout, read, CLASSES, Network::one_hidden(4), 0.0);
-    Model::new(transitions, output, recipe.reads, Box::new(recipe.constraint), recipe.multipliers)
+    let readout = readout(recipe.pooling, read, Network::one_hidden(4));
+    Model::new(transitions, readout, recipe.reads, Box::new(recipe.constraint), recipe.multipliers)
         .unwrap()
 }
 

@@ -182,6 +182,34 @@ impl<S: Scalar> Supervision<S> {
     }
 }
 
+/// What predictions are compared with, and how much that counts.
+#[derive(Debug)]
+pub struct Loss<'a, S = f32> {
+    /// The targets.
+    pub supervision: &'a Supervision<S>,
+    /// What the loss is multiplied with.
+    pub factor: S,
+}
+
+impl<S: Copy> Clone for Loss<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<S: Copy> Copy for Loss<'_, S> {}
+
+impl<S: Scalar> Loss<'_, S> {
+    /// `w Σ_S loss(f_r, y)`, and its derivative in the predictions.
+    pub fn evaluate(&self, predictions: &Matrix<S>, d_predictions: &mut Matrix<S>) -> f64 {
+        let width = predictions.cols();
+        if width == 0 {
+            return 0.0;
+        }
+        let (y, d) = (predictions.as_slice(), d_predictions.as_mut_slice());
+        self.supervision.loss(0, width, width, y, self.factor, d)
+    }
+}
+
 /// `−ln softmax(y)[class]` of some rows, and its derivative in `y`.
 struct CrossEntropy<'a, S> {
     predictions: &'a [S],

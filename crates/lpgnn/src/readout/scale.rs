@@ -1,8 +1,9 @@
 //! Real targets in units of their own spread.
 
-use super::{Output, Supervision};
+use super::Supervision;
 use crate::Scalar;
 use crate::graph::Targets;
+use crate::parameters::Parameters;
 
 /// The mean `μ` and the std `σ` of real targets, component by component.
 ///
@@ -19,6 +20,10 @@ pub struct TargetScale {
 }
 
 impl TargetScale {
+    pub(crate) fn new(mean: Vec<f64>, std: Vec<f64>) -> Self {
+        Self { mean, std }
+    }
+
     /// That of the real values which are supervised; none of classes.
     pub fn of<S: Scalar>(supervision: &Supervision<S>) -> Option<Self> {
         let Targets::Values(values) = supervision.targets() else { return None };
@@ -50,30 +55,35 @@ impl TargetScale {
         supervision.with_targets(Targets::Values(values))
     }
 
-    /// From the weights of an output that predicts `(t − μ) / σ` to those of one that predicts `t`.
+    /// From the weights of a read-out that predicts `(t − μ) / σ` to those of one that predicts `t`.
+    /// Its predictions are the sums of the layer that is declared last.
     ///
     /// # Panics
     ///
-    /// When the output has another number of components or weights.
-    pub fn undo<S: Scalar>(&self, output: &Output, weights: &mut [S]) {
-        let (matrix, bias) = output.last_layer();
-        for (i, w) in weights[matrix].iter_mut().enumerate() {
-            *w *= S::of(self.std[i % self.std.len()]);
+    /// When that layer has another number of units, or there are other weights than are declared.
+    pub fn undo<S: Scalar>(&self, parameters: &Parameters, weights: &mut [S]) {
+        let (matrices, bias) = parameters.last_layer();
+        for matrix in matrices {
+            for (i, w) in weights[matrix].iter_mut().enumerate() {
+                *w *= S::of(self.std[i % self.std.len()]);
+            }
         }
         let scale = self.std.iter().zip(&self.mean);
-        for (b, (std, mean)) in weights[bias].iter_mut().zip(scale) {
+        for (b, (std, mean)) in weights[bias.unwrap_or_default()].iter_mut().zip(scale) {
             *b = S::of(b.f64() * std + mean);
         }
     }
 
     /// The way back, up to rounding.
-    pub(crate) fn redo<S: Scalar>(&self, output: &Output, weights: &mut [S]) {
-        let (matrix, bias) = output.last_layer();
-        for (i, w) in weights[matrix].iter_mut().enumerate() {
-            *w = S::of(w.f64() / self.std[i % self.std.len()]);
+    pub(crate) fn redo<S: Scalar>(&self, parameters: &Parameters, weights: &mut [S]) {
+        let (matrices, bias) = parameters.last_layer();
+        for matrix in matrices {
+            for (i, w) in weights[matrix].iter_mut().enumerate() {
+                *w = S::of(w.f64() / self.std[i % self.std.len()]);
+            }
         }
         let scale = self.std.iter().zip(&self.mean);
-        for (b, (std, mean)) in weights[bias].iter_mut().zip(scale) {
+        for (b, (std, mean)) in weights[bias.unwrap_or_default()].iter_mut().zip(scale) {
             *b = S::of((b.f64() - mean) / std);
         }
     }
@@ -81,11 +91,11 @@ impl TargetScale {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Readout;
+    use super::super::Mlp;
     use super::*;
-    use crate::graph::{Graph, GraphBatch};
     use crate::network::Network;
-    use crate::{Matrix, Scratch, check};
+    use crate::numeric::uniform;
+    use crate::{Matrix, Scratch};
 
     fn supervision(values: &[[f64; 2]], rows: &[usize]) -> Supervision<f64> {
         let rows_of: Vec<Vec<f64>> = values.iter().map(|row| row.to_vec()).collect();
@@ -106,23 +116,23 @@ mod tests {
 
     #[test]
     fn weights_that_predict_the_standardized_predict_the_targets_after_undoing() {
-        let output = Output::new(Readout::Node, 3, 2, Network::one_hidden(4), 0.0);
-        let mut weights = vec![0.0; output.weights()];
-        output.initialize(&mut check::uniform(2), &mut weights);
-        let graph = Graph::new(&[vec![], vec![], vec![]], vec![(0, 1)]).unwrap();
-        let batch = GraphBatch::<f64>::new(&[graph]).unwrap();
-        let reads = Matrix::from_entries(3, 3, (0..9).map(|i| f64::from(i) * 0.1).collect());
-        let (reads, scratch) = (reads.unwrap(), Scratch::new());
-        let small = output.predict(&weights, &batch, &reads, &scratch);
+        let mlp = Mlp::new(3, 2, Network::one_hidden(4), 0.0);
+        let mut weights = vec![0.0; mlp.parameters().weights()];
+        mlp.parameters().initialize(&mut uniform(2), &mut weights);
+        let rows: Vec<f64> = (0..9).map(|i| f64::from(i) * 0.1).collect();
+        let (mut small, mut large) = (Matrix::zeros(3, 2), Matrix::zeros(3, 2));
+        let scratch = Scratch::new();
+        mlp.forward(&weights, &rows, None, &mut small, &scratch);
         let scale = TargetScale { mean: vec![1000.0, -0.5], std: vec![3.0, 0.01] };
-        scale.undo(&output, &mut weights);
-        let large = output.predict(&weights, &batch, &reads, &scratch);
+        scale.undo(mlp.parameters(), &mut weights);
+        mlp.forward(&weights, &rows, None, &mut large, &scratch);
         for (small, large) in small.as_slice().chunks(2).zip(large.as_slice().chunks(2)) {
             assert!((1000.0 + 3.0 * small[0] - large[0]).abs() < 1e-9, "{small:?} {large:?}");
             assert!((-0.5 + 0.01 * small[1] - large[1]).abs() < 1e-12, "{small:?} {large:?}");
         }
-        scale.redo(&output, &mut weights);
-        let again = output.predict(&weights, &batch, &reads, &scratch);
+        scale.redo(mlp.parameters(), &mut weights);
+        let mut again = Matrix::zeros(3, 2);
+        mlp.forward(&weights, &rows, None, &mut again, &scratch);
         for (small, again) in small.as_slice().iter().zip(again.as_slice()) {
             assert!((small - again).abs() < 1e-9, "{small} {again}");
         }

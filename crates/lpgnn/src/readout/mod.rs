@@ -1,0 +1,146 @@
+//! Read-outs `f_r`: what is predicted from the states, per node or per graph.
+//!
+//! A read-out maps the states of all nodes to predictions. Like a
+//! [transition](crate::transition::Transition) it is nothing but its shape: the weights `θ_r` come
+//! from outside as one flat slice.
+//!
+//! | name | predicts | from |
+//! |---|---|---|
+//! | `node` | every node | its state: [`NodeReadout`](crate::readout::NodeReadout) |
+//! | `sum`, `mean`, `max` | every graph | its nodes' states, pooled: [`PooledReadout`](crate::readout::PooledReadout) |
+
+mod loss;
+mod mlp;
+mod node;
+mod pooled;
+mod scale;
+
+pub(crate) use loss::largest;
+pub use loss::{Loss, Supervision};
+pub use mlp::{Mlp, MlpGradients};
+pub use node::NodeReadout;
+pub use pooled::{PooledReadout, Pooling};
+pub use scale::TargetScale;
+
+use std::borrow::Cow;
+use std::fmt::Debug;
+
+use crate::graph::{GraphBatch, Level};
+use crate::numeric::Scratch;
+use crate::parameters::Parameters;
+use crate::{Matrix, Scalar};
+
+/// A read-out `f_r`, with its derivatives.
+///
+/// [`forward`](Self::forward) and [`backward`](Self::backward) are enough. Put a new one through
+/// [`check::readout`](crate::check::readout) before use.
+pub trait Readout<S: Scalar = f32>: Debug + Send + Sync {
+    /// Its parameters: their names, shapes and roles, and how they start.
+    fn parameters(&self) -> &Parameters;
+
+    /// Whether it predicts nodes or graphs.
+    fn level(&self) -> Level;
+
+    /// Components it reads of every node.
+    fn inputs(&self) -> usize;
+
+    /// Classes or values it predicts; the units of the layer that is declared last.
+    fn outputs(&self) -> usize {
+        self.parameters().units_of_last_layer()
+    }
+
+    /// `predictions ← f_r(X | θ_r)`, a row per node or per graph.
+    fn forward(
+        &self,
+        weights: &[S],
+        input: ReadoutInput<'_, S>,
+        predictions: &mut Matrix<S>,
+        scratch: &Scratch<S>,
+    );
+
+    /// The vector–Jacobian product: adds to the gradients what `∂𝓛/∂f_r` contributes to them, in the
+    /// states one row per node.
+    fn backward(
+        &self,
+        weights: &[S],
+        input: ReadoutInput<'_, S>,
+        d_predictions: &Matrix<S>,
+        gradients: ReadoutGradients<'_, S>,
+        scratch: &Scratch<S>,
+    );
+
+    /// Both at once, with the loss between them: returns its value, adds to the gradient of the
+    /// weights, and *sets* that of the states.
+    ///
+    /// Functions that can do so while rows are in cache write it themselves; this one calls forward,
+    /// the loss and backward.
+    fn pass(
+        &self,
+        weights: &[S],
+        input: ReadoutInput<'_, S>,
+        loss: Loss<'_, S>,
+        predictions: &mut Matrix<S>,
+        mut gradients: ReadoutGradients<'_, S>,
+        scratch: &Scratch<S>,
+    ) -> f64 {
+        self.forward(weights, input, predictions, scratch);
+        let mut d_predictions = Matrix::zeros(predictions.rows(), predictions.cols());
+        let value = loss.evaluate(predictions, &mut d_predictions);
+        if let Some(d_states) = &mut gradients.states {
+            d_states.as_mut_slice().fill(S::ZERO);
+        }
+        self.backward(weights, input, &d_predictions, gradients, scratch);
+        value
+    }
+
+    /// Whether [`pass`](Self::pass) sets a row of the states' gradient per node, or one per graph
+    /// since all nodes of a graph have the same.
+    fn gradient_level(&self) -> Level {
+        Level::Node
+    }
+
+    /// What the matrices of [`Role::Input`](crate::parameters::Role::Input) multiply, row by row;
+    /// none if that is not known beforehand. Layers that read it may descend in coordinates in which
+    /// it has mean 0 and std 1.
+    fn layer_inputs<'a>(
+        &self,
+        batch: &GraphBatch<S>,
+        states: &'a Matrix<S>,
+    ) -> Option<Cow<'a, Matrix<S>>> {
+        let _ = batch;
+        (self.level() == Level::Node).then_some(Cow::Borrowed(states))
+    }
+
+    /// Whether its predictions are the sums `Σ_i W_iᵀ z_i + b` of the layer that is declared last. If
+    /// so, it can be trained on standardised targets, and that layer then takes their unit back.
+    fn is_linear_in_last_layer(&self) -> bool {
+        self.parameters().last_layer().1.is_some()
+    }
+}
+
+/// What a read-out reads.
+#[derive(Debug)]
+pub struct ReadoutInput<'a, S = f32> {
+    /// The graphs.
+    pub batch: &'a GraphBatch<S>,
+    /// The states or `f_a` of them, of the layers that are read, side by side; one row per node.
+    pub states: &'a Matrix<S>,
+    /// In training, the seed of the units that this update leaves out.
+    pub dropout: Option<u64>,
+}
+
+impl<S> Clone for ReadoutInput<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<S> Copy for ReadoutInput<'_, S> {}
+
+/// Where a read-out leaves its gradients.
+#[derive(Debug)]
+pub struct ReadoutGradients<'a, S = f32> {
+    /// `∂𝓛/∂θ_r`, if wanted.
+    pub weights: Option<&'a mut [S]>,
+    /// `∂𝓛/∂` what is read of the states, if wanted.
+    pub states: Option<&'a mut Matrix<S>>,
+}

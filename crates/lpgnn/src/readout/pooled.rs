@@ -1,0 +1,228 @@
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::{Loss, Mlp, MlpGradients, Readout, ReadoutGradients, ReadoutInput};
+use crate::graph::{GraphBatch, Level};
+use crate::network::Network;
+use crate::numeric::{Arithmetic, Kernel, Scratch, dispatch};
+use crate::parameters::Parameters;
+use crate::transition::{for_each_group, split_rows};
+use crate::{Matrix, Scalar};
+
+/// A network of what is pooled over the nodes of every graph: `f_r = mlp(⊕_v x_v | θ_r)`.
+///
+/// What is pooled over no nodes is zero.
+#[derive(Clone, Debug)]
+pub struct PooledReadout {
+    pooling: Pooling,
+    mlp: Mlp,
+}
+
+/// How what is read of the nodes of a graph becomes one row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pooling {
+    /// `Σ_v x_v`
+    Sum,
+    /// `1/|V| Σ_v x_v`
+    Mean,
+    /// `max_v x_v`, component by component; its gradient goes to the first node that has it.
+    Max,
+}
+
+/// Graphs that are pooled together.
+const GRAPHS: usize = 256;
+
+impl PooledReadout {
+    /// A network from `inputs` components of a state to `outputs` classes or values; for `dropout`,
+    /// see [`Mlp::new`].
+    pub fn new(
+        pooling: Pooling,
+        inputs: usize,
+        outputs: usize,
+        network: Network,
+        dropout: f64,
+    ) -> Self {
+        Self { pooling, mlp: Mlp::new(inputs, outputs, network, dropout) }
+    }
+
+    fn pool<S: Scalar>(&self, batch: &GraphBatch<S>, states: &Matrix<S>, pooled: &mut [S]) {
+        let ends = |start: usize| start..(start + GRAPHS).min(batch.graphs());
+        let graphs: Vec<Range<usize>> = (0..batch.graphs()).step_by(GRAPHS).map(ends).collect();
+        let rows = split_rows(pooled, states.cols(), &graphs);
+        let mut groups: Vec<_> = graphs.iter().cloned().zip(rows).collect();
+        for_each_group(&mut groups, |(graphs, pooled)| {
+            let graphs = graphs.clone();
+            dispatch(Pool { pooling: self.pooling, batch, graphs, states, pooled });
+        });
+    }
+
+    /// `d_states ← d_states + ∂𝓛/∂x_v`, from `∂𝓛/∂ ⊕_v x_v`.
+    fn unpool<S: Scalar>(
+        &self,
+        batch: &GraphBatch<S>,
+        states: &Matrix<S>,
+        d_pooled: &[S],
+        d_states: &mut Matrix<S>,
+    ) {
+        let width = states.cols().max(1);
+        for (graph, d) in d_pooled.chunks_exact(width).enumerate() {
+            if self.pooling == Pooling::Max {
+                for (i, &d) in d.iter().enumerate() {
+                    if let Some(v) = first_largest(batch.nodes_of(graph), |v| states.row(v)[i]) {
+                        d_states.row_mut(v)[i] += d;
+                    }
+                }
+            } else {
+                let count = self.pooling.count(batch, graph);
+                for v in batch.nodes_of(graph) {
+                    d_states.row_mut(v).iter_mut().zip(d).for_each(|(to, &d)| *to += count * d);
+                }
+            }
+        }
+    }
+}
+
+impl Pooling {
+    /// How much a node counts in a sum or mean over its graph.
+    fn count<S: Scalar>(self, batch: &GraphBatch<S>, graph: usize) -> S {
+        match self {
+            Self::Mean => S::ONE / S::of(batch.nodes_of(graph).len().max(1) as f64),
+            Self::Sum | Self::Max => S::ONE,
+        }
+    }
+}
+
+/// The node with the largest value, the first of equals.
+fn first_largest<S: Scalar>(nodes: Range<usize>, value: impl Fn(usize) -> S) -> Option<usize> {
+    nodes.reduce(|best, v| if value(v) > value(best) { v } else { best })
+}
+
+/// `⊕_v x_v` of some graphs.
+struct Pool<'a, S> {
+    pooling: Pooling,
+    batch: &'a GraphBatch<S>,
+    graphs: Range<usize>,
+    states: &'a Matrix<S>,
+    pooled: &'a mut [S],
+}
+
+impl<S: Scalar> Kernel for Pool<'_, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) {
+        let width = self.states.cols().max(1);
+        for (graph, pooled) in self.graphs.zip(self.pooled.chunks_exact_mut(width)) {
+            let nodes = self.batch.nodes_of(graph);
+            pooled.fill(S::ZERO);
+            if self.pooling == Pooling::Max {
+                for (i, pooled) in pooled.iter_mut().enumerate() {
+                    let largest = first_largest(nodes.clone(), |v| self.states.row(v)[i]);
+                    *pooled = largest.map_or(S::ZERO, |v| self.states.row(v)[i]);
+                }
+                continue;
+            }
+            for v in nodes {
+                for (pooled, &x) in pooled.iter_mut().zip(self.states.row(v)) {
+                    *pooled += x;
+                }
+            }
+            let count = self.pooling.count(self.batch, graph);
+            pooled.iter_mut().for_each(|pooled| *pooled *= count);
+        }
+    }
+}
+
+impl<S: Scalar> Readout<S> for PooledReadout {
+    fn parameters(&self) -> &Parameters {
+        self.mlp.parameters()
+    }
+
+    fn level(&self) -> Level {
+        Level::Graph
+    }
+
+    fn inputs(&self) -> usize {
+        self.mlp.inputs()
+    }
+
+    fn forward(
+        &self,
+        weights: &[S],
+        input: ReadoutInput<'_, S>,
+        predictions: &mut Matrix<S>,
+        scratch: &Scratch<S>,
+    ) {
+        let mut pooled = scratch.take(input.batch.graphs() * self.mlp.inputs());
+        self.pool(input.batch, input.states, &mut pooled);
+        self.mlp.forward(weights, &pooled, input.dropout, predictions, scratch);
+    }
+
+    fn backward(
+        &self,
+        weights: &[S],
+        input: ReadoutInput<'_, S>,
+        d_predictions: &Matrix<S>,
+        gradients: ReadoutGradients<'_, S>,
+        scratch: &Scratch<S>,
+    ) {
+        let mut pooled = scratch.take(input.batch.graphs() * self.mlp.inputs());
+        self.pool(input.batch, input.states, &mut pooled);
+        let mut d_pooled = scratch.take(pooled.len());
+        let to = MlpGradients { weights: gradients.weights, rows: Some(&mut d_pooled) };
+        self.mlp.backward(weights, &pooled, input.dropout, d_predictions, to, scratch);
+        if let Some(d_states) = gradients.states {
+            self.unpool(input.batch, input.states, &d_pooled, d_states);
+        }
+    }
+
+    fn pass(
+        &self,
+        weights: &[S],
+        input: ReadoutInput<'_, S>,
+        loss: Loss<'_, S>,
+        predictions: &mut Matrix<S>,
+        gradients: ReadoutGradients<'_, S>,
+        scratch: &Scratch<S>,
+    ) -> f64 {
+        let mut pooled = scratch.take(input.batch.graphs() * self.mlp.inputs());
+        self.pool(input.batch, input.states, &mut pooled);
+        let per_graph = Readout::<S>::gradient_level(self) == Level::Graph;
+        let mut spare = scratch.take(if per_graph { 0 } else { pooled.len() });
+        let mut d_states = gradients.states;
+        let d_pooled = d_states
+            .as_deref_mut()
+            .map(|d_states| if per_graph { d_states.as_mut_slice() } else { &mut spare[..] });
+        let to = MlpGradients { weights: gradients.weights, rows: d_pooled };
+        let rows = (&pooled[..], input.dropout);
+        let value = self.mlp.pass(weights, rows, loss, predictions, to, scratch);
+        if let Some(d_states) = d_states {
+            if per_graph {
+                let rows = d_states.as_mut_slice().chunks_exact_mut(self.mlp.inputs().max(1));
+                for (graph, d) in rows.enumerate() {
+                    let count = self.pooling.count(input.batch, graph);
+                    d.iter_mut().for_each(|d| *d *= count);
+                }
+            } else {
+                d_states.as_mut_slice().fill(S::ZERO);
+                self.unpool(input.batch, input.states, &spare, d_states);
+            }
+        }
+        value
+    }
+
+    /// Sums and means: all nodes of a graph have the same gradient.
+    fn gradient_level(&self) -> Level {
+        if self.pooling == Pooling::Max { Level::Node } else { Level::Graph }
+    }
+
+    fn layer_inputs<'a>(
+        &self,
+        batch: &GraphBatch<S>,
+        states: &'a Matrix<S>,
+    ) -> Option<Cow<'a, Matrix<S>>> {
+        let mut pooled = Matrix::zeros(batch.graphs(), states.cols());
+        self.pool(batch, states, pooled.as_mut_slice());
+        Some(Cow::Owned(pooled))
+    }
+}

@@ -9,12 +9,12 @@
 //!
 //! | file | holds | read by |
 //! |---|---|---|
-//! | `config.toml` | every setting, as used | [`RunFolder::config`](run::RunFolder::config) |
+//! | `config.toml` | every setting, as used | [`RunFolder::config`](crate::experiment::run::RunFolder::config) |
 //! | `model.safetensors` | the weights of the best epoch and all that prediction needs | [`SavedModel`](crate::run::SavedModel) |
-//! | `checkpoint.safetensors` | where training is | [`Run::resume`](run::Run::resume) |
-//! | `metrics.jsonl` | a line per epoch | [`RunFolder::metrics`](run::RunFolder::metrics) |
+//! | `checkpoint.safetensors` | where training is | [`Run::resume`](crate::experiment::run::Run::resume) |
+//! | `metrics.jsonl` | a line per epoch | [`RunFolder::metrics`](crate::experiment::run::RunFolder::metrics) |
 //! | `log.txt` | the log, for people | |
-//! | `record.json` | how it went, once it has ended | [`RunFolder::record`](run::RunFolder::record) |
+//! | `record.json` | how it went, once it has ended | [`RunFolder::record`](crate::experiment::run::RunFolder::record) |
 //! | `.lock` | nothing; whoever works on the run holds a lock on it | |
 //!
 //! # The folder of a cross-validation or a search
@@ -23,10 +23,10 @@
 //! |---|---|
 //! | `plan.json` | the data and settings that its results are of |
 //! | `settings.toml` | what the trials have in common |
-//! | `fold-01.json`, `trial-00001-of-9.json`, … | a [`FoldRecord`](crossval::FoldRecord), a [`RankedTrial`](search::RankedTrial) each: what is there is not done again |
+//! | `fold-01.json`, `trial-00001-of-9.json`, … | a [`FoldRecord`](crate::experiment::crossval::FoldRecord), a [`RankedTrial`](crate::experiment::search::RankedTrial) each: what is there is not done again |
 //! | `*.part.json`, `*.checkpoint.safetensors` | a trial that is under way |
 //! | `best.toml`, `model.safetensors` | of a search, the settings and the model of the winner |
-//! | `result.json` | the [`CrossvalReport`](crossval::CrossvalReport) or the [`SearchRecord`](search::SearchRecord) |
+//! | `result.json` | the [`CrossvalReport`](crate::experiment::crossval::CrossvalReport) or the [`SearchRecord`](crate::experiment::search::SearchRecord) |
 //!
 //! # Example
 //!

@@ -227,7 +227,19 @@ impl Work<'_> {
             console
                 .say(format_args!("{}: settings or data have changed since its result", row.name));
         }
-        let crossval = Crossval::new(&dataset, about.protocol, self.folds(&dataset, &config)?)?;
+        self.train(&dataset, &config, print).map(Some)
+    }
+
+    /// Trains all folds or seeds, and records what came of it.
+    fn train(
+        &self,
+        dataset: &Dataset,
+        config: &RunConfig,
+        print: String,
+    ) -> anyhow::Result<Record> {
+        let Self { row, arguments, console, .. } = self;
+        let about = &row.about;
+        let crossval = Crossval::new(dataset, about.protocol, self.folds(dataset, config)?)?;
         let folds = crossval.folds();
         console.say(format_args!(
             "{}: {}; {} {}s, {} ({})",
@@ -238,16 +250,16 @@ impl Work<'_> {
             about.protocol,
             about.protocol.describe()
         ));
-        let folder = self.folder(&config, &print, folds)?;
+        let folder = self.folder(config, &print, folds)?;
         let Some(report) = crossval.run(&folder, &Bars::new(console)?)? else {
             return Err(Stopped("stopped; the same command continues it".into()).into());
         };
-        let record = Record::new(row, report, &config, print, arguments.quick)?;
+        let record = Record::new(row, report, config, print, arguments.quick)?;
         folder.save("result.json", &record)?;
         if !arguments.quick {
-            record.write(&results)?;
+            record.write(&arguments.dir.join(RESULTS))?;
         }
-        Ok(Some(record))
+        Ok(record)
     }
 
     fn fold_files(&self) -> Option<PathBuf> {

@@ -1,8 +1,10 @@
 //! Several trainings whose mean is a result: folds of the data, or seeds of one split.
 //!
-//! A [`Division`] makes [`Fold`]s, a [`Crossval`] trains them side by side in a
-//! [`ResultFolder`], and the [`CrossvalReport`] has
-//! mean ± std by a named [`Protocol`]. Folds that are done are not done again; one that was
+//! A [`Division`](crate::experiment::crossval::Division) makes
+//! [`Fold`](crate::experiment::crossval::Fold)s, a [`Crossval`](crate::experiment::crossval::Crossval)
+//! trains them side by side in a [`ResultFolder`](crate::experiment::ResultFolder), and the
+//! [`CrossvalReport`](crate::experiment::crossval::CrossvalReport) has mean ± std by a named
+//! [`Protocol`](crate::evaluate::Protocol). Folds that are done are not done again; one that was
 //! interrupted continues to the same bits.
 
 mod fold;

@@ -1,7 +1,7 @@
 /// How numbers are distributed.
 ///
 /// The quantile `q` of `n` numbers in order lies at the place `q (n − 1)`, between two of them where that
-/// is no integer: as NumPy's default. Numbers that are not finite are the largest.
+/// is no integer: as the default of `numpy.quantile`. Numbers that are not finite are the largest.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Quantiles {
     /// How many numbers there are.

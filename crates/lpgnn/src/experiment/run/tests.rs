@@ -86,21 +86,23 @@ fn a_run_that_is_done_can_be_made_longer_but_not_shorter() {
     assert_eq!((longer.epochs, longer.last_epoch), (expected.epochs, expected.last_epoch));
 }
 
+/// Keeps the lines of the log.
+struct Listen<'a>(&'a mut Vec<String>);
+impl RunObserver for Listen<'_> {
+    fn epoch(&mut self, _: &Progress<'_>) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn note(&mut self, line: &str) {
+        self.0.push(line.to_owned());
+    }
+}
+
 #[test]
 fn a_record_has_what_a_report_needs() {
     let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
     let folder = place.path().join("run");
     let mut lines = vec![];
-    struct Listen<'a>(&'a mut Vec<String>);
-    impl RunObserver for Listen<'_> {
-        fn epoch(&mut self, _: &Progress<'_>) -> ControlFlow<()> {
-            ControlFlow::Continue(())
-        }
-
-        fn note(&mut self, line: &str) {
-            self.0.push(line.to_owned());
-        }
-    }
     let run = Run::create(&folder, config(&dataset), &dataset).unwrap().with_commit("abc");
     let record = run.train(&mut Listen(&mut lines)).unwrap();
     let log = std::fs::read_to_string(folder.join(RunFolder::LOG)).unwrap();

@@ -1,9 +1,11 @@
 //! Search by successive halving: all trials train for a part of their epochs, the better ones go on.
 //!
-//! A [`Space`] says what to choose from, a [`Search`] trains the trials side by side in a
-//! [`ResultFolder`], and the [`SearchRecord`] ranks them by the validation split. The test split is no
-//! part of it; the winner is evaluated on it when all is decided. A trial that goes on, or was
-//! interrupted, has the same bits as a run from scratch.
+//! A [`Space`](crate::experiment::search::Space) says what to choose from, a
+//! [`Search`](crate::experiment::search::Search) trains the trials side by side in a
+//! [`ResultFolder`](crate::experiment::ResultFolder), and the
+//! [`SearchRecord`](crate::experiment::search::SearchRecord) ranks them by the validation split. The
+//! test split is no part of it; the winner is evaluated on it when all is decided. A trial that goes
+//! on, or was interrupted, has the same bits as a run from scratch.
 
 mod budget;
 mod record;

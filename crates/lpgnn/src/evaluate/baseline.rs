@@ -3,8 +3,8 @@ use crate::data::{Level, Split};
 use crate::graph::{GraphBatch, Targets};
 use crate::network::Network;
 use crate::numeric::Scratch;
+use crate::optim::Adam;
 use crate::output::{Output, Readout, Supervision, TargetScale, Task};
-use crate::saddle::PrimalRule;
 use crate::{Error, Matrix, Scalar, check};
 
 /// The structure-free baseline: a network of the sum of a graph's node features, or of a node's own
@@ -98,7 +98,7 @@ impl Baseline {
             let d = Some(&mut gradient[..]);
             output.evaluate(&weights, batch, &features, &task, &mut predictions, d, None, &scratch);
             let moments = [&mut first[..], &mut second[..]];
-            PrimalRule::Adam.descend(self.lr, epoch as u64, &mut weights, &gradient, moments);
+            Adam::new(self.lr).descend(epoch as u64, &mut weights, &gradient, moments);
             if epoch % self.eval_every.max(1) == 0 || epoch == self.epochs {
                 let task = Task { factor: 0.0, ..task };
                 let y = &mut predictions;

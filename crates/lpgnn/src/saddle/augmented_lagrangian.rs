@@ -48,10 +48,10 @@ impl Default for AugmentedLagrangian {
             state_rule: PrimalRule::Adam,
             state_lr: 0.01,
             state_lr_half_life: None,
-            inner_steps: 5,
+            inner_steps: 20,
             penalty: 1.0,
             penalty_growth: 2.0,
-            max_penalty: 100.0,
+            max_penalty: 10.0,
             violation_share: 0.9,
         }
     }

@@ -130,7 +130,7 @@ fn slots_of_every_kind_and_name_are_kept_to_the_last_bit() {
 fn a_checkpoint_of_another_model_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("checkpoint.safetensors");
-    let (one, other) = (config(&["model.state-dim=4"]), config(&["model.state_dim=5"]));
+    let (one, other) = (config(&["model.state-dim=4"]), config(&["model.state-dim=5"]));
     let setup = Setup::new(&one, &dataset()).unwrap();
     let (_, state) = train(&setup, None, 1);
     Checkpoint::write(&path, &one, "", 0.0, &state).unwrap();

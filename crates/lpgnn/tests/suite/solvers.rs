@@ -88,6 +88,7 @@ fn the_penalty_grows_while_the_violation_does_not_fall() {
         penalty: 1.0,
         penalty_growth: 3.0,
         max_penalty: 20.0,
+        inner_steps: 5,
         ..AugmentedLagrangian::default()
     };
     let moving = AugmentedLagrangian { state_lr: 0.3, ..still };
@@ -279,13 +280,14 @@ fn a_stack_that_reads_images_is_never_behind_itself() {
 }
 
 #[test]
-fn damped_bdmm_reaches_the_saddle_point_that_implicit_solves_for() {
+fn with_a_penalty_free_states_reach_the_saddle_point_that_implicit_solves_for() {
     let (model, graphs, weights) = contraction(1, 1, Reads::default());
     let supervision = Supervision::all(graphs.node_targets().clone());
     let scratch = Scratch::new();
     let start = model.zeros(graphs.nodes(), weights);
-    let lagrangian =
-        Lagrangian::new(&model, &graphs, &supervision, Weighing::default(), &scratch).unwrap();
+    // The penalty outweighs what curvature the loss has.
+    let weighing = Weighing { loss_weight: 0.1, ..Weighing::default() };
+    let lagrangian = Lagrangian::new(&model, &graphs, &supervision, weighing, &scratch).unwrap();
     let implicit = Implicit { weights: frozen(), tol: 1e-12, max_iter: 1000, beta: 1.0 };
     let (solved, d_solved) = run(&implicit, &lagrangian, start.clone(), 1);
 
@@ -311,12 +313,12 @@ fn damped_bdmm_reaches_the_saddle_point_that_implicit_solves_for() {
     for (solver, steps) in solvers {
         let (reached, _) = run(solver, &lagrangian, start.clone(), steps);
         let apart = worst(reached.states[0].as_slice(), solved.states[0].as_slice());
-        assert!(apart < 1e-5, "{solver:?}: {apart:e}");
+        assert!(apart < 1e-6, "{solver:?}: {apart:e}");
         let apart = worst(reached.multipliers[0].as_slice(), solved.multipliers[0].as_slice());
-        assert!(apart < 1e-5, "{solver:?}: {apart:e}");
+        assert!(apart < 1e-6, "{solver:?}: {apart:e}");
         let mut gradient = reached.zeros_like();
         lagrangian.evaluate(&reached, Request::ALL, &mut gradient);
-        assert!(worst(&gradient.weights, &d_solved) < 1e-5, "{solver:?}");
+        assert!(worst(&gradient.weights, &d_solved) < 1e-6, "{solver:?}");
     }
 }
 

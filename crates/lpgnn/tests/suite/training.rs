@@ -112,7 +112,7 @@ fn the_method_of_multipliers_meets_its_constraints() {
     let batch = graphs(30);
     let data = TrainingData::new(&batch, &thirds(30), false).unwrap();
     let solver = SolverConfig::AugmentedLagrangian(AugmentedLagrangian {
-        state_lr_half_life: Some(400.0),
+        state_lr_half_life: Some(1000.0),
         ..AugmentedLagrangian::default()
     });
     let weighing = Weighing { loss_weight: 1e-2, ..Weighing::default() };

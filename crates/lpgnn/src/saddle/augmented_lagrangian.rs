@@ -1,3 +1,4 @@
+use super::fixed_point::check_in_unit;
 use super::{
     OptimizerState, PrimalRule, SaddleSolver, Slots, WeightDescent, check_count, check_positive,
     decayed,
@@ -71,7 +72,7 @@ impl AugmentedLagrangian {
         }
         check_count("inner-steps", self.inner_steps)?;
         check_positive("penalty", self.penalty)?;
-        check_positive("violation-share", self.violation_share)?;
+        check_in_unit("violation-share", self.violation_share)?;
         for (option, value, least) in [
             ("penalty-growth", self.penalty_growth, 1.0),
             ("max-penalty", self.max_penalty, self.penalty),

@@ -248,11 +248,18 @@ fn largest<S: Scalar>(matrices: &[Matrix<S>]) -> f64 {
 }
 
 pub(crate) fn check_beta(beta: f64) -> Result<(), Error> {
-    if beta > 0.0 && beta <= 1.0 {
+    check_in_unit("beta", beta)
+}
+
+/// # Errors
+///
+/// [`Error::Option`] unless `value` is in `(0, 1]`.
+pub(super) fn check_in_unit(option: &'static str, value: f64) -> Result<(), Error> {
+    if value > 0.0 && value <= 1.0 {
         Ok(())
     } else {
         let expected = "a number in (0, 1] is expected".into();
-        Err(Error::Option { option: "beta", value: beta.to_string(), expected })
+        Err(Error::Option { option, value: value.to_string(), expected })
     }
 }
 

@@ -1,11 +1,8 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::fixed_point::{clear, subtract};
-use super::{
-    OptimizerState, Requirements, SaddleSolver, WeightDescent, check_beta, check_count,
-    check_positive,
-};
+use super::fixed_point::{check_in_unit, clear, subtract};
+use super::{OptimizerState, Requirements, SaddleSolver, WeightDescent, check_beta, check_count};
 use crate::lagrangian::{Evaluation, Objective, Request, Variables};
 use crate::numeric::length;
 use crate::optim::axpy;
@@ -76,15 +73,7 @@ impl Sse {
         check_beta(self.beta)?;
         check_count("state-steps", self.state_steps)?;
         check_count("weight-steps", self.weight_steps)?;
-        check_positive("sample", self.sample)?;
-        if self.sample > 1.0 {
-            let expected = "a share of at most 1 is expected".into();
-            return Err(Error::Option {
-                option: "sample",
-                value: self.sample.to_string(),
-                expected,
-            });
-        }
+        check_in_unit("sample", self.sample)?;
         Ok(self)
     }
 

@@ -104,7 +104,7 @@ fn main() -> Result<(), Error> {
 
     let evaluation = whole.evaluation.expect("the last epoch is evaluated");
     let accuracy = evaluation.of(SplitName::Test).and_then(|test| test.accuracy).unwrap_or(0.0);
-    println!("test accuracy {:.1} % with {solver:?}", 100.0 * accuracy);
+    println!("test accuracy {:.1} %, resumed with the same bits", 100.0 * accuracy);
     assert!(accuracy > 0.7, "{evaluation:?}");
     Ok(())
 }

@@ -52,7 +52,7 @@ impl Default for AugmentedLagrangian {
             inner_steps: 20,
             penalty: 1.0,
             penalty_growth: 2.0,
-            max_penalty: 10.0,
+            max_penalty: 100.0,
             violation_share: 0.9,
         }
     }

@@ -285,9 +285,8 @@ fn with_a_penalty_free_states_reach_the_saddle_point_that_implicit_solves_for() 
     let supervision = Supervision::all(graphs.node_targets().clone());
     let scratch = Scratch::new();
     let start = model.zeros(graphs.nodes(), weights);
-    // The penalty outweighs what curvature the loss has.
-    let weighing = Weighing { loss_weight: 0.1, ..Weighing::default() };
-    let lagrangian = Lagrangian::new(&model, &graphs, &supervision, weighing, &scratch).unwrap();
+    let lagrangian =
+        Lagrangian::new(&model, &graphs, &supervision, Weighing::default(), &scratch).unwrap();
     let implicit = Implicit { weights: frozen(), tol: 1e-12, max_iter: 1000, beta: 1.0 };
     let (solved, d_solved) = run(&implicit, &lagrangian, start.clone(), 1);
 
@@ -300,25 +299,27 @@ fn with_a_penalty_free_states_reach_the_saddle_point_that_implicit_solves_for() 
         penalty: 5.0,
         ..Bdmm::default()
     };
+    // Here 5 is too little, however many inner steps: twice the curvature of the loss has to be less
+    // than that of the penalty.
     let multipliers = AugmentedLagrangian {
         weights: frozen(),
         state_rule: PrimalRule::Sgd,
-        state_lr: 0.02,
-        inner_steps: 100,
-        penalty: 5.0,
-        max_penalty: 5.0,
+        state_lr: 0.005,
+        inner_steps: 400,
+        penalty: 20.0,
+        max_penalty: 20.0,
         ..AugmentedLagrangian::default()
     };
-    let solvers: [(&dyn SaddleSolver<f64>, usize); 2] = [(&bdmm, 20_000), (&multipliers, 200)];
+    let solvers: [(&dyn SaddleSolver<f64>, usize); 2] = [(&bdmm, 20_000), (&multipliers, 50)];
     for (solver, steps) in solvers {
         let (reached, _) = run(solver, &lagrangian, start.clone(), steps);
         let apart = worst(reached.states[0].as_slice(), solved.states[0].as_slice());
-        assert!(apart < 1e-6, "{solver:?}: {apart:e}");
+        assert!(apart < 1e-5, "{solver:?}: {apart:e}");
         let apart = worst(reached.multipliers[0].as_slice(), solved.multipliers[0].as_slice());
-        assert!(apart < 1e-6, "{solver:?}: {apart:e}");
+        assert!(apart < 1e-5, "{solver:?}: {apart:e}");
         let mut gradient = reached.zeros_like();
         lagrangian.evaluate(&reached, Request::ALL, &mut gradient);
-        assert!(worst(&gradient.weights, &d_solved) < 1e-6, "{solver:?}");
+        assert!(worst(&gradient.weights, &d_solved) < 1e-5, "{solver:?}");
     }
 }
 

@@ -77,8 +77,8 @@ fn advice(record: &RunRecord) -> Vec<String> {
     let mut advice = vec![];
     if matches!(record.stop_reason, StopReason::Diverged { .. }) {
         // However large it was: more than this is hardly ever of use.
-        let rate = (weight_lr(&training.solver) / 10.0).min(0.01);
-        advice.push(format!("a smaller rate: --lr {rate}"));
+        let rate = (training.solver.weights().lr / 10.0).min(0.01);
+        advice.push(format!("a smaller learning rate: --lr {rate}"));
         if training.lipschitz.is_none() {
             advice.push("a bound on f_a: --set training.lipschitz=0.9".into());
         }
@@ -93,6 +93,14 @@ fn advice(record: &RunRecord) -> Vec<String> {
             SolverConfig::Bdmm(solver) => format!(
                 "states that come to rest: --set training.solver.state-lr-half-life={}",
                 (solver.state_lr_half_life.unwrap_or(training.epochs as f64) / 4.0).max(1.0)
+            ),
+            SolverConfig::Sse(solver) => format!(
+                "states that follow the weights: --set training.solver.state-steps={}",
+                2 * solver.state_steps
+            ),
+            SolverConfig::AugmentedLagrangian(solver) => format!(
+                "a penalty that may grow further: --set training.solver.max-penalty={}",
+                10.0 * solver.max_penalty
             ),
             SolverConfig::Implicit(_) | SolverConfig::Unrolled(_) => {
                 "more iterations: --set training.solver.max-iter=500".into()
@@ -123,15 +131,6 @@ fn advice(record: &RunRecord) -> Vec<String> {
         });
     }
     advice
-}
-
-fn weight_lr(solver: &SolverConfig) -> f64 {
-    match solver {
-        SolverConfig::Bdmm(solver) => solver.weights.lr,
-        SolverConfig::OneShot(solver) => solver.weights.lr,
-        SolverConfig::Implicit(solver) => solver.weights.lr,
-        SolverConfig::Unrolled(solver) => solver.weights.lr,
-    }
 }
 
 pub(crate) fn percent(share: f64) -> String {

@@ -93,7 +93,7 @@ def test_values_of_graphs_are_predicted_as_values():
     assert model.stop_reason == {"reason": "epochs"} and model.history[0]["residual_mean"] < 1
 
 
-@pytest.mark.parametrize("solver", ["one-shot", "bdmm", "implicit", "unrolled"])
+@pytest.mark.parametrize("solver", ["one-shot", "bdmm", "implicit", "unrolled", "sse", "augmented-lagrangian"])
 @pytest.mark.parametrize("transition", ["gnn-sum", "gin", "sage-max"])
 def test_every_solver_and_transition_can_be_asked_for(clique, solver, transition):
     model = lpgnn.train(clique, epochs=2, solver=solver, transition=transition, state_dim=4, hidden_dims=[5], layers=2)

@@ -1,4 +1,4 @@
-//! A transition function, a constraint function and a solver of one's own, each checked and used.
+//! A transition function and a constraint function of one's own, each checked and used.
 //!
 //! ```sh
 //! cargo run --release --example own_functions
@@ -6,13 +6,11 @@
 
 use lpgnn::constraint::Constraint;
 use lpgnn::graph::{FeaturesView, Graph, GraphBatch, Targets};
-use lpgnn::lagrangian::{
-    Evaluation, Lagrangian, Model, Multipliers, Objective, Reads, Request, Variables, Weighing,
-};
+use lpgnn::lagrangian::{Lagrangian, Model, Multipliers, Reads, Weighing};
 use lpgnn::network::Network;
 use lpgnn::parameters::{Init, Parameters, Role};
 use lpgnn::readout::{NodeReadout, Supervision};
-use lpgnn::saddle::{OptimizerState, SaddleSolver};
+use lpgnn::saddle::{Bdmm, DualRule, OptimizerState, PrimalRule, SaddleSolver, WeightDescent};
 use lpgnn::transition::{Gradients, Input, Transition};
 use lpgnn::{Error, Matrix, Scratch, check};
 
@@ -121,38 +119,6 @@ impl Constraint<f64> for LogCosh {
     }
 }
 
-/// Descent and ascent with a look ahead: the gradient that moves is that of where one would be.
-#[derive(Debug)]
-struct ExtraGradient {
-    rate: f64,
-}
-
-impl ExtraGradient {
-    fn go(&self, from: &Variables<f64>, gradient: &Variables<f64>) -> Variables<f64> {
-        let mut to = from.clone();
-        for ((name, x), (_, d)) in to.parts_mut().zip(gradient.parts()) {
-            let sign = if name == "multipliers" { 1.0 } else { -1.0 };
-            x.iter_mut().zip(d).for_each(|(x, d)| *x += sign * self.rate * d);
-        }
-        to
-    }
-}
-
-impl SaddleSolver<f64> for ExtraGradient {
-    fn step(
-        &mut self,
-        objective: &dyn Objective<f64>,
-        at: &mut Variables<f64>,
-        memory: &mut OptimizerState<f64>,
-    ) -> Evaluation {
-        let evaluation = objective.evaluate(at, Request::ALL, &mut memory.gradient);
-        let ahead = self.go(at, &memory.gradient);
-        objective.evaluate(&ahead, Request::ALL, &mut memory.gradient);
-        *at = self.go(at, &memory.gradient);
-        evaluation
-    }
-}
-
 #[allow(clippy::print_stdout, reason = "an example shows what it does")]
 fn main() -> Result<(), Error> {
     // A path whose first node knows the answer; the last one is asked.
@@ -168,8 +134,7 @@ fn main() -> Result<(), Error> {
     // The checks that the library's own functions pass.
     check::transition(&Diffusion::new(1), &batch, 1)?;
     check::constraint(&LogCosh)?;
-    check::solver(|| Box::new(ExtraGradient { rate: 0.1 }), 4000, 1e-8)?;
-    println!("all three keep their contracts");
+    println!("both keep their contracts");
 
     let readout = NodeReadout::new(1, 2, Network::one_hidden(4), 0.0);
     let model = Model::new(
@@ -181,15 +146,22 @@ fn main() -> Result<(), Error> {
     )?;
     let supervision = Supervision::all(batch.node_targets().clone());
     let scratch = Scratch::new();
-    let weighing = Weighing { penalty: 1.0, ..Weighing::default() };
-    let lagrangian = Lagrangian::new(&model, &batch, &supervision, weighing, &scratch)?;
+    let lagrangian = Lagrangian::new(&model, &batch, &supervision, Weighing::default(), &scratch)?;
     let mut at = model.start(batch.nodes(), &mut check::uniform(7));
-    let mut memory = OptimizerState::new(&at);
-    let mut solver = ExtraGradient { rate: 0.1 };
-    let first = solver.step(&lagrangian, &mut at, &mut memory);
+    let mut state = OptimizerState::new(&at);
+    let solver = Bdmm {
+        weights: WeightDescent { rule: PrimalRule::Sgd, lr: 0.1, ..WeightDescent::default() },
+        state_rule: PrimalRule::Sgd,
+        state_lr: 0.1,
+        dual_rule: DualRule::Sgd,
+        multiplier_lr: 0.1,
+        penalty: 1.0,
+        ..Bdmm::default()
+    };
+    let first = solver.step(&lagrangian, &mut at, &mut state);
     let mut last = first;
     for _ in 0..2000 {
-        last = solver.step(&lagrangian, &mut at, &mut memory);
+        last = solver.step(&lagrangian, &mut at, &mut state);
     }
     println!("loss {:.4} → {:.4}, residual {:.1e}", first.loss, last.loss, last.residual_max);
     assert!(last.loss < 0.1 * first.loss && last.residual_max < 0.05, "{last:?}");

@@ -3,7 +3,7 @@
 
 use crate::activation::{Activation, activate};
 use crate::numeric::{Factors, Finish, Packed, padded};
-use crate::saddle::PrimalRule;
+use crate::optim::Adam;
 
 /// A small matrix, packed to be multiplied from the left.
 #[derive(Debug)]
@@ -51,5 +51,5 @@ pub fn tanh(y: &mut [f32]) {
 
 /// The first step of Adam.
 pub fn adam(variable: &mut [f32], gradient: &[f32], moments: [&mut [f32]; 2]) {
-    PrimalRule::Adam.descend(1e-3, 1, variable, gradient, moments);
+    Adam::new(1e-3).descend(1, variable, gradient, moments);
 }

@@ -30,8 +30,10 @@
 //! | [`OneShot`](saddle::OneShot) | one step `X − β ∂𝓛/∂Λ` | one step `Λ − β ∂𝓛/∂X` | descend |
 //! | [`Implicit`](saddle::Implicit) | such steps until they converge | then these until they converge | descend |
 //! | [`Unrolled`](saddle::Unrolled), the original GNN | such steps from zero | carried back through them | descend |
+//! | [`Sse`](saddle::Sse), steady-state embedding | some such steps | `k` such steps from zero | descend |
+//! | [`AugmentedLagrangian`](saddle::AugmentedLagrangian) | descend, some steps | then `Λ + ρ ∂𝓛/∂Λ` | descend |
 //!
-//! The last three need `G = lin` with one multiplier per component. Then `X − ∂𝓛/∂Λ` is `f_a(X)`, so
+//! All but the first and the last need `G = lin` with one multiplier per component. Then `X − ∂𝓛/∂Λ` is `f_a(X)`, so
 //! states follow the transition function and the loss never pulls them; and the other step is the
 //! adjoint equation of the fixed point.
 //!
@@ -89,7 +91,7 @@
 //! # The way of the data
 //!
 //! [`data`] → [`graph`] → [`parameters`], [`network`], [`activation`] → [`transition`] →
-//! [`readout`] → [`constraint`] → [`lagrangian`] → [`saddle`] → [`registry`] → [`train`] →
+//! [`readout`] → [`constraint`] → [`lagrangian`] → [`optim`] → [`saddle`] → [`registry`] → [`train`] →
 //! [`inference`] → [`evaluate`] → [`run`] → [`experiment`]; and [`check`] for functions of one's own.
 //!
 //! Functions are nothing but their shape: weights come from outside as one flat slice. All random
@@ -127,6 +129,9 @@ pub mod constraint;
 /// `𝓛`: the loss and the constraint, with every derivative.
 ///
 pub mod lagrangian;
+
+/// How a variable follows its gradient.
+pub mod optim;
 
 /// Who moves when: solvers of the saddle point.
 ///

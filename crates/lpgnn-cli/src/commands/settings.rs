@@ -38,7 +38,7 @@ struct Flags {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
 
-    /// one-shot, bdmm, implicit or unrolled.
+    /// one-shot, bdmm, implicit, unrolled, sse or augmented-lagrangian.
     #[arg(long, value_name = "KIND")]
     solver: Option<String>,
 

@@ -180,7 +180,8 @@ def train(
 ) -> Model:
     """Trains a model; what is not told is chosen for the data.
 
-    ``solver`` is ``one-shot``, ``bdmm`` (the paper's), ``implicit`` or ``unrolled`` (the original GNN); ``transition`` is
+    ``solver`` is ``one-shot``, ``bdmm`` (the paper's), ``implicit``, ``unrolled`` (the original GNN), ``sse`` or
+    ``augmented-lagrangian``; ``transition`` is
     ``gnn-sum``, ``gnn-mean``, ``gnn-normalized``, ``gin``, ``gcn-mean``, ``gcn`` or ``sage-max``. All other settings go by
     their names, as in ``settings={"training.lipschitz": 0.9}``; ``config`` is a file of them.
 

@@ -86,12 +86,12 @@ pub(crate) struct Updates<'a> {
     lagrangian: &'a Lagrangian<'a, f32>,
     solver: Box<dyn SaddleSolver<f32>>,
     at: Variables<f32>,
-    memory: OptimizerState<f32>,
+    state: OptimizerState<f32>,
 }
 
 impl Updates<'_> {
     pub(crate) fn step(&mut self) {
-        self.solver.step(self.lagrangian, &mut self.at, &mut self.memory);
+        self.solver.step(self.lagrangian, &mut self.at, &mut self.state);
     }
 }
 
@@ -117,8 +117,8 @@ pub(crate) fn train<R>(
         Some(folder) => read_point(workload, folder),
         None => model.start(workload.batch.nodes(), &mut uniform(1)),
     };
-    let memory = OptimizerState::new(&at);
-    body(&mut Updates { lagrangian: &lagrangian, solver: options.solver(), at, memory })
+    let state = OptimizerState::new(&at);
+    body(&mut Updates { lagrangian: &lagrangian, solver: options.solver(), at, state })
 }
 
 /// `𝓛` of the model with this constraint function at the point in the folder `from`; writes its

@@ -16,38 +16,76 @@ use crate::saddle::{OptimizerState, SaddleSolver};
 use crate::transition::{Gradients, Input, Transition, Upstream};
 use crate::{Error, Matrix};
 
-/// Half the distance over which a central difference is taken.
-const STEP: f64 = 1e-5;
+/// Half the distances over which central differences are taken: the first, unless there may be a
+/// kink within it.
+const STEPS: [f64; 4] = [1e-5, 1e-6, 1e-7, 1e-8];
+
+/// The largest relative error that is put down to rounding.
+const ROUNDING: f64 = 1e-6;
 
 /// The largest relative error of the gradient of `objective` at `at`, against central differences.
 ///
-/// Below `1e-6` for a correct implementation, away from kinks: at a kink a difference is no
-/// derivative.
+/// Below `1e-6` for a correct implementation, unless `at` is all but on a kink: there a difference is
+/// no derivative.
 ///
 /// # Panics
 ///
 /// When the gradient has another shape than the point.
 pub fn gradients(objective: &dyn Objective<f64>, at: &Variables<f64>) -> f64 {
+    penalized_gradients(objective, at, 0.0)
+}
+
+/// The same with the penalty `ρ` that a solver may ask for.
+///
+/// # Panics
+///
+/// When the gradient has another shape than the point.
+pub fn penalized_gradients(
+    objective: &dyn Objective<f64>,
+    at: &Variables<f64>,
+    penalty: f64,
+) -> f64 {
+    let request = Request { penalty, ..Request::ALL };
     let mut exact = at.zeros_like();
-    objective.evaluate(at, Request::ALL, &mut exact);
+    objective.evaluate(at, request, &mut exact);
     let mut spare = at.zeros_like();
     let mut moved = at.clone();
     let mut worst = 0.0_f64;
     for (part, (_, exact)) in exact.parts().enumerate() {
         for (i, &exact) in exact.iter().enumerate() {
-            let mut along = |to: f64| {
-                let entry = entry(&mut moved, part, i);
-                let here = std::mem::replace(entry, to);
-                let value = objective.evaluate(&moved, Request::ALL, &mut spare).value();
-                *self::entry(&mut moved, part, i) = here;
-                value
-            };
             let here = at.parts().nth(part).expect("the point has this part").1[i];
-            let slope = (along(here + STEP) - along(here - STEP)) / (2.0 * STEP);
-            worst = worst.max(relative_error(exact, slope));
+            let (error, _) = slope_error(exact, |h| {
+                *entry(&mut moved, part, i) = here + h;
+                let value = objective.evaluate(&moved, request, &mut spare).value();
+                *entry(&mut moved, part, i) = here;
+                value
+            });
+            worst = worst.max(error);
         }
     }
     worst
+}
+
+/// The relative error of a derivative against the slope of `value` at 0, and that slope.
+///
+/// A kink within the distance of a difference puts the slopes on both sides apart, and explains an
+/// error of at most what they are apart. Only then is a smaller distance tried, so a derivative that
+/// is wrong where the function is smooth is wrong at once.
+fn slope_error(exact: f64, mut value: impl FnMut(f64) -> f64) -> (f64, f64) {
+    let mut found = (f64::INFINITY, f64::NAN);
+    for step in STEPS {
+        let (after, before) = (value(step), value(-step));
+        let slope = (after - before) / (2.0 * step);
+        found = (relative_error(exact, slope), slope);
+        if found.0 < ROUNDING {
+            break;
+        }
+        let sides = (after - 2.0 * value(0.0) + before).abs() / step;
+        if sides < (exact - slope).abs() {
+            break;
+        }
+    }
+    found
 }
 
 fn entry(at: &mut Variables<f64>, part: usize, i: usize) -> &mut f64 {
@@ -248,8 +286,8 @@ impl Added {
 
 /// Whether `exact` is the slope of a value along entry `i` of something.
 fn compare(what: &str, i: usize, exact: f64, along: &dyn Fn(f64) -> f64) -> Result<(), Error> {
-    let slope = (along(STEP) - along(-STEP)) / (2.0 * STEP);
-    if relative_error(exact, slope) < 1e-6 {
+    let (error, slope) = slope_error(exact, along);
+    if error < ROUNDING {
         return Ok(());
     }
     Err(Error::Mismatch(format!(
@@ -315,8 +353,8 @@ pub fn constraint(g: &dyn Constraint<f64>) -> Result<(), Error> {
     let (mut values, mut slopes) = (vec![0.0; points.len()], vec![0.0; points.len()]);
     g.evaluate(&points, &mut values, &mut slopes);
     for (i, &a) in points.iter().enumerate() {
-        let slope = (g.value(a + STEP) - g.value(a - STEP)) / (2.0 * STEP);
-        if relative_error(g.derivative(a), slope) > 1e-6 {
+        let (error, slope) = slope_error(g.derivative(a), |h| g.value(a + h));
+        if error >= ROUNDING {
             let found = g.derivative(a);
             return fail(format!(
                 "the derivative of {g:?} at {a} is {found}, its slope is {slope}"
@@ -349,11 +387,11 @@ pub fn solver(
     let problems = std::iter::once(Quadratic::parabola())
         .chain((1..=4).map(|seed| Quadratic::random(2 * usize::try_from(seed).unwrap_or(1), seed)));
     for problem in problems {
-        let mut solver = make();
+        let solver = make();
         let mut at = problem.start();
-        let mut memory = OptimizerState::new(&at);
+        let mut state = OptimizerState::new(&at);
         for _ in 0..steps {
-            solver.step(&problem, &mut at, &mut memory);
+            solver.step(&problem, &mut at, &mut state);
         }
         let distance = problem.distance(&at);
         if distance.is_nan() || distance > tol {

@@ -9,7 +9,8 @@ use crate::numeric::worse;
 /// min_{x,w} max_λ   ½ xᵀQx + qᵀx + ½ ‖w − c‖²  +  λᵀ (x − (A x + B w + b))
 /// ```
 ///
-/// with `Q` positive definite and `‖A‖ < 1`: as if `f_a(x | w) = A x + B w + b`.
+/// with `Q` positive definite and `‖A‖ < 1`: as if `f_a(x | w) = A x + B w + b`. A penalty adds
+/// `ρ/2` times the square of the residual, which does not move the saddle point.
 #[derive(Clone, Debug)]
 pub struct Quadratic {
     q: Vec<Vec<f64>>,
@@ -142,20 +143,24 @@ impl Objective<f64> for Quadratic {
         let (ax, bw, qx) = (apply(&self.a, x), apply(&self.b_w, w), apply(&self.q, x));
         let count = if request.loss { 1.0 } else { 0.0 };
         let residual: Vec<f64> = (0..x.len()).map(|i| x[i] - ax[i] - bw[i] - self.b[i]).collect();
+        // λ + ρ r, which both derivatives are made of
+        let held: Vec<f64> =
+            lambda.iter().zip(&residual).map(|(l, r)| l + request.penalty * r).collect();
         for i in 0..x.len() {
-            let back: f64 = (0..x.len()).map(|j| self.a[j][i] * lambda[j]).sum();
-            gradient.states[0].row_mut(0)[i] = count * (qx[i] + self.linear[i]) + lambda[i] - back;
+            let back: f64 = (0..x.len()).map(|j| self.a[j][i] * held[j]).sum();
+            gradient.states[0].row_mut(0)[i] = count * (qx[i] + self.linear[i]) + held[i] - back;
             gradient.multipliers[0].row_mut(0)[i] = residual[i];
         }
         for k in 0..w.len() {
-            let back: f64 = (0..x.len()).map(|j| self.b_w[j][k] * lambda[j]).sum();
+            let back: f64 = (0..x.len()).map(|j| self.b_w[j][k] * held[j]).sum();
             gradient.weights[k] = count * (w[k] - self.centre[k]) - back;
         }
         let loss: f64 = (0..x.len()).map(|i| x[i] * (0.5 * qx[i] + self.linear[i])).sum::<f64>()
             + w.iter().zip(&self.centre).map(|(w, c)| 0.5 * (w - c).powi(2)).sum::<f64>();
         Evaluation {
             loss: count * loss,
-            constraint: residual.iter().zip(lambda).map(|(r, l)| r * l).sum(),
+            constraint: residual.iter().zip(lambda).map(|(r, l)| r * l).sum::<f64>()
+                + 0.5 * request.penalty * residual.iter().map(|r| r * r).sum::<f64>(),
             residual_mean: residual.iter().map(|r| r.abs()).sum::<f64>() / x.len() as f64,
             residual_max: residual.iter().fold(0.0, |m, r| r.abs().max(m)),
             state_mean: x.iter().map(|x| x.abs()).sum::<f64>() / x.len() as f64,

@@ -3,8 +3,8 @@ use crate::data::Split;
 use crate::graph::{GraphBatch, Level, Targets};
 use crate::network::Network;
 use crate::numeric::{Scratch, uniform};
+use crate::optim::Adam;
 use crate::readout::{Loss, Mlp, MlpGradients, Supervision, TargetScale};
-use crate::saddle::PrimalRule;
 use crate::{Error, Matrix, Scalar};
 
 /// The structure-free baseline: a network of the sum of a graph's node features, or of a node's own
@@ -99,7 +99,7 @@ impl Baseline {
             let rows = (features.as_slice(), None);
             mlp.pass(&weights, rows, loss, &mut predictions, to, &scratch);
             let moments = [&mut first[..], &mut second[..]];
-            PrimalRule::Adam.descend(self.lr, epoch as u64, &mut weights, &gradient, moments);
+            Adam::new(self.lr).descend(epoch as u64, &mut weights, &gradient, moments);
             if epoch % self.eval_every.max(1) == 0 || epoch == self.epochs {
                 let y = &mut predictions;
                 mlp.forward(&weights, features.as_slice(), None, y, &scratch);

@@ -3,7 +3,7 @@ use crate::graph::{GraphBatch, Targets};
 use crate::lagrangian::{Lagrangian, Model, Variables, Weighing};
 use crate::numeric::Scratch;
 use crate::readout::Supervision;
-use crate::saddle::{Bdmm, OptimizerState, check_count, check_positive};
+use crate::saddle::{Bdmm, OptimizerState, check_count, check_not_negative, check_positive};
 use crate::{Error, Scalar};
 
 /// How the constraint is optimised at test time.
@@ -39,14 +39,8 @@ impl RelaxOptions {
         check_positive("state-lr", self.state_lr)?;
         check_positive("multiplier-lr", self.multiplier_lr)?;
         check_count("max-iter", self.max_iter)?;
-        if self.penalty >= 0.0 && self.penalty.is_finite() {
-            return Ok(self);
-        }
-        Err(Error::Option {
-            option: "penalty",
-            value: self.penalty.to_string(),
-            expected: "a number that is not negative is expected".into(),
-        })
+        check_not_negative("penalty", self.penalty)?;
+        Ok(self)
     }
 }
 
@@ -64,17 +58,17 @@ pub fn relax<S: Scalar>(
     scratch: &Scratch<S>,
 ) -> FixedPoint<S> {
     let nothing = Supervision::all(Targets::None(model.readout().level().rows(batch)));
-    let weighing = Weighing { penalty: options.penalty, ..Weighing::default() };
-    let lagrangian = Lagrangian::new(model, batch, &nothing, weighing, scratch)
+    let lagrangian = Lagrangian::new(model, batch, &nothing, Weighing::default(), scratch)
         .expect("a model that has read a batch can read it again, and there are no targets");
     let solver = Bdmm {
         state_lr: options.state_lr,
         state_lr_half_life: Some(options.max_iter.max(8) as f64 / 8.0),
         multiplier_lr: options.multiplier_lr,
+        penalty: options.penalty,
         ..Bdmm::default()
     };
     let mut at = start;
-    let mut memory = OptimizerState::new(&at);
+    let mut state = OptimizerState::new(&at);
     // The best states so far: descent and ascent do not come nearer at every step.
     let (mut best, mut least) = (at.states.clone(), f64::INFINITY);
     let mut iterations = 0;
@@ -82,7 +76,7 @@ pub fn relax<S: Scalar>(
         iterations += 1;
         let before = at.states.clone();
         // The evaluation is of the point before the step.
-        let residual = solver.relax(&lagrangian, &mut at, &mut memory).residual_max;
+        let residual = solver.relax(&lagrangian, &mut at, &mut state).residual_max;
         if residual < least {
             (best, least) = (before, residual);
         }

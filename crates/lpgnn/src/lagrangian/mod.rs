@@ -7,11 +7,13 @@
 //! over the layers `k`, with the first term over supervised nodes or graphs and the others over all
 //! nodes; `w` weighs the loss and `ρ` damps (both 1 and 0 in the paper).
 
+mod layers;
 mod model;
 mod read;
 mod term;
 mod variables;
 
+pub use layers::{CountEvaluations, L2, Layered, ObjectiveLayer};
 pub use model::{Model, Multipliers, ReadFrom, ReadLayers, Reads};
 pub use variables::Variables;
 
@@ -36,7 +38,7 @@ pub trait Objective<S: Scalar = f32> {
 }
 
 /// Which parts of an evaluation are wanted; `∂𝓛/∂Λ` always is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
     /// The loss; without it, only the constraint term counts, in the gradients too.
     pub loss: bool,
@@ -44,6 +46,8 @@ pub struct Request {
     pub weights: bool,
     /// `∂𝓛/∂X`
     pub states: bool,
+    /// `ρ`, which belongs to the solver; 0 for the Lagrangian of the paper.
+    pub penalty: f64,
 }
 
 impl Request {
@@ -52,10 +56,10 @@ impl Request {
         self.weights || self.states
     }
 
-    /// Everything.
-    pub const ALL: Self = Self { loss: true, weights: true, states: true };
+    /// Everything, without a penalty.
+    pub const ALL: Self = Self { loss: true, weights: true, states: true, penalty: 0.0 };
     /// `∂𝓛/∂Λ` alone: for `G = lin` that is `X − f_a(X)`, a forward pass.
-    pub const RESIDUAL: Self = Self { loss: false, weights: false, states: false };
+    pub const RESIDUAL: Self = Self { loss: false, weights: false, states: false, penalty: 0.0 };
 }
 
 /// The values that come out of an evaluation.
@@ -103,13 +107,11 @@ pub struct Weighing {
     pub loss: Scale,
     /// Whether the constraint term is a sum or a mean over nodes and components.
     pub constraint: Scale,
-    /// `ρ`
-    pub penalty: f64,
 }
 
 impl Default for Weighing {
     fn default() -> Self {
-        Self { loss_weight: 1.0, loss: Scale::Sum, constraint: Scale::Sum, penalty: 0.0 }
+        Self { loss_weight: 1.0, loss: Scale::Sum, constraint: Scale::Sum }
     }
 }
 
@@ -289,7 +291,7 @@ impl<S: Scalar> Lagrangian<'_, S> {
             multipliers: &at.multipliers[layer],
             constraint: model.constraint(),
             factor: self.factors().1(transition.state_dim()),
-            penalty: S::of(self.weighing.penalty),
+            penalty: S::of(request.penalty),
             topology,
             d_read: d_read_here.as_ref(),
             reads_transition: self.reads_transition(),

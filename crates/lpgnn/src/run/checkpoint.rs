@@ -1,12 +1,11 @@
 use std::path::Path;
-use std::sync::Arc;
 
 use super::RunConfig;
 use super::bundle::Bundle;
 use crate::lagrangian::{Model, Variables};
-use crate::saddle::OptimizerState;
+use crate::saddle::{OptimizerState, Slot, Slots};
 use crate::train::{Best, ModelEvaluation, SplitMetrics, TrainerState};
-use crate::{Error, NormMemory, Place};
+use crate::{Error, Matrix, NormMemory, Place};
 
 /// Where training is, and what it is the training of.
 #[derive(Clone, Debug)]
@@ -31,10 +30,8 @@ struct About {
     seconds: f64,
     epoch: usize,
     since_best: usize,
-    weight_steps: u64,
-    node_steps: u64,
-    /// Of every moment, whether it goes with states and multipliers too.
-    moments: Vec<bool>,
+    updates: u64,
+    slots: Vec<AboutSlot>,
     /// Lengths of the vectors that are remembered of matrix norms, per layer.
     norms: Vec<Vec<usize>>,
     best: Option<AboutBest>,
@@ -44,6 +41,25 @@ struct About {
 struct AboutBest {
     epoch: usize,
     evaluation: ModelEvaluation,
+}
+
+/// A slot of the optimiser state; its numbers are arrays, to the last bit.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct AboutSlot {
+    name: String,
+    #[serde(flatten)]
+    kind: SlotKind,
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind", content = "count")]
+enum SlotKind {
+    Weights,
+    States,
+    Multipliers,
+    Number,
+    Counter(u64),
+    NodeCounter(u64),
 }
 
 const FORMAT: u32 = 1;
@@ -63,7 +79,7 @@ impl Checkpoint {
         seconds: f64,
         state: &TrainerState<f32>,
     ) -> Result<(), Error> {
-        let TrainerState { epoch, variables, memory, norms, best, since_best } = state;
+        let TrainerState { epoch, updates, variables, optimizer, norms, best, since_best } = state;
         let about = About {
             format: FORMAT,
             kind: "checkpoint".into(),
@@ -72,9 +88,8 @@ impl Checkpoint {
             seconds,
             epoch: *epoch,
             since_best: *since_best,
-            weight_steps: memory.weight_steps,
-            node_steps: memory.node_steps,
-            moments: memory.moments.iter().map(|moments| !moments.states.is_empty()).collect(),
+            updates: *updates,
+            slots: optimizer.slots.iter().map(|(name, slot)| about(name, slot)).collect(),
             norms: norms
                 .iter()
                 .map(|layer| layer.vectors().iter().map(Vec::len).collect())
@@ -87,8 +102,8 @@ impl Checkpoint {
             .map_err(|error| Place::file(path).error(error.to_string()))?;
         let mut bundle = Bundle::new(about);
         insert(&mut bundle, "variables", variables);
-        for (i, moments) in memory.moments.iter().enumerate() {
-            insert(&mut bundle, &format!("moments.{i}"), moments);
+        for (name, slot) in optimizer.slots.iter() {
+            insert_slot(&mut bundle, name, slot);
         }
         for (k, layer) in norms.iter().enumerate() {
             for (i, vector) in layer.vectors().iter().enumerate() {
@@ -120,43 +135,15 @@ impl Checkpoint {
             return Err(format!("is a {} in format {}", about.kind, about.format));
         }
         let shape = model.zeros(nodes, vec![0.0; model.weights()]);
-        let variables = take(&mut bundle, "variables", &shape, true)?;
-        let moments = (0..)
-            .zip(&about.moments)
-            .map(|(i, &whole)| take(&mut bundle, &format!("moments.{i}"), &shape, whole));
-        let moments = moments.collect::<Result<_, String>>()?;
-        if about.norms.len() != model.layers() {
-            return Err(format!("is of {} layers", about.norms.len()));
+        let variables = take(&mut bundle, "variables", &shape)?;
+        let mut slots = Slots::default();
+        for slot in &about.slots {
+            slots.insert(&slot.name, take_slot(&mut bundle, slot, &shape)?);
         }
-        let mut norms = Vec::with_capacity(model.layers());
-        for (k, lengths) in about.norms.iter().enumerate() {
-            let vectors = lengths
-                .iter()
-                .enumerate()
-                .map(|(i, &length)| bundle.take_f64(&format!("norms.{k}.{i}"), length));
-            norms.push(NormMemory::from_vectors(vectors.collect::<Result<_, String>>()?));
-        }
+        let norms = take_norms(&mut bundle, &about.norms, model.layers())?;
         let best = match about.best {
             None => None,
-            Some(AboutBest { epoch, evaluation }) => {
-                let weights = bundle.take("best.weights", &[model.weights()])?;
-                let score = bundle.take_f64("best.score", 2)?;
-                let accuracy = (!score[1].is_nan()).then_some(score[1]);
-                Some(Best {
-                    epoch,
-                    score: SplitMetrics { loss: score[0], accuracy },
-                    evaluation,
-                    weights,
-                })
-            }
-        };
-        let memory = OptimizerState {
-            gradient: variables.zeros_like(),
-            moments,
-            weight_steps: about.weight_steps,
-            node_steps: about.node_steps,
-            coordinates: Arc::default(),
-            undecayed: Arc::default(),
+            Some(best) => Some(take_best(&mut bundle, best, model.weights())?),
         };
         Ok(Self {
             config: about.config,
@@ -164,8 +151,9 @@ impl Checkpoint {
             seconds: about.seconds,
             state: TrainerState {
                 epoch: about.epoch,
+                updates: about.updates,
+                optimizer: OptimizerState::with_slots(&variables, slots),
                 variables,
-                memory,
                 norms,
                 best,
                 since_best: about.since_best,
@@ -184,23 +172,97 @@ fn insert(bundle: &mut Bundle, name: &str, variables: &Variables<f32>) {
     }
 }
 
-/// Variables of this shape; without `whole`, their weights alone.
-fn take(
+/// Variables of this shape.
+fn take(bundle: &mut Bundle, name: &str, shape: &Variables<f32>) -> Result<Variables<f32>, String> {
+    Ok(Variables {
+        states: take_matrices(bundle, &format!("{name}.states"), &shape.states)?,
+        multipliers: take_matrices(bundle, &format!("{name}.multipliers"), &shape.multipliers)?,
+        weights: bundle.take(&format!("{name}.weights"), &[shape.weights.len()])?,
+    })
+}
+
+fn take_matrices(
     bundle: &mut Bundle,
     name: &str,
-    shape: &Variables<f32>,
-    whole: bool,
-) -> Result<Variables<f32>, String> {
-    let mut matrices = |kind: &str, like: &[crate::Matrix<f32>]| {
-        let like = if whole { like } else { &[] };
-        like.iter()
-            .enumerate()
-            .map(|(k, m)| bundle.take_matrix(&format!("{name}.{kind}.{k}"), m.rows(), m.cols()))
-            .collect::<Result<Vec<_>, String>>()
+    shape: &[Matrix<f32>],
+) -> Result<Vec<Matrix<f32>>, String> {
+    let matrices = shape.iter().enumerate();
+    matrices.map(|(k, m)| bundle.take_matrix(&format!("{name}.{k}"), m.rows(), m.cols())).collect()
+}
+
+fn about(name: &str, slot: &Slot<f32>) -> AboutSlot {
+    let kind = match slot {
+        Slot::Weights(_) => SlotKind::Weights,
+        Slot::States(_) => SlotKind::States,
+        Slot::Multipliers(_) => SlotKind::Multipliers,
+        Slot::Number(_) => SlotKind::Number,
+        Slot::Counter(count) => SlotKind::Counter(*count),
+        Slot::NodeCounter(count) => SlotKind::NodeCounter(*count),
     };
-    Ok(Variables {
-        states: matrices("states", &shape.states)?,
-        multipliers: matrices("multipliers", &shape.multipliers)?,
-        weights: bundle.take(&format!("{name}.weights"), &[shape.weights.len()])?,
+    AboutSlot { name: name.to_owned(), kind }
+}
+
+/// The kind comes last, so that no two slots share an array whatever their names.
+fn insert_slot(bundle: &mut Bundle, name: &str, slot: &Slot<f32>) {
+    let mut insert_matrices = |kind: &str, matrices: &[Matrix<f32>]| {
+        for (k, matrix) in matrices.iter().enumerate() {
+            bundle.insert_matrix(format!("slots.{name}.{kind}.{k}"), matrix);
+        }
+    };
+    match slot {
+        Slot::Weights(weights) => {
+            bundle.insert(format!("slots.{name}.weights"), vec![weights.len()], weights);
+        }
+        Slot::States(states) => insert_matrices("states", states),
+        Slot::Multipliers(multipliers) => insert_matrices("multipliers", multipliers),
+        Slot::Number(number) => bundle.insert_f64(format!("slots.{name}.number"), &[*number]),
+        Slot::Counter(_) | Slot::NodeCounter(_) => {}
+    }
+}
+
+fn take_slot(
+    bundle: &mut Bundle,
+    AboutSlot { name, kind }: &AboutSlot,
+    shape: &Variables<f32>,
+) -> Result<Slot<f32>, String> {
+    let at = |kind: &str| format!("slots.{name}.{kind}");
+    Ok(match kind {
+        SlotKind::Weights => Slot::Weights(bundle.take(&at("weights"), &[shape.weights.len()])?),
+        SlotKind::States => Slot::States(take_matrices(bundle, &at("states"), &shape.states)?),
+        SlotKind::Multipliers => {
+            Slot::Multipliers(take_matrices(bundle, &at("multipliers"), &shape.multipliers)?)
+        }
+        SlotKind::Number => Slot::Number(bundle.take_f64(&at("number"), 1)?[0]),
+        SlotKind::Counter(count) => Slot::Counter(*count),
+        SlotKind::NodeCounter(count) => Slot::NodeCounter(*count),
+    })
+}
+
+fn take_norms(
+    bundle: &mut Bundle,
+    lengths: &[Vec<usize>],
+    layers: usize,
+) -> Result<Vec<NormMemory>, String> {
+    if lengths.len() != layers {
+        return Err(format!("is of {} layers", lengths.len()));
+    }
+    let mut layer = |(k, lengths): (usize, &Vec<usize>)| {
+        let vectors = lengths.iter().enumerate();
+        let vectors =
+            vectors.map(|(i, &length)| bundle.take_f64(&format!("norms.{k}.{i}"), length));
+        Ok(NormMemory::from_vectors(vectors.collect::<Result<_, String>>()?))
+    };
+    lengths.iter().enumerate().map(&mut layer).collect()
+}
+
+fn take_best(bundle: &mut Bundle, best: AboutBest, weights: usize) -> Result<Best<f32>, String> {
+    let weights = bundle.take("best.weights", &[weights])?;
+    let score = bundle.take_f64("best.score", 2)?;
+    let accuracy = (!score[1].is_nan()).then_some(score[1]);
+    Ok(Best {
+        epoch: best.epoch,
+        score: SplitMetrics { loss: score[0], accuracy },
+        evaluation: best.evaluation,
+        weights,
     })
 }

@@ -208,9 +208,8 @@ const NOTES: &[(&str, &str)] = &[
     ("training.weighing.loss-weight", "what the loss is multiplied with"),
     ("training.weighing.loss", "sum or mean over what is supervised"),
     ("training.weighing.constraint", "sum or mean over nodes and components"),
-    ("training.weighing.penalty", "rho, of the quadratic term"),
     ("training.solver.", "The solver of the saddle point."),
-    ("training.solver.kind", "one-shot, bdmm, implicit, unrolled"),
+    ("training.solver.kind", "one-shot, bdmm, implicit, unrolled, sse, augmented-lagrangian"),
     ("training.solver.beta", "step of the fixed-point iteration, in (0, 1]"),
     ("training.solver.inner-steps", "steps of states and multipliers per step of the weights"),
     ("training.solver.tol", "change at which the iteration has converged"),
@@ -218,9 +217,19 @@ const NOTES: &[(&str, &str)] = &[
     ("training.solver.state-rule", "adam or sgd"),
     ("training.solver.state-lr", "learning rate of the states"),
     ("training.solver.state-lr-half-life", "updates after which that rate is half; none keeps it"),
-    ("training.solver.dual-rule", "adam, plain, or { nu-pi = { nu = 0.0, kappa = 1.0 } }"),
+    ("training.solver.dual-rule", "adam, sgd, or { nu-pi = { nu = 0.0, kappa = 1.0 } }"),
     ("training.solver.multiplier-lr", "learning rate of the multipliers"),
     ("training.solver.order", "simultaneous; alternating: multipliers first"),
+    ("training.solver.penalty", "rho, of the quadratic term; what it starts with if it grows"),
+    ("training.solver.penalty-growth", "what rho is multiplied with while violation does not fall"),
+    ("training.solver.max-penalty", "rho at most"),
+    ("training.solver.violation-share", "share of the last violation that counts as fallen"),
+    ("training.solver.state-steps", "steps of the states per update"),
+    ("training.solver.weight-steps", "steps of the weights per update"),
+    ("training.solver.adjoint-terms", "Neumann terms of the gradient; 0: Jacobian-free"),
+    ("training.solver.sample", "share of the nodes whose states a step moves"),
+    ("training.solver.seed", "which nodes these are"),
+    ("training.solver.normalize", "whether states are scaled to length 1 after their steps"),
     ("training.solver.weights.", "How the weights descend."),
     ("training.solver.weights.rule", "adam or sgd"),
     ("training.solver.weights.lr", "learning rate of the weights"),
@@ -311,7 +320,7 @@ mod tests {
     use crate::constraint::ConstraintFunction;
     use crate::inference::{FixedPointOptions, Inference, RelaxOptions};
     use crate::registry::Options;
-    use crate::saddle::{Bdmm, DualRule, Implicit, Unrolled};
+    use crate::saddle::{AugmentedLagrangian, Bdmm, DualRule, Implicit, Sse, Unrolled};
     use crate::train::SolverConfig;
 
     fn configs() -> Vec<RunConfig> {
@@ -325,6 +334,8 @@ mod tests {
             }),
             SolverConfig::Implicit(Implicit::default()),
             SolverConfig::Unrolled(Unrolled::default()),
+            SolverConfig::Sse(Sse::default()),
+            SolverConfig::AugmentedLagrangian(AugmentedLagrangian::default()),
         ] {
             let mut config = RunConfig::default();
             config.training.solver = solver;

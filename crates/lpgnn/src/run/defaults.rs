@@ -7,7 +7,7 @@ use crate::constraint::ConstraintFunction;
 use crate::data::{Dataset, FeatureSource, Level, Split};
 use crate::lagrangian::{Multipliers, ReadFrom, ReadLayers, Reads, Scale};
 use crate::network::StateWeights;
-use crate::saddle::{Bdmm, Implicit, OneShot, Unrolled, WeightDescent};
+use crate::saddle::{AugmentedLagrangian, Bdmm, Implicit, OneShot, Sse, Unrolled, WeightDescent};
 use crate::train::{ModelConfig, SolverConfig, TrainingConfig};
 
 /// Degrees above which a sum over neighbours, held to a bound, says little about each of them.
@@ -45,7 +45,12 @@ impl RunConfig {
         let lr_half_life = (task == Level::Node).then_some((updates as f64 / 3.0).round().max(1.0));
         let weights = WeightDescent { lr: 0.005, lr_half_life, ..WeightDescent::default() };
         let solver = match solver {
-            "bdmm" => SolverConfig::Bdmm(Bdmm::default()),
+            // The penalty holds states to the constraint.
+            "bdmm" => SolverConfig::Bdmm(Bdmm { penalty: 1.0, ..Bdmm::default() }),
+            "augmented-lagrangian" => {
+                SolverConfig::AugmentedLagrangian(AugmentedLagrangian::default())
+            }
+            "sse" => SolverConfig::Sse(Sse { weights, ..Sse::default() }),
             "implicit" => SolverConfig::Implicit(Implicit { weights, ..Implicit::default() }),
             "unrolled" => SolverConfig::Unrolled(Unrolled { weights, ..Unrolled::default() }),
             // With one step the states lag behind the weights and both may swing around the saddle;
@@ -89,12 +94,13 @@ impl RunConfig {
             eval_every: (epochs / 20).clamp(1, if batches { 2 } else { 10 }),
             ..TrainingConfig::default()
         };
-        if matches!(config.training.solver, SolverConfig::Bdmm(_)) {
-            // A loss that weighs little cannot write the classes into the states, and penalty holds
-            // them to the constraint. A node pulls its own state alone, a graph those of all its
-            // nodes in one direction.
+        let solver = config.training.solver;
+        if matches!(solver, SolverConfig::Bdmm(_) | SolverConfig::AugmentedLagrangian(_)) {
+            // A loss that weighs little cannot write the classes into the states. A node pulls its
+            // own state alone, a graph those of all its nodes in one direction.
             config.training.weighing.loss_weight = if task == Level::Node { 0.01 } else { 0.001 };
-            config.training.weighing.penalty = 1.0;
+        }
+        if matches!(solver, SolverConfig::Bdmm(_)) {
             config.model.constraint = ConstraintFunction::Squared;
             config.model.multipliers = Multipliers::PerNode;
         }
@@ -140,7 +146,8 @@ impl RunConfig {
             }
             SolverConfig::Implicit(solver) => solver.weights = weights,
             SolverConfig::Unrolled(solver) => solver.weights = weights,
-            SolverConfig::Bdmm(_) => {}
+            SolverConfig::Sse(solver) => solver.weights = weights,
+            SolverConfig::Bdmm(_) | SolverConfig::AugmentedLagrangian(_) => {}
         }
     }
 }

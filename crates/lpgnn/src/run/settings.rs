@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(
             said("training.solver.kind=magic"),
             "--set: training.solver.kind is \"magic\", but one of `bdmm`, `one-shot`, `implicit`, \
-             `unrolled` is expected"
+             `unrolled`, `sse`, `augmented-lagrangian` is expected"
         );
         assert!(set(&["training.epochs=none"]).is_err());
     }

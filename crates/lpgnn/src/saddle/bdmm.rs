@@ -1,7 +1,9 @@
-use super::rule::{PrimalRule, WeightDescent, axpy, decayed};
-use super::{OptimizerState, SaddleSolver, check_positive};
+use super::{
+    OptimizerState, PrimalRule, SaddleSolver, WeightDescent, check_not_negative, check_positive,
+    decayed,
+};
 use crate::lagrangian::{Evaluation, Objective, Request, Variables};
-use crate::{Error, Matrix, Scalar};
+use crate::{Error, Scalar};
 
 /// The basic differential multiplier method, as in the paper: weights and states descend the
 /// Lagrangian, multipliers climb it.
@@ -26,6 +28,8 @@ pub struct Bdmm {
     pub multiplier_lr: f64,
     /// All at once, or multipliers first.
     pub order: Order,
+    /// `ρ`: `ρ/2 ‖X − f_a(X)‖²` added to `𝓛` turns oscillation around the constraint into decay.
+    pub penalty: f64,
 }
 
 /// How the multipliers climb.
@@ -36,9 +40,9 @@ pub enum DualRule {
     /// however small the violation.
     Adam,
     /// `λ ← λ + η ∂𝓛/∂λ`
-    Plain,
+    Sgd,
     /// `λ ← λ + η (e + κ (ξ − ξ'))`, with `e = ∂𝓛/∂λ`, `ξ = ν ξ' + (1 − ν) e`: a proportional term
-    /// beside the integral that plain ascent is, against oscillation.
+    /// beside the integral that SGD is, against oscillation.
     NuPi {
         /// `ν`, in `[0, 1)`.
         nu: f64,
@@ -68,6 +72,7 @@ impl Default for Bdmm {
             dual_rule: DualRule::Adam,
             multiplier_lr: 0.01,
             order: Order::Simultaneous,
+            penalty: 0.0,
         }
     }
 }
@@ -82,6 +87,7 @@ impl Bdmm {
         self.weights.check()?;
         check_positive("state-lr", self.state_lr)?;
         check_positive("multiplier-lr", self.multiplier_lr)?;
+        check_not_negative("penalty", self.penalty)?;
         if let Some(half_life) = self.state_lr_half_life {
             check_positive("state-lr-half-life", half_life)?;
         }
@@ -103,71 +109,63 @@ impl Bdmm {
         &self,
         objective: &dyn Objective<S>,
         at: &mut Variables<S>,
-        memory: &mut OptimizerState<S>,
+        state: &mut OptimizerState<S>,
     ) -> Evaluation {
-        self.update(objective, at, memory, Request { loss: false, weights: false, states: true })
+        self.update(objective, at, state, Request { loss: false, weights: false, ..Request::ALL })
     }
 
     fn update<S: Scalar>(
         &self,
         objective: &dyn Objective<S>,
         at: &mut Variables<S>,
-        memory: &mut OptimizerState<S>,
+        state: &mut OptimizerState<S>,
         request: Request,
     ) -> Evaluation {
-        memory.reserve(2, at);
-        memory.node_steps += 1;
+        let steps = state.slots.node_counter("nodes.steps");
+        *steps += 1;
+        let step = *steps;
+        let request = Request { penalty: self.penalty, ..request };
         let evaluation = match self.order {
             Order::Simultaneous => {
-                let evaluation = objective.evaluate(at, request, &mut memory.gradient);
-                self.move_multipliers(at, memory);
+                let evaluation = objective.evaluate(at, request, &mut state.gradient);
+                self.move_multipliers(step, at, state);
                 evaluation
             }
             Order::Alternating => {
-                objective.evaluate(at, Request::RESIDUAL, &mut memory.gradient);
-                self.move_multipliers(at, memory);
-                objective.evaluate(at, request, &mut memory.gradient)
+                objective.evaluate(at, Request::RESIDUAL, &mut state.gradient);
+                self.move_multipliers(step, at, state);
+                objective.evaluate(at, request, &mut state.gradient)
             }
         };
-        self.move_states(at, memory);
+        let lr = decayed(self.state_lr, self.state_lr_half_life, step);
+        let OptimizerState { gradient, slots, .. } = state;
+        self.state_rule.descend_states((lr, step), &mut at.states, &gradient.states, slots);
         if request.weights {
-            self.weights.step(&mut at.weights, memory);
+            self.weights.step(&mut at.weights, state);
         }
         evaluation
     }
 
-    fn move_states<S: Scalar>(&self, at: &mut Variables<S>, memory: &mut OptimizerState<S>) {
-        let lr = decayed(self.state_lr, self.state_lr_half_life, memory.node_steps);
-        let (first, second) = memory.moments.split_at_mut(1);
-        for (k, states) in at.states.iter_mut().enumerate() {
-            let moments = [first[0].states[k].as_mut_slice(), second[0].states[k].as_mut_slice()];
-            let gradient = memory.gradient.states[k].as_slice();
-            self.state_rule.descend(
-                lr,
-                memory.node_steps,
-                states.as_mut_slice(),
-                gradient,
-                moments,
-            );
-        }
-    }
-
-    fn move_multipliers<S: Scalar>(&self, at: &mut Variables<S>, memory: &mut OptimizerState<S>) {
-        let lr = self.multiplier_lr;
-        let (first, second) = memory.moments.split_at_mut(1);
-        for (k, multipliers) in at.multipliers.iter_mut().enumerate() {
-            let multipliers = multipliers.as_mut_slice();
-            let gradient = memory.gradient.multipliers[k].as_slice();
-            let moments = [&mut first[0].multipliers[k], &mut second[0].multipliers[k]]
-                .map(Matrix::as_mut_slice);
-            match self.dual_rule {
-                DualRule::Adam => {
-                    PrimalRule::Adam.ascend(lr, memory.node_steps, multipliers, gradient, moments);
-                }
-                DualRule::Plain => axpy(S::of(lr), gradient, multipliers),
-                DualRule::NuPi { nu, kappa } => {
-                    let [xi, _] = moments;
-                    for ((lambda, &e), xi) in multipliers.iter_mut().zip(gradient).zip(xi) {
+    fn move_multipliers<S: Scalar>(
+        &self,
+        step: u64,
+        at: &mut Variables<S>,
+        state: &mut OptimizerState<S>,
+    ) {
+        let OptimizerState { gradient, slots, .. } = state;
+        let (lr, multipliers, gradient) =
+            (self.multiplier_lr, &mut at.multipliers[..], &gradient.multipliers[..]);
+        let mut ascend = |rule: PrimalRule| {
+            rule.ascend_multipliers((lr, step), multipliers, gradient, slots);
+        };
+        match self.dual_rule {
+            DualRule::Adam => ascend(PrimalRule::Adam),
+            DualRule::Sgd => ascend(PrimalRule::Sgd),
+            DualRule::NuPi { nu, kappa } => {
+                let [xi] = slots.multipliers(["multipliers.nu-pi"], multipliers);
+                for ((multipliers, gradient), xi) in multipliers.iter_mut().zip(gradient).zip(xi) {
+                    let errors = gradient.as_slice().iter().zip(xi.as_mut_slice());
+                    for (lambda, (&e, xi)) in multipliers.as_mut_slice().iter_mut().zip(errors) {
                         let before = *xi;
                         *xi = S::of(nu) * before + S::of(1.0 - nu) * e;
                         *lambda += S::of(lr) * (e + S::of(kappa) * (*xi - before));
@@ -180,11 +178,11 @@ impl Bdmm {
 
 impl<S: Scalar> SaddleSolver<S> for Bdmm {
     fn step(
-        &mut self,
+        &self,
         objective: &dyn Objective<S>,
         at: &mut Variables<S>,
-        memory: &mut OptimizerState<S>,
+        state: &mut OptimizerState<S>,
     ) -> Evaluation {
-        self.update(objective, at, memory, Request::ALL)
+        self.update(objective, at, state, Request::ALL)
     }
 }

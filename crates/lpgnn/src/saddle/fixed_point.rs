@@ -1,9 +1,9 @@
 //! Solvers that iterate the transition function: one step, many steps, or a fixed number.
 
-use super::rule::{WeightDescent, axpy};
-use super::{OptimizerState, SaddleSolver, check_positive};
+use super::{OptimizerState, Requirements, SaddleSolver, WeightDescent, check_positive};
 use crate::lagrangian::{Evaluation, Objective, Request, Variables};
 use crate::numeric::worse;
+use crate::optim::axpy;
 use crate::{Error, Matrix, Scalar};
 
 /// One fixed-point step of the states and of their adjoints per update, instead of gradients.
@@ -47,27 +47,25 @@ impl OneShot {
 
 impl<S: Scalar> SaddleSolver<S> for OneShot {
     fn step(
-        &mut self,
+        &self,
         objective: &dyn Objective<S>,
         at: &mut Variables<S>,
-        memory: &mut OptimizerState<S>,
+        state: &mut OptimizerState<S>,
     ) -> Evaluation {
-        memory.reserve_weights(self.weights.rule.moments(), at);
-        memory.node_steps += 1;
         let beta = S::of(self.beta);
         for _ in 1..self.inner_steps {
             let request = Request { weights: false, ..Request::ALL };
-            objective.evaluate(at, request, &mut memory.gradient);
-            exchange(beta, at, &memory.gradient);
+            objective.evaluate(at, request, &mut state.gradient);
+            exchange(beta, at, &state.gradient);
         }
-        let evaluation = objective.evaluate(at, Request::ALL, &mut memory.gradient);
-        exchange(beta, at, &memory.gradient);
-        self.weights.step(&mut at.weights, memory);
+        let evaluation = objective.evaluate(at, Request::ALL, &mut state.gradient);
+        exchange(beta, at, &state.gradient);
+        self.weights.step(&mut at.weights, state);
         evaluation
     }
 
-    fn needs_linear_constraint(&self) -> bool {
-        true
+    fn requirements(&self) -> Requirements {
+        Requirements { linear_constraint: true, ..Requirements::default() }
     }
 }
 
@@ -77,7 +75,7 @@ fn exchange<S: Scalar>(beta: S, at: &mut Variables<S>, gradient: &Variables<S>) 
     subtract(beta, &gradient.states, &mut at.multipliers);
 }
 
-fn subtract<S: Scalar>(beta: S, d: &[Matrix<S>], from: &mut [Matrix<S>]) {
+pub(super) fn subtract<S: Scalar>(beta: S, d: &[Matrix<S>], from: &mut [Matrix<S>]) {
     for (x, d) in from.iter_mut().zip(d) {
         axpy(-beta, d.as_slice(), x.as_mut_slice());
     }
@@ -122,46 +120,44 @@ impl Implicit {
 
 impl<S: Scalar> SaddleSolver<S> for Implicit {
     fn step(
-        &mut self,
+        &self,
         objective: &dyn Objective<S>,
         at: &mut Variables<S>,
-        memory: &mut OptimizerState<S>,
+        state: &mut OptimizerState<S>,
     ) -> Evaluation {
-        memory.reserve_weights(self.weights.rule.moments(), at);
-        memory.node_steps += 1;
         let beta = S::of(self.beta);
         // x = f_a(x), from the states of the last update
         for _ in 0..self.max_iter {
-            let evaluation = objective.evaluate(at, Request::RESIDUAL, &mut memory.gradient);
+            let evaluation = objective.evaluate(at, Request::RESIDUAL, &mut state.gradient);
             if evaluation.residual_max <= self.tol || !evaluation.residual_max.is_finite() {
                 break;
             }
-            subtract(beta, &memory.gradient.multipliers, &mut at.states);
+            subtract(beta, &state.gradient.multipliers, &mut at.states);
         }
         // λ = Jᵀ λ − ∂loss/∂x
         for _ in 0..self.max_iter {
             let request = Request { weights: false, ..Request::ALL };
-            objective.evaluate(at, request, &mut memory.gradient);
+            objective.evaluate(at, request, &mut state.gradient);
             // Relative to the multipliers, whose size is that of the loss, whatever its weight.
-            let change = largest(&memory.gradient.states);
+            let change = largest(&state.gradient.states);
             let size = largest(&at.multipliers);
             if change <= self.tol * size || !(change + size).is_finite() {
                 break;
             }
-            subtract(beta, &memory.gradient.states, &mut at.multipliers);
+            subtract(beta, &state.gradient.states, &mut at.multipliers);
         }
-        let evaluation = objective.evaluate(at, Request::ALL, &mut memory.gradient);
-        self.weights.step(&mut at.weights, memory);
+        let evaluation = objective.evaluate(at, Request::ALL, &mut state.gradient);
+        self.weights.step(&mut at.weights, state);
         evaluation
     }
 
-    fn needs_linear_constraint(&self) -> bool {
-        true
+    fn requirements(&self) -> Requirements {
+        Requirements { linear_constraint: true, ..Requirements::default() }
     }
 }
 
 /// The original GNN: `f_a` iterated from zero until it converges or `max_iter` times, and the loss
-/// propagated back through all iterations. OptimizerState grows with their number.
+/// propagated back through all iterations. Memory grows with their number.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Unrolled {
@@ -195,17 +191,12 @@ impl Unrolled {
 
 impl<S: Scalar> SaddleSolver<S> for Unrolled {
     fn step(
-        &mut self,
+        &self,
         objective: &dyn Objective<S>,
         at: &mut Variables<S>,
-        memory: &mut OptimizerState<S>,
+        state: &mut OptimizerState<S>,
     ) -> Evaluation {
-        memory.reserve_weights(self.weights.rule.moments(), at);
-        memory.node_steps += 1;
-        let gradient = &mut memory.gradient;
-        let clear = |matrices: &mut [Matrix<S>]| {
-            matrices.iter_mut().for_each(|matrix| matrix.as_mut_slice().fill(S::ZERO));
-        };
+        let gradient = &mut state.gradient;
         clear(&mut at.states);
         clear(&mut at.multipliers);
 
@@ -237,14 +228,18 @@ impl<S: Scalar> SaddleSolver<S> for Unrolled {
         }
         at.states = end;
         clear(&mut at.multipliers);
-        memory.gradient.weights = d_weights;
-        self.weights.step(&mut at.weights, memory);
+        state.gradient.weights = d_weights;
+        self.weights.step(&mut at.weights, state);
         evaluation
     }
 
-    fn needs_linear_constraint(&self) -> bool {
-        true
+    fn requirements(&self) -> Requirements {
+        Requirements { linear_constraint: true, ..Requirements::default() }
     }
+}
+
+pub(super) fn clear<S: Scalar>(matrices: &mut [Matrix<S>]) {
+    matrices.iter_mut().for_each(|matrix| matrix.as_mut_slice().fill(S::ZERO));
 }
 
 fn largest<S: Scalar>(matrices: &[Matrix<S>]) -> f64 {
@@ -253,11 +248,18 @@ fn largest<S: Scalar>(matrices: &[Matrix<S>]) -> f64 {
 }
 
 pub(crate) fn check_beta(beta: f64) -> Result<(), Error> {
-    if beta > 0.0 && beta <= 1.0 {
+    check_in_unit("beta", beta)
+}
+
+/// # Errors
+///
+/// [`Error::Option`] unless `value` is in `(0, 1]`.
+pub(super) fn check_in_unit(option: &'static str, value: f64) -> Result<(), Error> {
+    if value > 0.0 && value <= 1.0 {
         Ok(())
     } else {
         let expected = "a number in (0, 1] is expected".into();
-        Err(Error::Option { option: "beta", value: beta.to_string(), expected })
+        Err(Error::Option { option, value: value.to_string(), expected })
     }
 }
 

@@ -5,7 +5,10 @@ use crate::inference::Inference;
 use crate::lagrangian::{Model, Multipliers, ReadLayers, Reads, Weighing};
 use crate::network::{Network, StateWeights};
 use crate::registry::{Options, ReadoutSpec, Registry, TransitionSpec};
-use crate::saddle::{Bdmm, Implicit, OneShot, SaddleSolver, Unrolled, check_positive};
+use crate::saddle::{
+    AugmentedLagrangian, Bdmm, Implicit, OneShot, SaddleSolver, Sse, Unrolled, WeightDescent,
+    check_not_negative, check_positive,
+};
 use crate::transition::{EdgeInputs, Isolated};
 use crate::{Error, Scalar};
 
@@ -225,6 +228,10 @@ pub enum SolverConfig {
     Implicit(Implicit),
     /// The original GNN.
     Unrolled(Unrolled),
+    /// Stochastic steady-state embedding.
+    Sse(Sse),
+    /// The method of multipliers.
+    AugmentedLagrangian(AugmentedLagrangian),
 }
 
 impl Default for TrainingConfig {
@@ -281,17 +288,14 @@ impl TrainingConfig {
         }
         check_share("feature-dropout", self.feature_dropout)?;
         check_positive("loss-weight", self.weighing.loss_weight)?;
-        for (option, value) in [("penalty", self.weighing.penalty), ("l2", self.l2)] {
-            if value < 0.0 || !value.is_finite() {
-                let expected = "a number that is not negative is expected".into();
-                return Err(Error::Option { option, value: value.to_string(), expected });
-            }
-        }
+        check_not_negative("l2", self.l2)?;
         match self.solver {
             SolverConfig::Bdmm(solver) => drop(solver.check()?),
             SolverConfig::OneShot(solver) => drop(solver.check()?),
             SolverConfig::Implicit(solver) => drop(solver.check()?),
             SolverConfig::Unrolled(solver) => drop(solver.check()?),
+            SolverConfig::Sse(solver) => drop(solver.check()?),
+            SolverConfig::AugmentedLagrangian(solver) => drop(solver.check()?),
         }
         match self.inference {
             Inference::FixedPoint(options) => drop(options.check()?),
@@ -327,6 +331,8 @@ impl SolverConfig {
             Self::OneShot(solver) => Box::new(solver),
             Self::Implicit(solver) => Box::new(solver),
             Self::Unrolled(solver) => Box::new(solver),
+            Self::Sse(solver) => Box::new(solver),
+            Self::AugmentedLagrangian(solver) => Box::new(solver),
         }
     }
 
@@ -337,6 +343,20 @@ impl SolverConfig {
             Self::OneShot(_) => "one-shot",
             Self::Implicit(_) => "implicit",
             Self::Unrolled(_) => "unrolled",
+            Self::Sse(_) => "sse",
+            Self::AugmentedLagrangian(_) => "augmented-lagrangian",
+        }
+    }
+
+    /// How its weights descend.
+    pub fn weights(&self) -> &WeightDescent {
+        match self {
+            Self::Bdmm(solver) => &solver.weights,
+            Self::OneShot(solver) => &solver.weights,
+            Self::Implicit(solver) => &solver.weights,
+            Self::Unrolled(solver) => &solver.weights,
+            Self::Sse(solver) => &solver.weights,
+            Self::AugmentedLagrangian(solver) => &solver.weights,
         }
     }
 }

@@ -15,8 +15,7 @@ use lpgnn::transition::{Aggregation, EdgeInputs, EdgeNetwork, Isolated};
 use lpgnn::{Matrix, Scratch};
 use serde_json::Value;
 
-const MEANS: Weighing =
-    Weighing { loss_weight: 1.0, loss: Scale::Mean, constraint: Scale::Mean, penalty: 0.0 };
+const MEANS: Weighing = Weighing { loss_weight: 1.0, loss: Scale::Mean, constraint: Scale::Mean };
 
 fn constraint(name: &str, epsilon: f64) -> ConstraintFunction {
     match name {

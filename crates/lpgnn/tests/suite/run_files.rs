@@ -68,6 +68,65 @@ fn a_resumed_training_ends_with_the_same_bits() {
 }
 
 #[test]
+fn every_solver_resumes_with_the_same_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("checkpoint.safetensors");
+    for solver in [
+        &["training.solver.kind=one-shot", "training.solver.inner-steps=2"][..],
+        &["training.solver.kind=bdmm"],
+        &["training.solver.kind=bdmm", "training.solver.state-rule=sgd"],
+        &["training.solver.kind=bdmm", "training.solver.dual-rule=sgd"],
+        &["training.solver.kind=bdmm", "training.solver.dual-rule={nu-pi={nu=0.5,kappa=1.0}}"],
+        &["training.solver.kind=bdmm", "training.solver.state-lr-half-life=3.0"],
+        &["training.solver.kind=implicit"],
+        &["training.solver.kind=unrolled"],
+        &["training.solver.kind=sse", "training.solver.adjoint-terms=2"],
+        &["training.solver.kind=sse", "training.solver.sample=0.5"],
+        &["training.solver.kind=sse", "training.solver.weight-steps=2"],
+        &["training.solver.kind=augmented-lagrangian", "training.solver.violation-share=0.5"],
+    ] {
+        for batches in [&[][..], &["training.batch-size=3", "model.dropout=0.3"]] {
+            let short = ["training.epochs=7", "model.state-dim=4", "training.eval-every=7"];
+            let settings: Vec<&str> = [&short, solver, batches].concat();
+            let config = config(&settings);
+            let setup = Setup::new(&config, &dataset()).unwrap();
+            let (whole, end) = train(&setup, None, usize::MAX);
+            let (_, state) = train(&setup, None, 4);
+            Checkpoint::write(&path, &config, "", 0.0, &state).unwrap();
+            let nodes = setup.data.training_graphs().nodes();
+            let read = Checkpoint::read(&path, &setup.model, nodes).unwrap();
+            assert_eq!(read.state.optimizer.slots, state.optimizer.slots, "{settings:?}");
+            let (resumed, resumed_end) = train(&setup, Some(read.state), usize::MAX);
+            assert_eq!(bits(&resumed), bits(&whole), "{settings:?}");
+            assert_eq!(resumed_end.variables, end.variables, "{settings:?}");
+            assert_eq!(resumed_end.optimizer.slots, end.optimizer.slots, "{settings:?}");
+        }
+    }
+}
+
+#[test]
+fn slots_of_every_kind_and_name_are_kept_to_the_last_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("checkpoint.safetensors");
+    let config = config(&["training.epochs=1"]);
+    let setup = Setup::new(&config, &dataset()).unwrap();
+    let (_, mut state) = train(&setup, None, 1);
+    let TrainerState { variables, optimizer, .. } = &mut state;
+    let slots = &mut optimizer.slots;
+    // Names that look like those of the arrays of another slot, and ones that are no identifiers.
+    slots.states(["a", "a.states"], &variables.states)[0][0].row_mut(2)[1] = 0.1;
+    slots.weights(["a.states.0", "weights"], variables.weights.len())[0][3] = -0.0;
+    slots.multipliers(["ρ / \"two\"", ""], &variables.multipliers)[0][0].row_mut(0)[0] = 7.0;
+    *slots.number("infinite", f64::NEG_INFINITY) = f64::INFINITY;
+    *slots.counter("largest") = u64::MAX;
+    *slots.node_counter("turns") = 3;
+    Checkpoint::write(&path, &config, "", 0.0, &state).unwrap();
+    let nodes = setup.data.training_graphs().nodes();
+    let read = Checkpoint::read(&path, &setup.model, nodes).unwrap();
+    assert_eq!(read.state.optimizer.slots, state.optimizer.slots);
+}
+
+#[test]
 fn a_checkpoint_of_another_model_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("checkpoint.safetensors");

@@ -12,10 +12,12 @@ use crate::common::{Form, graph};
 use lpgnn::constraint::ConstraintFunction;
 use lpgnn::data::{Level, Split};
 use lpgnn::graph::{Features, Graph, GraphBatch, Targets};
-use lpgnn::lagrangian::{Lagrangian, Multipliers, Objective, Request, Weighing};
+use lpgnn::lagrangian::{
+    CountEvaluations, Lagrangian, Multipliers, Objective, ReadFrom, Reads, Request, Weighing,
+};
 use lpgnn::network::StateWeights;
 use lpgnn::readout::{NodeReadout, Supervision};
-use lpgnn::saddle::{Bdmm, OneShot, Unrolled, WeightDescent};
+use lpgnn::saddle::{AugmentedLagrangian, Bdmm, OneShot, Sse, Unrolled, WeightDescent};
 use lpgnn::train::{
     EpochReport, ModelConfig, SolverConfig, SplitName, StopReason, Trained, Trainer, TrainerState,
     TrainingConfig, TrainingData,
@@ -88,6 +90,59 @@ fn a_structural_rule_is_learnt_and_holds_on_new_graphs() {
 }
 
 #[test]
+fn a_truncated_adjoint_learns_the_rule_too() {
+    let batch = graphs(60);
+    let data = TrainingData::new(&batch, &thirds(60), Level::Node).unwrap();
+    let reads = Reads { from: ReadFrom::Transition, ..Reads::default() };
+    let model = ModelConfig { reads, ..small() };
+    for (adjoint_terms, sample, batch_size) in [(0, 1.0, None), (2, 0.7, None), (1, 1.0, Some(7))] {
+        let solver = SolverConfig::Sse(Sse { adjoint_terms, sample, ..Sse::default() });
+        let config = TrainingConfig { solver, batch_size, ..config(200) };
+        let evaluation = train(&model, config, &data).0.evaluation.unwrap();
+        let test = evaluation.of(SplitName::Test).unwrap().accuracy.unwrap();
+        assert!(test > 0.9, "{solver:?}: {test}");
+        assert!(evaluation.cheating_gap.unwrap().abs() < 0.05, "{evaluation:?}");
+    }
+}
+
+#[test]
+fn the_method_of_multipliers_meets_its_constraints() {
+    let batch = graphs(30);
+    let data = TrainingData::new(&batch, &thirds(30), Level::Node).unwrap();
+    let solver = SolverConfig::AugmentedLagrangian(AugmentedLagrangian {
+        state_lr_half_life: Some(1000.0),
+        ..AugmentedLagrangian::default()
+    });
+    let weighing = Weighing { loss_weight: 1e-2, ..Weighing::default() };
+    for batch_size in [None, Some(4)] {
+        let config = TrainingConfig { solver, weighing, batch_size, eval_every: 50, ..config(200) };
+        let (trained, reports) = train(&small(), config, &data);
+        let last = &reports[reports.len() - 1];
+        assert!(last.residual_mean < 0.01, "{last:?}");
+        let evaluation = trained.evaluation.unwrap();
+        let accuracy = evaluation.of(SplitName::Train).unwrap().accuracy.unwrap();
+        assert!(accuracy > 0.9, "{evaluation:?}");
+    }
+}
+
+#[test]
+fn evaluations_are_counted_by_the_objective() {
+    let batch = graphs(9);
+    let data = TrainingData::new(&batch, &thirds(9), Level::Node).unwrap();
+    let model = small().build::<f32>(data.dims()).unwrap();
+    for (inner_steps, batch_size, expected) in [(1, None, 4), (3, None, 12), (2, Some(2), 16)] {
+        let solver = SolverConfig::OneShot(OneShot { inner_steps, ..OneShot::default() });
+        let config = TrainingConfig { solver, batch_size, l2: 0.1, ..config(4) };
+        let count = CountEvaluations::default();
+        let trainer = Trainer::new(config.check().unwrap(), &model, &data).unwrap();
+        let trainer = trainer.with_layer(Box::new(count.clone()));
+        let mut quiet = |_: &EpochReport, _: &TrainerState<f32>| ControlFlow::Continue(());
+        trainer.run(&mut quiet).unwrap();
+        assert_eq!(count.get(), expected, "{solver:?}, {batch_size:?}");
+    }
+}
+
+#[test]
 fn bdmm_meets_its_constraints() {
     let batch = graphs(30);
     let data = TrainingData::new(&batch, &thirds(30), Level::Node).unwrap();
@@ -96,8 +151,12 @@ fn bdmm_meets_its_constraints() {
         multipliers: Multipliers::PerNode,
         ..small()
     };
-    let solver = SolverConfig::Bdmm(Bdmm { state_lr_half_life: Some(100.0), ..Bdmm::default() });
-    let weighing = Weighing { loss_weight: 1e-3, penalty: 0.1, ..Weighing::default() };
+    let solver = SolverConfig::Bdmm(Bdmm {
+        state_lr_half_life: Some(100.0),
+        penalty: 0.1,
+        ..Bdmm::default()
+    });
+    let weighing = Weighing { loss_weight: 1e-3, ..Weighing::default() };
     let (_, reports) =
         train(&model, TrainingConfig { solver, weighing, eval_every: 50, ..config(400) }, &data);
     let last = &reports[reports.len() - 1];
@@ -125,6 +184,10 @@ fn a_resumed_run_ends_with_the_same_bits() {
     for (solver, constraint) in [
         (SolverConfig::OneShot(OneShot::default()), ConstraintFunction::Linear),
         (SolverConfig::Bdmm(Bdmm::default()), ConstraintFunction::Squared),
+        (
+            SolverConfig::AugmentedLagrangian(AugmentedLagrangian::default()),
+            ConstraintFunction::Linear,
+        ),
     ] {
         for batch_size in [None, Some(2)] {
             let config = TrainingConfig { solver, batch_size, ..config(8) };
@@ -414,6 +477,11 @@ fn plans_that_do_not_fit_are_refused_with_the_reason() {
         error.to_string().contains("one-shot iterates f_a itself: it needs G = lin"),
         "{error}"
     );
+    let solver = SolverConfig::Sse(Sse::default());
+    let model = small().build::<f32>(data.dims()).unwrap();
+    let plan = TrainingConfig { solver, ..config(1) }.check().unwrap();
+    let error = Trainer::new(plan, &model, &data).unwrap_err();
+    assert!(error.to_string().contains("it needs an output that reads f_a(x)"), "{error}");
     let error = TrainingData::new(&batch, &Split { level: Level::Node, ..thirds(6) }, Level::Graph)
         .unwrap_err();
     assert_eq!(error.to_string(), "graphs have targets, but the split divides nodes");

@@ -1,12 +1,9 @@
 use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use lpgnn::Scratch;
 use lpgnn::data::Dataset;
-use lpgnn::lagrangian::{Evaluation, Objective, Request, Variables};
+use lpgnn::lagrangian::CountEvaluations;
 use lpgnn::run::{RunConfig, Setup};
-use lpgnn::saddle::{OptimizerState, SaddleSolver};
 use lpgnn::train::{EpochReport, ModelEvaluation, SplitName, Trainer, TrainerState};
 
 use super::file::Action;
@@ -48,10 +45,9 @@ fn train(
     config: &RunConfig,
     setup: &Setup,
 ) -> anyhow::Result<Option<Vec<Measured>>> {
-    let passes = Arc::new(AtomicU64::new(0));
-    let counting = Counting { solver: config.training.solver.build(), passes: passes.clone() };
+    let passes = CountEvaluations::default();
     let trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
-    let trainer = trainer.with_solver(Box::new(counting))?;
+    let trainer = trainer.with_layer(Box::new(passes.clone()));
     let begun = processor_seconds();
     let (mut curve, mut above, mut last, mut stopped) = (vec![], 0, None, false);
     let trained = trainer.run(&mut |report: &EpochReport, _: &TrainerState| {
@@ -63,8 +59,7 @@ fn train(
             let mut measured = of_evaluations(evaluation);
             measured.insert(Measure::Residual, report.residual_mean);
             measured.insert(Measure::Updates, report.epoch as f64);
-            let passes = passes.load(Ordering::Relaxed);
-            measured.insert(Measure::Passes, passes as f64);
+            measured.insert(Measure::Passes, passes.get() as f64);
             curve.push(measured);
         }
         stopped = interrupt::asked();
@@ -79,7 +74,7 @@ fn train(
     let mut measured = trained.evaluation.as_ref().map(of_evaluations).unwrap_or_default();
     measured.insert(Measure::Residual, last.unwrap_or(f64::NAN));
     measured.insert(Measure::Updates, config.training.epochs as f64);
-    measured.insert(Measure::Passes, passes.load(Ordering::Relaxed) as f64);
+    measured.insert(Measure::Passes, passes.get() as f64);
     measured.insert(Measure::Seconds, processor_seconds() - begun);
     if above < config.training.epochs {
         measured.insert(Measure::UpdatesToResidual, (above + 1) as f64);
@@ -141,38 +136,4 @@ fn update(config: &RunConfig, setup: &Setup) -> anyhow::Result<Measured> {
     let graphs = setup.data.training_graphs();
     let items = (graphs.nodes() + graphs.edges()).max(1) as f64;
     Ok([(Measure::Seconds, seconds), (Measure::NanosecondsPerItem, 1e9 * seconds / items)].into())
-}
-
-/// A solver, and how often it looks at its objective.
-#[derive(Debug)]
-struct Counting {
-    solver: Box<dyn SaddleSolver>,
-    passes: Arc<AtomicU64>,
-}
-
-impl SaddleSolver for Counting {
-    fn step(
-        &mut self,
-        objective: &dyn Objective,
-        at: &mut Variables,
-        memory: &mut OptimizerState,
-    ) -> Evaluation {
-        self.solver.step(&Counted { objective, passes: &self.passes }, at, memory)
-    }
-
-    fn needs_linear_constraint(&self) -> bool {
-        self.solver.needs_linear_constraint()
-    }
-}
-
-struct Counted<'a> {
-    objective: &'a dyn Objective,
-    passes: &'a AtomicU64,
-}
-
-impl Objective for Counted<'_> {
-    fn evaluate(&self, at: &Variables, request: Request, gradient: &mut Variables) -> Evaluation {
-        self.passes.fetch_add(1, Ordering::Relaxed);
-        self.objective.evaluate(at, request, gradient)
-    }
 }

@@ -1,0 +1,110 @@
+//! A solver of one's own: checked, used to train, stopped, written to a checkpoint and resumed.
+//!
+//! ```sh
+//! cargo run --release --example own_solver
+//! ```
+
+use std::ops::ControlFlow;
+
+use lpgnn::data::generate::CliqueConfig;
+use lpgnn::lagrangian::{Evaluation, Objective, Request, Variables};
+use lpgnn::run::{Checkpoint, RunConfig, Setting, Setup};
+use lpgnn::saddle::{OptimizerState, PrimalRule, SaddleSolver, WeightDescent};
+use lpgnn::train::{EpochReport, SplitName, Trained, Trainer, TrainerState};
+use lpgnn::{Error, Scalar, check};
+
+/// Optimistic gradients: every step adds by how much the gradient has just changed, which calms the
+/// circling of states and multipliers around a saddle point.
+///
+/// ```text
+/// X ← X − η (2 d_t − d_{t−1})        Λ ← Λ + η (2 d_t − d_{t−1})        θ by any rule
+/// ```
+#[derive(Debug, Clone, Copy)]
+struct Optimistic {
+    weights: WeightDescent,
+    lr: f64,
+    penalty: f64,
+}
+
+impl<S: Scalar> SaddleSolver<S> for Optimistic {
+    fn step(
+        &self,
+        objective: &dyn Objective<S>,
+        at: &mut Variables<S>,
+        state: &mut OptimizerState<S>,
+    ) -> Evaluation {
+        let request = Request { penalty: self.penalty, ..Request::ALL };
+        let evaluation = objective.evaluate(at, request, &mut state.gradient);
+        // The gradients before lie in slots: zero at first, one row per node, and in the checkpoint.
+        let OptimizerState { gradient, slots, .. } = state;
+        let [before] = slots.states(["optimistic.states"], &at.states);
+        for ((x, d), before) in at.states.iter_mut().zip(&gradient.states).zip(before) {
+            follow(-self.lr, x.as_mut_slice(), d.as_slice(), before.as_mut_slice());
+        }
+        let [before] = slots.multipliers(["optimistic.multipliers"], &at.multipliers);
+        for ((l, d), before) in at.multipliers.iter_mut().zip(&gradient.multipliers).zip(before) {
+            follow(self.lr, l.as_mut_slice(), d.as_slice(), before.as_mut_slice());
+        }
+        self.weights.step(&mut at.weights, state);
+        evaluation
+    }
+}
+
+fn follow<S: Scalar>(lr: f64, x: &mut [S], gradient: &[S], before: &mut [S]) {
+    for ((x, &d), before) in x.iter_mut().zip(gradient).zip(before) {
+        *x += S::of(lr) * (d + d - std::mem::replace(before, d));
+    }
+}
+
+/// Trains with it from the start or from a checkpoint, up to some epoch.
+fn train(
+    setup: &Setup,
+    from: Option<TrainerState>,
+    epochs: usize,
+) -> Result<(Trained, TrainerState), Error> {
+    let solver = Optimistic { weights: WeightDescent::default(), lr: 0.05, penalty: 1.0 };
+    let trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
+    let mut trainer = trainer.with_solver(Box::new(solver))?;
+    if let Some(state) = from {
+        trainer = trainer.resume(state)?;
+    }
+    let mut last = trainer.state().clone();
+    let trained = trainer.run(&mut |report: &EpochReport, state: &TrainerState| {
+        last.clone_from(state);
+        if report.epoch < epochs { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    Ok((trained, last))
+}
+
+#[allow(clippy::print_stdout, reason = "an example shows what it does")]
+fn main() -> Result<(), Error> {
+    // The check that the library's own solvers pass, in double precision.
+    let sgd = WeightDescent { rule: PrimalRule::Sgd, lr: 0.1, ..WeightDescent::default() };
+    let solver = Optimistic { weights: sgd, lr: 0.1, penalty: 0.0 };
+    check::solver(|| Box::new(solver), 4000, 1e-8)?;
+
+    // Which nodes belong to a clique? Settings that suit the paper's solver suit this one, in batches.
+    let dataset = CliqueConfig { graphs: 40, ..CliqueConfig::default() }.generate(1)?;
+    let settings = ["training.solver.kind=bdmm", "training.epochs=120", "training.batch-size=20"];
+    let settings = settings.map(|text| Setting::parse("this example", text));
+    let settings = settings.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let config = RunConfig::for_data("clique", &dataset, &settings).with(&settings)?;
+    let setup = Setup::new(&config, &dataset)?;
+    let (whole, _) = train(&setup, None, usize::MAX)?;
+
+    // The same again, interrupted. What the solver remembers is in the file.
+    let (_, state) = train(&setup, None, 50)?;
+    let path = std::env::temp_dir().join(format!("own-solver-{}.safetensors", std::process::id()));
+    Checkpoint::write(&path, &config, "clique", 0.0, &state)?;
+    let nodes = setup.data.training_graphs().nodes();
+    let checkpoint = Checkpoint::read(&path, &setup.model, nodes);
+    std::fs::remove_file(&path).ok();
+    let (resumed, _) = train(&setup, Some(checkpoint?.state), usize::MAX)?;
+    assert_eq!(resumed.weights, whole.weights, "a resumed training ends with the same bits");
+
+    let evaluation = whole.evaluation.expect("the last epoch is evaluated");
+    let accuracy = evaluation.of(SplitName::Test).and_then(|test| test.accuracy).unwrap_or(0.0);
+    println!("test accuracy {:.1} %, resumed with the same bits", 100.0 * accuracy);
+    assert!(accuracy > 0.7, "{evaluation:?}");
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! Objectives around objectives.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Evaluation, Objective, Request, Variables};
+use crate::Scalar;
+
+/// Something that lies around an objective: it sees every evaluation, and may change what is asked
+/// and what comes back.
+///
+/// A penalty on the weights adds to value and gradient; a count only looks; whoever shares the work
+/// with other machines adds up what all of them have found. Neither the solver nor the
+/// [trainer](crate::train::Trainer::with_layer) needs to know which.
+pub trait ObjectiveLayer<S: Scalar = f32>: Debug + Send {
+    /// Evaluates `inner`, and makes of it what this layer is for.
+    fn evaluate(
+        &self,
+        inner: &dyn Objective<S>,
+        at: &Variables<S>,
+        request: Request,
+        gradient: &mut Variables<S>,
+    ) -> Evaluation;
+}
+
+/// An objective with layers around it, the last one outside.
+///
+/// ```
+/// use lpgnn::check::Quadratic;
+/// use lpgnn::lagrangian::{CountEvaluations, L2, Layered, Objective, ObjectiveLayer, Request};
+///
+/// let (inner, count) = (Quadratic::parabola(), CountEvaluations::default());
+/// let layers: [Box<dyn ObjectiveLayer<f64>>; 2] =
+///     [Box::new(L2 { factor: 0.1 }), Box::new(count.clone())];
+/// let objective = Layered { inner: &inner, layers: &layers };
+/// let at = inner.start();
+/// objective.evaluate(&at, Request::ALL, &mut at.zeros_like());
+/// assert_eq!(count.get(), 1);
+/// ```
+#[derive(Clone, Copy)]
+pub struct Layered<'a, S: Scalar> {
+    /// What lies inside all layers.
+    pub inner: &'a dyn Objective<S>,
+    /// From the inside to the outside.
+    pub layers: &'a [Box<dyn ObjectiveLayer<S>>],
+}
+
+impl<S: Scalar> Debug for Layered<'_, S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Layered").field("layers", &self.layers).finish_non_exhaustive()
+    }
+}
+
+impl<S: Scalar> Objective<S> for Layered<'_, S> {
+    fn evaluate(
+        &self,
+        at: &Variables<S>,
+        request: Request,
+        gradient: &mut Variables<S>,
+    ) -> Evaluation {
+        match self.layers.split_last() {
+            None => self.inner.evaluate(at, request, gradient),
+            Some((outer, layers)) => {
+                outer.evaluate(&Layered { inner: self.inner, layers }, at, request, gradient)
+            }
+        }
+    }
+}
+
+/// `ρ_θ/2 Σ θ²`, added to the loss.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct L2 {
+    /// `ρ_θ`
+    pub factor: f64,
+}
+
+impl<S: Scalar> ObjectiveLayer<S> for L2 {
+    fn evaluate(
+        &self,
+        inner: &dyn Objective<S>,
+        at: &Variables<S>,
+        request: Request,
+        gradient: &mut Variables<S>,
+    ) -> Evaluation {
+        let mut evaluation = inner.evaluate(at, request, gradient);
+        if request.loss {
+            let squares: f64 = at.weights.iter().map(|w| w.f64() * w.f64()).sum();
+            evaluation.loss += 0.5 * self.factor * squares;
+            if request.weights {
+                let factor = S::of(self.factor);
+                for (d, &w) in gradient.weights.iter_mut().zip(&at.weights) {
+                    *d += factor * w;
+                }
+            }
+        }
+        evaluation
+    }
+}
+
+/// How often an objective is evaluated. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct CountEvaluations(Arc<AtomicU64>);
+
+impl CountEvaluations {
+    /// How many evaluations there have been.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl<S: Scalar> ObjectiveLayer<S> for CountEvaluations {
+    fn evaluate(
+        &self,
+        inner: &dyn Objective<S>,
+        at: &Variables<S>,
+        request: Request,
+        gradient: &mut Variables<S>,
+    ) -> Evaluation {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        inner.evaluate(at, request, gradient)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{self, Quadratic};
+
+    #[test]
+    fn the_gradient_of_an_l2_penalty_is_its_slope() {
+        let inner = Quadratic::random(4, 7);
+        let at = inner.start();
+        for factor in [0.0, 0.3] {
+            let layers: [Box<dyn ObjectiveLayer<f64>>; 1] = [Box::new(L2 { factor })];
+            let worst = check::gradients(&Layered { inner: &inner, layers: &layers }, &at);
+            assert!(worst < 1e-8, "{factor}: {worst:e}");
+        }
+    }
+
+    /// Adds a constant to the loss, or multiplies it.
+    #[derive(Debug)]
+    struct Change(f64, f64);
+
+    impl ObjectiveLayer<f64> for Change {
+        fn evaluate(
+            &self,
+            inner: &dyn Objective<f64>,
+            at: &Variables<f64>,
+            request: Request,
+            gradient: &mut Variables<f64>,
+        ) -> Evaluation {
+            let evaluation = inner.evaluate(at, request, gradient);
+            Evaluation { loss: (evaluation.loss + self.0) * self.1, ..evaluation }
+        }
+    }
+
+    #[test]
+    fn the_last_layer_lies_outside() {
+        let inner = Quadratic::parabola();
+        let at = inner.start();
+        let layers: [Box<dyn ObjectiveLayer<f64>>; 2] =
+            [Box::new(Change(1.0, 1.0)), Box::new(Change(0.0, 3.0))];
+        let objective = Layered { inner: &inner, layers: &layers };
+        let loss = objective.evaluate(&at, Request::ALL, &mut at.zeros_like()).loss;
+        assert!((loss - 3.0).abs() < 1e-15, "{loss}");
+    }
+}

@@ -1,0 +1,38 @@
+//! Whether rare classes count more in the loss.
+
+use super::{ClassWeights, TrainingConfig, TrainingData};
+use crate::graph::Targets;
+use crate::readout::Supervision;
+use crate::{Error, Scalar};
+
+/// What is learnt, each class counting as the configuration says.
+pub(super) fn weighted<S: Scalar>(
+    config: &TrainingConfig,
+    data: &TrainingData<S>,
+) -> Result<Supervision<S>, Error> {
+    let supervision = data.train.supervision.clone();
+    match config.class_weights {
+        ClassWeights::Equal => Ok(supervision),
+        ClassWeights::Balanced => balanced(supervision),
+    }
+}
+
+/// Every class counting the same in all.
+fn balanced<S: Scalar>(supervision: Supervision<S>) -> Result<Supervision<S>, Error> {
+    let Targets::Classes { classes, class } = supervision.targets() else {
+        return Ok(supervision);
+    };
+    let mut counts = vec![0.0; *classes];
+    for (&class, &count) in class.iter().zip(supervision.counts()) {
+        if count > S::ZERO {
+            counts[class as usize] += 1.0;
+        }
+    }
+    let present = counts.iter().filter(|&&count| count > 0.0).count() as f64;
+    let total: f64 = counts.iter().sum();
+    let weights: Vec<f64> = counts
+        .iter()
+        .map(|&count| if count > 0.0 { total / (present * count) } else { 0.0 })
+        .collect();
+    supervision.with_class_weights(&weights)
+}

@@ -1,0 +1,52 @@
+//! One pass over the training data.
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use super::report::EpochSums;
+use super::standardize::coordinates;
+use super::{EpochReport, Trainer};
+use crate::numeric::length;
+use crate::{Error, Matrix, Scalar};
+
+impl<S: Scalar> Trainer<'_, S> {
+    /// One pass over the training data.
+    pub(super) fn epoch(&mut self) -> Result<EpochReport, Error> {
+        let graphs = self.data.training_graphs();
+        let mut sums = EpochSums::default();
+        self.state.optimizer.undecayed = self.model.parameters().undecayed().into();
+        if self.plan.config().standardize {
+            self.state.optimizer.coordinates =
+                coordinates(self.model, graphs, &self.state.variables.states);
+        }
+        match self.plan.config().batch_size {
+            Some(size) if size < graphs.graphs() => {
+                let counts = self.state.optimizer.slots.node_counts();
+                for members in self.shuffled(graphs.graphs()).chunks(size) {
+                    self.update_some(members, &counts, &mut sums)?;
+                }
+            }
+            _ => self.update_all(&mut sums)?,
+        }
+        self.state.epoch += 1;
+        let multipliers = self.state.variables.multipliers.iter().flat_map(Matrix::as_slice);
+        let largest = multipliers.fold(S::ZERO, |max, x| x.abs().max(max)).f64();
+        let gradient = &self.state.optimizer.gradient;
+        let lengths = |matrices: &[Matrix<S>]| {
+            matrices.iter().map(|m| length(m.as_slice()).powi(2)).sum::<f64>().sqrt()
+        };
+        let norms =
+            [length(&gradient.weights), lengths(&gradient.states), lengths(&gradient.multipliers)];
+        Ok(sums.report(self.state.epoch, largest, norms))
+    }
+
+    /// The training graphs in the order of this epoch: a function of seed and epoch alone.
+    fn shuffled(&self, graphs: usize) -> Vec<usize> {
+        let mut random = ChaCha8Rng::seed_from_u64(self.plan.config().seed);
+        random.set_stream(1 + self.state.epoch as u64);
+        let mut order: Vec<usize> = (0..graphs).collect();
+        order.shuffle(&mut random);
+        order
+    }
+}

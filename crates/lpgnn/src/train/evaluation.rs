@@ -1,0 +1,67 @@
+//! What the weights do on states that are found afresh.
+
+use super::{ModelEvaluation, SplitMetrics, SplitName, Trainer};
+use crate::Scalar;
+use crate::inference::{FixedPoint, predict, spectral_radius};
+use crate::lagrangian::Variables;
+
+/// Power iterations behind a reported spectral radius.
+const RADIUS_ITERATIONS: usize = 20;
+
+impl<S: Scalar> Trainer<'_, S> {
+    /// The evaluation of the weights as they are now, on states found afresh.
+    pub fn evaluate(&self) -> ModelEvaluation {
+        let Variables { weights, states: trained, .. } = &self.state.variables;
+        let (parts, converged) = self.evaluate_from(0);
+        // The same weights on the states that were trained along, without dropout.
+        let graphs = self.data.training_graphs();
+        let along = predict(self.model, weights, graphs, trained, &self.scratch);
+        let (right, all) = self.data.scored[0].2.correct(&along);
+        let fresh = parts[0].1.accuracy;
+        ModelEvaluation {
+            cheating_gap: fresh.filter(|_| all > 0).map(|fresh| right as f64 / all as f64 - fresh),
+            parts,
+            not_converged: converged.iter().map(FixedPoint::failures).sum(),
+            spectral_radius: spectral_radius(
+                self.model,
+                weights,
+                graphs,
+                &converged[0].states,
+                RADIUS_ITERATIONS,
+                &self.scratch,
+            ),
+        }
+    }
+
+    /// The evaluation of the parts that are not trained on alone.
+    pub(super) fn evaluate_held_out(&self) -> ModelEvaluation {
+        let (parts, converged) = self.evaluate_from(1);
+        ModelEvaluation {
+            parts,
+            not_converged: converged.iter().map(FixedPoint::failures).sum(),
+            spectral_radius: f64::NAN,
+            cheating_gap: None,
+        }
+    }
+
+    /// The evaluation of the parts whose graphs come at `first` or later, and their states.
+    fn evaluate_from(&self, first: usize) -> (Vec<(SplitName, SplitMetrics)>, Vec<FixedPoint<S>>) {
+        let (weights, inference) = (&self.state.variables.weights, &self.plan.config().inference);
+        let (converged, outputs): (Vec<_>, Vec<_>) = self.data.batches[first..]
+            .iter()
+            .map(|batch| {
+                let converged = inference.states(self.model, weights, batch, &self.scratch);
+                let outputs = predict(self.model, weights, batch, &converged.states, &self.scratch);
+                (converged, outputs)
+            })
+            .unzip();
+        let scored = self.data.scored.iter().filter(|(_, batch, _)| *batch >= first);
+        let parts = scored.map(|(name, batch, supervision)| {
+            let outputs = &outputs[batch - first];
+            let (right, all) = supervision.correct(outputs);
+            let accuracy = (all > 0).then(|| right as f64 / all as f64);
+            (*name, SplitMetrics { loss: supervision.mean_loss(outputs), accuracy })
+        });
+        (parts.collect(), converged)
+    }
+}

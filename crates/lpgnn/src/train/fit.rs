@@ -1,0 +1,67 @@
+//! Whether a plan fits a model and its data.
+
+use super::{SplitName, Trainer, TrainingConfig, TrainingData, TrainingPlan};
+use crate::lagrangian::{Lagrangian, Model, Multipliers, ReadFrom, Scale};
+use crate::numeric::Scratch;
+use crate::saddle::Requirements;
+use crate::{Error, Scalar};
+
+impl<S: Scalar> Trainer<'_, S> {
+    /// Whether model, data and plan fit each other, before anything is computed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when they do not.
+    pub fn check(
+        plan: &TrainingPlan,
+        model: &Model<S>,
+        data: &TrainingData<S>,
+    ) -> Result<(), Error> {
+        let config = plan.config();
+        for batch in &data.batches {
+            model.check(batch)?;
+        }
+        check_requirements(
+            config.solver.name(),
+            config.solver.build::<S>().requirements(),
+            model,
+            config,
+        )?;
+        if config.patience.is_some() && !data.has(SplitName::Val) {
+            return Err(Error::Mismatch(
+                "patience needs a validation part to see whether it improves".into(),
+            ));
+        }
+        let supervision = super::classes::weighted(config, data)?;
+        let (graphs, weighing) = (data.training_graphs(), config.weighing);
+        Lagrangian::new(model, graphs, &supervision, weighing, &Scratch::new()).map(|_| ())
+    }
+}
+
+/// Whether the Lagrangian is what the solver called `name` expects.
+pub(super) fn check_requirements<S: Scalar>(
+    name: &str,
+    requirements: Requirements,
+    model: &Model<S>,
+    config: &TrainingConfig,
+) -> Result<(), Error> {
+    let g = model.constraint();
+    let linear = [-2.0, -0.5, 0.3, 7.0]
+        .iter()
+        .all(|&a| (g.value(S::of(a)).f64() - S::of(a).f64()).abs() <= 0.0)
+        && config.weighing.constraint == Scale::Sum
+        && model.multipliers() == Multipliers::PerComponent;
+    if requirements.linear_constraint && !linear {
+        return Err(Error::Mismatch(format!(
+            "the solver {name} iterates f_a itself: it needs G = lin, one multiplier per component, \
+             and the sum as the scale of the constraint"
+        )));
+    }
+    if requirements.reads_transition && model.reads().from != ReadFrom::Transition {
+        return Err(Error::Mismatch(format!(
+            "the solver {name} takes its gradient through one application of f_a: it needs an output \
+             that reads f_a(x), model.reads.from = \"transition\""
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! When training ends, and what is left of it.
+
+use std::fmt;
+
+use super::{EpochReport, ModelEvaluation, SplitMetrics, SplitName, Trainer, TrainerState};
+use crate::lagrangian::Variables;
+use crate::{Matrix, Scalar};
+
+/// The weights of the best epoch.
+#[derive(Clone, Debug)]
+pub struct Best<S = f32> {
+    /// The epoch, counted from 1.
+    pub epoch: usize,
+    /// Its score on the validation part.
+    pub score: SplitMetrics,
+    /// Its evaluation.
+    pub evaluation: ModelEvaluation,
+    /// Its weights.
+    pub weights: Vec<S>,
+}
+
+/// Why training ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "reason")]
+#[non_exhaustive]
+pub enum StopReason {
+    /// All epochs were used.
+    Epochs,
+    /// The validation score has not improved for a while.
+    NoImprovement,
+    /// An observer ended it.
+    Stopped,
+    /// A variable is no longer a number. The weights are those before it happened.
+    Diverged {
+        /// The epoch in which it happened, counted from 1.
+        epoch: usize,
+        /// What is not finite.
+        variable: NotFinite,
+    },
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Epochs => f.write_str("all epochs are done"),
+            Self::NoImprovement => f.write_str("the validation split has not improved for a while"),
+            Self::Stopped => f.write_str("stopped on request"),
+            Self::Diverged { epoch, variable } => {
+                write!(f, "diverged in epoch {epoch}: the {variable} are not finite")
+            }
+        }
+    }
+}
+
+/// What is not finite when training diverges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NotFinite {
+    /// `θ`
+    Weights,
+    /// `X`
+    States,
+    /// `Λ`
+    Multipliers,
+    /// Only what is made of them.
+    Loss,
+}
+
+impl NotFinite {
+    fn of<S: Scalar>(variables: &Variables<S>) -> Self {
+        match variables.not_finite() {
+            Some("weights") => Self::Weights,
+            Some("states") => Self::States,
+            Some(_) => Self::Multipliers,
+            None => Self::Loss,
+        }
+    }
+
+    /// `weights`, `states`, `multipliers` or `loss`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Weights => "weights",
+            Self::States => "states",
+            Self::Multipliers => "multipliers",
+            Self::Loss => "loss",
+        }
+    }
+}
+
+impl fmt::Display for NotFinite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What training leaves behind.
+#[derive(Clone, Debug)]
+pub struct Trained<S = f32> {
+    /// The weights of the best epoch, or the last ones without a validation part.
+    pub weights: Vec<S>,
+    /// The epoch they are of, counted from 1.
+    pub epoch: usize,
+    /// Their evaluation, if that epoch was scored.
+    pub evaluation: Option<ModelEvaluation>,
+    /// Why it ended.
+    pub reason: StopReason,
+    /// `Λ` of every layer when it ended, whichever epoch was the best.
+    pub multipliers: Vec<Matrix<S>>,
+}
+
+impl<S: Scalar> Trainer<'_, S> {
+    /// Whether the validation score has not improved for as long as the plan allows.
+    pub(super) fn out_of_patience(&self) -> bool {
+        self.plan.config().patience.is_some_and(|patience| self.state.since_best >= patience)
+    }
+
+    /// The reason to end if something is no longer a number; the weights are then those of `before`.
+    pub(super) fn diverged(&mut self, report: &EpochReport, before: Vec<S>) -> Option<StopReason> {
+        let TrainerState { variables, epoch, .. } = &mut self.state;
+        let not_finite = variables.not_finite();
+        let told = report.loss + report.constraint + report.residual_max;
+        if told.is_finite() && not_finite.is_none() {
+            return None;
+        }
+        let variable = NotFinite::of(variables);
+        variables.weights = before;
+        *epoch -= 1;
+        Some(StopReason::Diverged { epoch: *epoch + 1, variable })
+    }
+
+    /// Remembers the weights if no evaluation before was better.
+    pub(super) fn keep_best(&mut self, evaluation: &ModelEvaluation) {
+        let Some(score) = evaluation.of(SplitName::Val) else { return };
+        self.state.since_best += 1;
+        if self.state.best.as_ref().is_none_or(|best| score.beats(&best.score)) {
+            self.state.since_best = 0;
+            self.state.best = Some(Best {
+                epoch: self.state.epoch,
+                score: *score,
+                evaluation: evaluation.clone(),
+                weights: self.state.variables.weights.clone(),
+            });
+        }
+    }
+
+    /// What is left when training ends for this reason; `last` is the last evaluation and its epoch.
+    pub(super) fn finish(
+        self,
+        reason: StopReason,
+        last: Option<(usize, ModelEvaluation)>,
+    ) -> Trained<S> {
+        match self.state.best {
+            Some(best) => Trained {
+                weights: best.weights,
+                epoch: best.epoch,
+                evaluation: Some(best.evaluation),
+                reason,
+                multipliers: self.state.variables.multipliers,
+            },
+            None => Trained {
+                evaluation: match last {
+                    Some((epoch, evaluation)) if epoch == self.state.epoch => Some(evaluation),
+                    _ => Some(self.evaluate()),
+                },
+                weights: self.state.variables.weights,
+                epoch: self.state.epoch,
+                reason,
+                multipliers: self.state.variables.multipliers,
+            },
+        }
+    }
+}

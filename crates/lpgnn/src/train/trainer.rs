@@ -1,0 +1,220 @@
+use std::ops::{ControlFlow, Range};
+
+use super::classes::weighted;
+use super::fit::check_requirements;
+use super::standardize::start_standardized;
+use super::update::{contract, frozen};
+use super::{Best, EpochReport, StopReason, Trained, TrainingData, TrainingPlan};
+use crate::lagrangian::{L2, Model, ObjectiveLayer, Variables};
+use crate::numeric::{NormMemory, Scratch, uniform};
+use crate::readout::Supervision;
+use crate::saddle::{OptimizerState, SaddleSolver};
+use crate::transition::Degrees;
+use crate::{Error, Scalar};
+
+/// Trains a model by a plan, epoch by epoch.
+#[derive(Debug)]
+pub struct Trainer<'a, S: Scalar = f32> {
+    pub(super) plan: TrainingPlan,
+    pub(super) model: &'a Model<S>,
+    pub(super) data: &'a TrainingData<S>,
+    pub(super) supervision: Supervision<S>,
+    pub(super) degrees: Degrees,
+    pub(super) solver: Box<dyn SaddleSolver<S>>,
+    /// What lies around the Lagrangian, from the inside to the outside.
+    pub(super) layers: Vec<Box<dyn ObjectiveLayer<S>>>,
+    pub(super) state: TrainerState<S>,
+    pub(super) scratch: Scratch<S>,
+    held_out_only: bool,
+    /// Weights that stay what they start as, and where they are.
+    pub(super) frozen: Vec<(Range<usize>, Vec<S>)>,
+}
+
+/// Everything that changes in training: what a checkpoint keeps.
+#[derive(Clone, Debug)]
+pub struct TrainerState<S = f32> {
+    /// Epochs that are done.
+    pub epoch: usize,
+    /// Updates that are done.
+    pub updates: u64,
+    /// Weights, and the states and multipliers of all training graphs.
+    pub variables: Variables<S>,
+    /// What the solver remembers of them.
+    pub optimizer: OptimizerState<S>,
+    /// Where the next estimates of matrix norms start, per layer.
+    pub norms: Vec<NormMemory>,
+    /// The best weights so far, by the validation part.
+    pub best: Option<Best<S>>,
+    /// How many evaluations there have been since.
+    pub since_best: usize,
+}
+
+/// Watches training, and may end it.
+pub trait Observer<S: Scalar = f32> {
+    /// Called after every epoch.
+    fn epoch(&mut self, report: &EpochReport, state: &TrainerState<S>) -> ControlFlow<()>;
+}
+
+/// A function can watch.
+impl<S: Scalar, F: FnMut(&EpochReport, &TrainerState<S>) -> ControlFlow<()>> Observer<S> for F {
+    fn epoch(&mut self, report: &EpochReport, state: &TrainerState<S>) -> ControlFlow<()> {
+        self(report, state)
+    }
+}
+
+/// Nobody watches.
+impl<S: Scalar> Observer<S> for () {
+    fn epoch(&mut self, _: &EpochReport, _: &TrainerState<S>) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+impl<'a, S: Scalar> Trainer<'a, S> {
+    /// A trainer at the start.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when model, data and plan do not [fit](Self::check) each other, or a Lipschitz
+    /// bound is asked of a function that cannot keep one.
+    pub fn new(
+        plan: TrainingPlan,
+        model: &'a Model<S>,
+        data: &'a TrainingData<S>,
+    ) -> Result<Self, Error> {
+        Self::check(&plan, model, data)?;
+        let config = plan.config();
+        let degrees = Degrees::of(data.training_graphs().topology());
+        let scratch = Scratch::new();
+        let mut layers: Vec<Box<dyn ObjectiveLayer<S>>> = vec![];
+        if config.l2 > 0.0 {
+            layers.push(Box::new(L2 { factor: config.l2 }));
+        }
+        let state = start(&plan, model, data, degrees, &scratch)?;
+        Ok(Self {
+            supervision: weighted(config, data)?,
+            solver: config.solver.build::<S>(),
+            frozen: frozen(model, &state.variables.weights),
+            plan,
+            model,
+            data,
+            degrees,
+            layers,
+            state,
+            scratch,
+            held_out_only: false,
+        })
+    }
+
+    /// The same with a solver of one's own in place of the plan's.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when it needs another constraint or another output than the model has.
+    pub fn with_solver(mut self, solver: Box<dyn SaddleSolver<S>>) -> Result<Self, Error> {
+        let name = format!("{solver:?}");
+        check_requirements(&name, solver.requirements(), self.model, self.plan.config())?;
+        self.solver = solver;
+        Ok(self)
+    }
+
+    /// The same with one more layer around the Lagrangian, outside those that are there.
+    #[must_use]
+    pub fn with_layer(mut self, layer: Box<dyn ObjectiveLayer<S>>) -> Self {
+        self.layers.push(layer);
+        self
+    }
+
+    /// The same, on the way scoring only what is not trained on: where many models are compared,
+    /// converging the training graphs is most of what evaluation cost. The last epoch is scored in full.
+    #[must_use]
+    pub fn evaluating_held_out(mut self) -> Self {
+        self.held_out_only = self.data.batches.len() > 1;
+        self
+    }
+
+    /// The same, from where a checkpoint was taken.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when it is the checkpoint of another model or of other graphs.
+    pub fn resume(mut self, state: TrainerState<S>) -> Result<Self, Error> {
+        let shape = |at: &Variables<S>| at.parts().map(|(_, part)| part.len()).collect::<Vec<_>>();
+        if shape(&state.variables) != shape(&self.state.variables)
+            || state.norms.len() != self.state.norms.len()
+        {
+            return Err(Error::Mismatch(
+                "the checkpoint is of another model, or of other graphs".into(),
+            ));
+        }
+        state.optimizer.slots.check(&state.variables)?;
+        self.state = state;
+        Ok(self)
+    }
+
+    /// Where it is.
+    pub fn state(&self) -> &TrainerState<S> {
+        &self.state
+    }
+
+    /// Trains to the end of the plan, or until an observer or a divergence ends it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when a Lipschitz bound is asked of a function that cannot keep one.
+    pub fn run(mut self, observer: &mut dyn Observer<S>) -> Result<Trained<S>, Error> {
+        let (epochs, eval_every) = (self.plan.config().epochs, self.plan.config().eval_every);
+        let mut last_evaluation = None;
+        while self.state.epoch < epochs {
+            // Asked first, so that who resumes a training that was out of patience goes no further.
+            if self.out_of_patience() {
+                return Ok(self.finish(StopReason::NoImprovement, last_evaluation));
+            }
+            let before = self.state.variables.weights.clone();
+            let mut report = self.epoch()?;
+            if let Some(reason) = self.diverged(&report, before) {
+                return Ok(self.finish(reason, last_evaluation));
+            }
+            let last = self.state.epoch == epochs;
+            if last || self.state.epoch.is_multiple_of(eval_every) {
+                let brief = self.held_out_only && !last;
+                let evaluation = if brief { self.evaluate_held_out() } else { self.evaluate() };
+                self.keep_best(&evaluation);
+                last_evaluation = Some((self.state.epoch, evaluation.clone()));
+                report.evaluation = Some(evaluation);
+            }
+            if observer.epoch(&report, &self.state).is_break() {
+                return Ok(self.finish(StopReason::Stopped, last_evaluation));
+            }
+        }
+        Ok(self.finish(StopReason::Epochs, last_evaluation))
+    }
+}
+
+/// Everything as it is before the first update.
+fn start<S: Scalar>(
+    plan: &TrainingPlan,
+    model: &Model<S>,
+    data: &TrainingData<S>,
+    degrees: Degrees,
+    scratch: &Scratch<S>,
+) -> Result<TrainerState<S>, Error> {
+    let (config, graphs) = (plan.config(), data.training_graphs());
+    let mut variables = model.start(graphs.nodes(), &mut uniform(config.seed));
+    let mut norms = vec![NormMemory::default(); model.layers()];
+    if let Some(bound) = config.lipschitz {
+        contract(model, &mut variables.weights, degrees, bound, &mut norms)?;
+    }
+    if config.standardize {
+        start_standardized(model, graphs, &config.inference, &mut variables, scratch);
+    }
+    let optimizer = OptimizerState::new(&variables);
+    Ok(TrainerState {
+        epoch: 0,
+        updates: 0,
+        variables,
+        optimizer,
+        norms,
+        best: None,
+        since_best: 0,
+    })
+}

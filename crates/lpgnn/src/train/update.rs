@@ -1,0 +1,147 @@
+//! One update, of all training graphs or of some.
+
+use std::ops::Range;
+
+use super::report::EpochSums;
+use super::{Trainer, TrainerState};
+use crate::graph::{GraphBatch, Level};
+use crate::lagrangian::{Lagrangian, Layered, Model, Variables};
+use crate::numeric::NormMemory;
+use crate::saddle::{NodeCounts, OptimizerState, gather, scatter};
+use crate::transition::Degrees;
+use crate::{Error, Scalar};
+
+impl<S: Scalar> Trainer<'_, S> {
+    /// An update on all graphs.
+    pub(super) fn update_all(&mut self, sums: &mut EpochSums) -> Result<(), Error> {
+        let graphs = self.data.training_graphs();
+        let dropped = self.with_feature_dropout(graphs);
+        let lagrangian = Lagrangian::new(
+            self.model,
+            dropped.as_ref().unwrap_or(graphs),
+            &self.supervision,
+            self.plan.config().weighing,
+            &self.scratch,
+        )?
+        .with_dropout(Some(self.dropout()));
+        let objective = Layered { inner: &lagrangian, layers: &self.layers };
+        let TrainerState { variables, optimizer, .. } = &mut self.state;
+        let evaluation = self.solver.step(&objective, variables, optimizer);
+        sums.add(&evaluation, components(variables));
+        self.bound()
+    }
+
+    /// An update on some graphs: their states, multipliers and what is remembered of them are taken
+    /// out, moved, and put back.
+    pub(super) fn update_some(
+        &mut self,
+        members: &[usize],
+        counts: &NodeCounts,
+        sums: &mut EpochSums,
+    ) -> Result<(), Error> {
+        let graphs = self.data.training_graphs();
+        let nodes: Vec<usize> = members.iter().flat_map(|&graph| graphs.nodes_of(graph)).collect();
+        let part = graphs.select(members);
+        let part = self.with_feature_dropout(&part).unwrap_or(part);
+        let rows = match self.data.level {
+            Level::Graph => members,
+            Level::Node => &nodes,
+        };
+        let supervision = self.supervision.select(rows);
+        let weighing = self.plan.config().weighing;
+        let lagrangian = Lagrangian::new(self.model, &part, &supervision, weighing, &self.scratch)?
+            .with_dropout(Some(self.dropout()));
+        let objective = Layered { inner: &lagrangian, layers: &self.layers };
+
+        let TrainerState { variables: all, optimizer, .. } = &mut self.state;
+        let mut variables = take(all, &nodes);
+        let mut state = OptimizerState {
+            gradient: variables.zeros_like(),
+            slots: optimizer.slots.take(&nodes, counts),
+            coordinates: optimizer.coordinates.clone(),
+            undecayed: optimizer.undecayed.clone(),
+        };
+        let evaluation = self.solver.step(&objective, &mut variables, &mut state);
+        sums.add(&evaluation, components(&variables));
+        put(variables, &nodes, all);
+        optimizer.slots.put(state.slots, &nodes, all);
+        optimizer.gradient = state.gradient;
+        self.bound()
+    }
+
+    /// What random numbers of the next update start from: a function of seed and update alone.
+    fn dropout(&self) -> u64 {
+        self.plan.config().seed.rotate_left(32) ^ self.state.updates
+    }
+
+    /// The graphs as the next update sees them, if not as they are.
+    fn with_feature_dropout(&self, graphs: &GraphBatch<S>) -> Option<GraphBatch<S>> {
+        let rate = self.plan.config().feature_dropout;
+        // Other entries than the units of f_r that are left out.
+        (rate > 0.0).then(|| graphs.with_feature_dropout(rate, !self.dropout()))
+    }
+
+    /// After an update: what is frozen stays, and `f_a` keeps its bound.
+    fn bound(&mut self) -> Result<(), Error> {
+        self.state.updates += 1;
+        for (range, weights) in &self.frozen {
+            self.state.variables.weights[range.clone()].copy_from_slice(weights);
+        }
+        match self.plan.config().lipschitz {
+            None => Ok(()),
+            Some(bound) => contract(
+                self.model,
+                &mut self.state.variables.weights,
+                self.degrees,
+                bound,
+                &mut self.state.norms,
+            ),
+        }
+    }
+}
+
+/// The weights of all layers that stay what they are, and where they are.
+pub(super) fn frozen<S: Scalar>(model: &Model<S>, weights: &[S]) -> Vec<(Range<usize>, Vec<S>)> {
+    let ranges = model.parameters().frozen().into_iter();
+    ranges.map(|range| (range.clone(), weights[range].to_vec())).collect()
+}
+
+/// How many numbers the states are.
+fn components<S: Scalar>(variables: &Variables<S>) -> usize {
+    variables.states.iter().map(|states| states.as_slice().len()).sum()
+}
+
+/// The weights, moved out, and the rows of some nodes.
+fn take<S: Scalar>(all: &mut Variables<S>, nodes: &[usize]) -> Variables<S> {
+    Variables {
+        weights: std::mem::take(&mut all.weights),
+        states: gather(&all.states, nodes),
+        multipliers: gather(&all.multipliers, nodes),
+    }
+}
+
+/// The way back.
+fn put<S: Scalar>(part: Variables<S>, nodes: &[usize], all: &mut Variables<S>) {
+    all.weights = part.weights;
+    scatter(&part.states, nodes, &mut all.states);
+    scatter(&part.multipliers, nodes, &mut all.multipliers);
+}
+
+/// Scales weights down to the bound, layer by layer.
+pub(super) fn contract<S: Scalar>(
+    model: &Model<S>,
+    weights: &mut [S],
+    degrees: Degrees,
+    bound: f64,
+    norms: &mut [NormMemory],
+) -> Result<(), Error> {
+    for ((layer, transition), norms) in model.transitions().enumerate().zip(norms) {
+        let range = model.transition_weights(layer);
+        if !transition.contract(&mut weights[range], degrees, bound, norms) {
+            return Err(Error::Mismatch(format!(
+                "a Lipschitz bound was asked for, but {transition:?} cannot keep one"
+            )));
+        }
+    }
+    Ok(())
+}

@@ -11,7 +11,17 @@ use crate::numeric::{
 };
 
 /// What the matrices of `h` that state_weights states from hop to hop are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum StateWeights {
     /// Random numbers at first, as all other weights, and learnt.

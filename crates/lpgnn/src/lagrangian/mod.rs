@@ -78,7 +78,17 @@ impl Evaluation {
 }
 
 /// A sum, or a mean.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
     /// The sum, as in the paper: a state's step does not depend on who shares its batch.
@@ -89,16 +99,24 @@ pub enum Scale {
 }
 
 /// How the terms of the Lagrangian are weighed.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Weighing {
-    /// `w`: what the loss is multiplied with.
+    /// Factor of the loss, `w`.
+    #[schemars(extend(
+        "exclusiveMinimum" = 0,
+        "x-data-default" = "1; with bdmm 0.01 for nodes, 0.001 for graphs"
+    ))]
     pub loss_weight: f64,
-    /// Whether the loss is a sum or a mean over what is supervised.
+    /// Reduction of the loss over labelled nodes or graphs.
+    #[schemars(extend("x-data-default" = "mean for citation-like data, otherwise sum"))]
     pub loss: Scale,
-    /// Whether the constraint term is a sum or a mean over nodes and components.
+    /// Reduction of the constraint term over nodes and components.
     pub constraint: Scale,
-    /// `ρ`
+    /// Factor of the augmented-Lagrangian term, `ρ`.
+    #[schemars(range(min = 0), extend("x-data-default" = "1 with bdmm, otherwise 0"))]
     pub penalty: f64,
 }
 

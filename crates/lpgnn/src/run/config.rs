@@ -7,30 +7,35 @@ use crate::data::{FeatureOptions, Format, Ratio};
 use crate::train::{ModelConfig, TrainingConfig};
 
 /// All settings of a run, as `config.toml` has them.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RunConfig {
-    /// What is learnt from.
+    /// The data set.
     pub data: DataConfig,
-    /// How features become features.
+    /// How columns of the data become input features.
     pub features: FeatureOptions,
-    /// What is trained, validated and tested on.
+    /// The split into training, validation and test data.
     pub split: SplitConfig,
-    /// The functions.
+    /// The functions f_a, f_r and G.
     pub model: ModelConfig,
-    /// How they are trained.
+    /// The training.
     pub training: TrainingConfig,
 }
 
-/// What is learnt from.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+/// The data set.
+#[derive(
+    Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DataConfig {
-    /// A file, a folder, or the name of a set that is built in or was fetched.
+    /// File, folder or name of a data set: `lpgnn data list` lists the names.
     pub source: String,
-    /// The format; recognised by content when it is not given.
+    /// File format; none: recognised by content.
+    #[schemars(extend("x-flag" = "format"))]
     pub format: Option<Format>,
-    /// Whose targets are to be predicted.
+    /// Whether to predict the targets of nodes or of graphs.
     pub task: TaskChoice,
 }
 
@@ -40,47 +45,73 @@ impl Default for DataConfig {
     }
 }
 
-/// Whose targets are to be predicted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+/// Whether the targets of nodes or those of graphs are predicted.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskChoice {
-    /// Those that there are; of both, the graphs', unless the data divide their nodes.
+    /// Whichever the data have; if both, those of graphs, unless the data come with a split of nodes.
     #[default]
     Auto,
-    /// Those of nodes.
+    /// One prediction per node.
     Nodes,
-    /// Those of graphs.
+    /// One prediction per graph.
     Graphs,
 }
 
-/// What is trained, validated and tested on.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+/// The split into training, validation and test data.
+#[derive(
+    Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SplitConfig {
     /// Where the split comes from.
     pub source: SplitSource,
-    /// Share of the training part, if it is drawn.
+    /// Fraction of the training split, if it is drawn at random; the three sum to 1.
+    #[schemars(range(min = 0, max = 1))]
     pub train: f64,
-    /// Share of the validation part.
+    /// Fraction of the validation split, which selects the epoch.
+    #[schemars(range(min = 0, max = 1))]
     pub val: f64,
-    /// Share of the test part.
+    /// Fraction of the test split, which is evaluated once, at the end.
+    #[schemars(range(min = 0, max = 1))]
     pub test: f64,
-    /// Where its random numbers start.
+    /// Seed of a random split.
+    #[schemars(range(max = 9_223_372_036_854_775_807_i64))]
     pub seed: u64,
 }
 
 /// Where the split comes from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum SplitSource {
-    /// The data, if they have one; else it is drawn.
+    /// The data, if they come with one; otherwise it is drawn at random.
     #[default]
     Auto,
     /// The data.
     Data,
-    /// It is drawn.
+    /// Drawn at random, in the fractions below.
     Ratio,
-    /// Whoever trained gave one, which nobody else knows.
+    /// An argument of `train` in Python; recorded, but it cannot be asked for.
     Given,
 }
 

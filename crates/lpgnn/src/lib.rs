@@ -157,5 +157,5 @@ pub mod kernels;
 mod error;
 mod numeric;
 
-pub use error::{Error, Place};
+pub use error::{Error, Origin, Place};
 pub use numeric::{Matrix, NormMemory, Scalar, Scratch};

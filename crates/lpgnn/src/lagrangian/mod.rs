@@ -91,10 +91,10 @@ impl Evaluation {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
-    /// The sum, as in the paper: a state's step does not depend on who shares its batch.
+    /// Sum, as in the paper: the step of a state does not depend on the rest of its batch.
     #[default]
     Sum,
-    /// The mean, as in its authors' code.
+    /// Mean, as in the code of its authors.
     Mean,
 }
 

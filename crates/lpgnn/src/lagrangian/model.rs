@@ -60,8 +60,10 @@ pub enum ReadFrom {
     /// `x_v`, as in the paper.
     #[default]
     State,
-    /// `f_{a,v}(X)`, as in its authors' code: what a cheating state gains is lost on the way, and
-    /// the layers of a stack are never behind each other.
+    /// `f_{a,v}(X)`, as in its authors' code.
+    ///
+    /// What a cheating state gains is lost on the way, and the layers of a stack are never behind
+    /// each other.
     Transition,
 }
 
@@ -79,10 +81,10 @@ pub enum ReadFrom {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadLayers {
-    /// The last one.
+    /// The last layer.
     #[default]
     Last,
-    /// All of them, side by side.
+    /// All layers, concatenated.
     All,
 }
 

@@ -41,8 +41,10 @@ pub struct Bdmm {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum DualRule {
-    /// Adam, as in the paper. For a `G` that is never negative, `λ` grows by about its lr per update,
-    /// however small the violation.
+    /// Adam, as in the paper.
+    ///
+    /// For a `G` that is never negative, `λ` grows by about its learning rate per update, however
+    /// small the violation.
     Adam,
     /// `λ ← λ + η ∂𝓛/∂λ`
     Plain,

@@ -108,11 +108,11 @@ pub enum TransitionKind {
     GnnNormalized,
     /// GIN: a network of the sum.
     Gin,
-    /// GCN, as in the table: a network of the mean.
+    /// GCN, as in the paper's table 1: a network of the mean.
     GcnMean,
     /// GCN, as published: a network of the normalised mean.
     Gcn,
-    /// GraphSAGE: the maximum over neighbours.
+    /// GraphSAGE: a network of every edge, and its maximum over neighbours.
     SageMax,
 }
 

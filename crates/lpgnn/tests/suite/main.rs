@@ -17,5 +17,6 @@ mod real_data;
 mod real_folds;
 mod round_trip;
 mod run_files;
+mod settings;
 mod solvers;
 mod training;

@@ -71,7 +71,7 @@ fn a_resumed_training_ends_with_the_same_bits() {
 fn a_checkpoint_of_another_model_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("checkpoint.safetensors");
-    let (one, other) = (config(&["model.state-dim=4"]), config(&["model.state_dim=5"]));
+    let (one, other) = (config(&["model.state-dim=4"]), config(&["model.state-dim=5"]));
     let setup = Setup::new(&one, &dataset()).unwrap();
     let (_, state) = train(&setup, None, 1);
     Checkpoint::write(&path, &one, "", 0.0, &state).unwrap();

@@ -78,7 +78,7 @@ impl Space {
             })?,
         };
         let mut space: Self = toml::from_str(&text).map_err(|error| lpgnn::Error::Config {
-            origin: name.to_owned(),
+            origin: name.into(),
             problem: error.message().trim_end().to_owned(),
         })?;
         name.clone_into(&mut space.name);
@@ -117,7 +117,7 @@ impl Space {
         for (paths, choice) in &self.values {
             let Choice::OneOf(values) = choice else {
                 bail!(lpgnn::Error::Config {
-                    origin: self.name.clone(),
+                    origin: (&self.name).into(),
                     problem: format!("{paths} is a range, which only random search can use"),
                 });
             };

@@ -75,7 +75,7 @@ pub enum FeatureSource {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FeatureOptions {
     /// Which columns of the nodes are used.
-    #[schemars(extend("x-data-default" = "all if the files name both categories and values"))]
+    #[schemars(extend("x-data-default" = "all if the data name both categories and values, otherwise auto"))]
     pub source: FeatureSource,
     /// Largest degree with a column of its own; larger ones share it.
     pub largest_degree: usize,
@@ -84,7 +84,7 @@ pub struct FeatureOptions {
     /// Whether every sparse row is divided by its sum.
     ///
     /// A bag of words becomes word frequencies, so that long texts count no more than short ones.
-    #[schemars(extend("x-data-default" = "true for citation-like data"))]
+    #[schemars(extend("x-data-default" = "true for citation-like data, otherwise false"))]
     pub row_normalize: bool,
     /// Whether columns of the edges are used.
     pub edges: bool,

@@ -15,7 +15,7 @@ pub struct RunConfig {
     pub features: FeatureOptions,
     /// The split into training, validation and test data.
     pub split: SplitConfig,
-    /// The functions f_a, f_r and G.
+    /// The functions `f_a`, `f_r` and `G`.
     pub model: ModelConfig,
     /// How the model is trained.
     pub training: TrainingConfig,
@@ -27,7 +27,7 @@ pub struct RunConfig {
 )]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DataConfig {
-    /// File, folder or name of a data set: `lpgnn data list` lists the names.
+    /// File, folder or name of a data set; see `lpgnn data list`.
     pub source: String,
     /// File format; none: recognised by content.
     #[schemars(extend("x-flag" = "format"))]

@@ -70,8 +70,8 @@ fn kind(kind: &Kind) -> Value {
             )
         }
         Kind::Boolean => json!({ "type": "boolean" }),
-        Kind::Text => json!({ "type": "string" }),
-        Kind::Tag(_) => json!({ "type": "string" }),
+        // The names of a tag are in the alternatives of its section.
+        Kind::Text | Kind::Tag(_) => json!({ "type": "string" }),
         Kind::Word(choices) => {
             json!({ "anyOf": choices.iter().map(word).collect::<Vec<_>>() })
         }

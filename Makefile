@@ -4,6 +4,7 @@
 # make bench   how fast kernels and whole updates are, on this machine
 # make bench-peers   the same beside other programs, by benchmarks/run.py ARGS="…"
 # make instructions  record how many instructions an update takes
+# make settings      write the page of settings in the book from their declarations
 # make fuzz    100,000 damaged inputs for every reader
 # make doc     the documentation of the library, in target/doc
 
@@ -20,7 +21,7 @@ else
 RUN_TESTS := $(CARGO) test $(ALL) --lib --bins --tests
 endif
 
-.PHONY: test check lint doc doctest examples python bench bench-peers instructions fuzz setup
+.PHONY: test check lint doc doctest examples python bench bench-peers instructions settings fuzz setup
 .DEFAULT_GOAL := test
 
 # The tests come last, so that their summary is the last thing to be read.
@@ -67,6 +68,9 @@ bench-peers: setup
 instructions: setup
 	LPGNN_INSTRUCTIONS=record $(CARGO) test $(ALL) --test suite -- --nocapture instructions::
 	LPGNN_INSTRUCTIONS=record $(CARGO) test $(ALL) --release --test suite -- --nocapture instructions::
+
+settings: setup
+	LPGNN_SETTINGS=record $(CARGO) test $(ALL) --test suite -- settings::
 
 fuzz: setup
 	LPGNN_FUZZ=100000 $(CARGO) test --release --locked -p lpgnn --test suite -- --nocapture fuzz_readers::

@@ -19,7 +19,7 @@ mod _native {
     #[pymodule_export]
     use crate::model::Model;
     #[pymodule_export]
-    use crate::training::{settings, train};
+    use crate::training::{arguments, settings, train};
 
     use pyo3::prelude::*;
 

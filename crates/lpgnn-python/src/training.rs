@@ -5,7 +5,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lpgnn::run::{
-    RunConfig, SavedModel, Setting, Setup, SplitSource, settings_of_json, settings_of_toml,
+    RunConfig, SavedModel, Schema, Setting, SettingInfo, Setup, SplitSource, settings_of_json,
+    settings_of_toml,
 };
 use lpgnn::train::{EpochReport, Observer, Trained, Trainer, TrainerState};
 use pyo3::prelude::*;
@@ -86,14 +87,47 @@ pub(crate) fn settings(
     Ok(config(data, toml, json)?.to_toml())
 }
 
+/// The settings that are arguments of `train`: all that have a flag, but for those of the data, which
+/// are given as such.
+fn settings_with_argument() -> impl Iterator<Item = (String, &'static SettingInfo)> {
+    let flags = Schema::of_runs().flags().into_iter();
+    flags.filter(|info| !info.path.starts_with("data.")).filter_map(|info| {
+        let name = info.flag.as_ref()?.replace('-', "_");
+        Some((name, info))
+    })
+}
+
+/// The names of these arguments, with what they mean.
+#[pyfunction]
+pub(crate) fn arguments() -> Vec<(String, String)> {
+    let described = |(name, info): (String, &SettingInfo)| {
+        let none = if info.optional { " or None" } else { "" };
+        let SettingInfo { meaning, kind, path, .. } = info;
+        let default = info.default_text();
+        (name, format!("{meaning} {path}: {kind}{none} [default: {default}]"))
+    };
+    settings_with_argument().map(described).collect()
+}
+
+/// What Python gives: settings by their paths, and arguments by their names.
+fn settings_of_python(json: &str) -> PyResult<Vec<Setting>> {
+    let mut given: serde_json::Value =
+        serde_json::from_str(json).map_err(|error| json_exception(&error))?;
+    let mut settings = settings_of_json("settings", given["settings"].take()).map_err(exception)?;
+    for (name, info) in settings_with_argument() {
+        let value = given["arguments"].get(&name);
+        settings.extend(value.map(|value| Setting::new(&name, &info.path, value.clone())));
+    }
+    Ok(settings)
+}
+
 /// The defaults for the data, changed by a file of settings and then by settings one by one.
 fn config(data: &Dataset, toml: Option<(String, String)>, json: &str) -> PyResult<RunConfig> {
     let mut settings: Vec<Setting> = match toml {
         Some((path, text)) => settings_of_toml(&path, &text).map_err(exception)?,
         None => vec![],
     };
-    let json = serde_json::from_str(json).map_err(|error| json_exception(&error))?;
-    settings.extend(settings_of_json("settings", json).map_err(exception)?);
+    settings.extend(settings_of_python(json)?);
     let name = data.0.name();
     let mut config =
         RunConfig::for_data(name, &data.0, &settings).with(&settings).map_err(exception)?;

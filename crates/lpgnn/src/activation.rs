@@ -2,7 +2,17 @@ use crate::Scalar;
 use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, dispatch, for_lanes, load_all, store_all};
 
 /// The function that a unit of a network applies to its sum.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {
     /// `tanh(a)`

@@ -47,7 +47,9 @@ pub trait Constraint<S: Scalar = f32>: Debug + Send + Sync {
 /// assert_eq!(g.derivative(-2.0_f64), -1.0);
 /// assert_eq!(g.value(0.3_f64), 0.0); // inside the tube: satisfied
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case", tag = "g")]
 pub enum ConstraintFunction {
     /// The residual itself.
@@ -56,7 +58,9 @@ pub enum ConstraintFunction {
     /// The residual, with a tube of half-width ε in which the constraint holds.
     #[serde(rename = "lin-eps")]
     LinearInsensitive {
-        /// Half-width of the tube, positive.
+        /// Half-width `ε` of the tube in which the constraint counts as met.
+        #[serde(default = "narrow")]
+        #[schemars(extend("exclusiveMinimum" = 0))]
         epsilon: f64,
     },
     /// The size of the residual.
@@ -65,11 +69,18 @@ pub enum ConstraintFunction {
     /// The size of the residual beyond ε.
     #[serde(rename = "abs-eps")]
     AbsoluteInsensitive {
-        /// Half-width of the tube, positive.
+        /// Half-width `ε` of the tube in which the constraint counts as met.
+        #[serde(default = "narrow")]
+        #[schemars(extend("exclusiveMinimum" = 0))]
         epsilon: f64,
     },
     /// The square of the residual.
     Squared,
+}
+
+/// The width of a tube, by default.
+fn narrow() -> f64 {
+    0.01
 }
 
 impl ConstraintFunction {

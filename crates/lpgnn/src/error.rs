@@ -115,8 +115,8 @@ pub enum Error {
     /// A setting does not exist, or its value cannot be read.
     #[error("{origin}: {problem}")]
     Config {
-        /// Where the setting was made: a file or an option.
-        origin: String,
+        /// Where the setting was made.
+        origin: Origin,
         /// What is wrong with it, and what was expected.
         problem: String,
     },
@@ -181,6 +181,64 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+}
+
+/// Where a setting was made: a file, with line and column, or a flag or an argument.
+///
+/// ```
+/// use lpgnn::Origin;
+///
+/// assert_eq!(Origin::at("run.toml", 3, 10).to_string(), "run.toml, line 3, column 10");
+/// assert_eq!(Origin::from("--set").to_string(), "--set");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    name: String,
+    position: Option<(usize, usize)>,
+}
+
+impl Origin {
+    /// A place in a file; lines and columns count from 1.
+    pub fn at(name: &str, line: usize, column: usize) -> Self {
+        Self { name: name.to_owned(), position: Some((line, column)) }
+    }
+
+    /// The file, the flag or the argument.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Line and column, from 1, in a file.
+    pub fn position(&self) -> Option<(usize, usize)> {
+        self.position
+    }
+}
+
+impl From<String> for Origin {
+    fn from(name: String) -> Self {
+        Self { name, position: None }
+    }
+}
+
+impl From<&str> for Origin {
+    fn from(name: &str) -> Self {
+        name.to_owned().into()
+    }
+}
+
+impl From<&String> for Origin {
+    fn from(name: &String) -> Self {
+        name.clone().into()
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.name, self.position) {
+            (name, Some((line, column))) => write!(f, "{name}, line {line}, column {column}"),
+            (name, None) => f.write_str(name),
+        }
+    }
 }
 
 /// A place in a file, for messages: `NCI1_A.txt, line 17`.

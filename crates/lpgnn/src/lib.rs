@@ -172,5 +172,5 @@ mod error;
 mod nan;
 mod numeric;
 
-pub use error::{Error, Place};
+pub use error::{Error, Origin, Place};
 pub use numeric::{Matrix, NormMemory, Scalar, Scratch, uniform};

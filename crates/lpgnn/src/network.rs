@@ -10,18 +10,31 @@ use crate::numeric::{
 use crate::parameters::{Parameters, Role};
 
 /// What the matrices of `h` that state_weights states from hop to hop are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum StateWeights {
-    /// Random numbers at first, as all other weights, and learnt.
+    /// Random at first, like all other weights, and trained.
     #[default]
     Random,
-    /// The identity at first, scaled down to the Lipschitz bound, and learnt: from the first update
-    /// on a node passes on what it has heard, where random matrices mix it anew at every hop until
-    /// nothing is left of it.
+    /// The identity at first, scaled down to the Lipschitz bound, and trained.
+    ///
+    /// From the first update on a node passes on what it has received, where random matrices mix it
+    /// anew at every hop until nothing is left of it.
     Identity,
-    /// The same, and it stays so: features are learnt to be read, but not how states are passed on.
-    /// Of few targets nothing better can be learnt.
+    /// The identity, scaled down to the Lipschitz bound, and not trained.
+    ///
+    /// How features are read is learnt, but not how states are passed on: few targets teach nothing
+    /// better.
     Frozen,
 }
 

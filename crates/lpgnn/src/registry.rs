@@ -78,6 +78,17 @@ pub struct ReadoutSpec<'a> {
 #[serde(transparent)]
 pub struct Options(Map<String, Value>);
 
+/// Any table.
+impl schemars::JsonSchema for Options {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Options".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "description": "Options." })
+    }
+}
+
 impl Options {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {

@@ -1,15 +1,24 @@
+use lpgnn::run::{Schema, Setup};
+
 use super::settings::SettingArguments;
-use crate::console::print;
+use crate::console::{print, print_json};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     settings: SettingArguments,
+
+    /// Print the JSON schema of such files instead: editors check and complete them with it.
+    #[arg(long)]
+    json_schema: bool,
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    if arguments.json_schema {
+        return print_json(&Schema::of_runs().to_json_schema("Settings of lpgnn"));
+    }
     let chosen = arguments.settings.choose()?;
     // What can be printed can be used.
-    lpgnn::run::Setup::new(&chosen.config, &chosen.dataset)?;
+    Setup::new(&chosen.config, &chosen.dataset)?;
     print(&chosen.config.to_toml())
 }

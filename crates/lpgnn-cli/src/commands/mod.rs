@@ -2,6 +2,7 @@ mod config;
 mod crossval;
 mod data;
 mod evaluate;
+mod flags;
 mod model;
 mod predict;
 mod reproduce;

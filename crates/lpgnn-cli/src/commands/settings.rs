@@ -5,7 +5,7 @@ use clap::Args;
 use lpgnn::data::{Cache, Dataset, Format, ReadOptions, Source};
 use lpgnn::run::{RunConfig, Setting, settings_of_toml};
 
-use super::data::read_format;
+use super::flags::Flags;
 
 /// What a run is to be: data, a file of settings, settings one by one, and flags for the usual ones.
 #[derive(Debug, Args)]
@@ -19,64 +19,12 @@ pub(crate) struct SettingArguments {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// One setting, as in model.state_dim=20; may be given more than once.
+    /// One setting, as in model.state-dim=20; may be given more than once.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 
     #[command(flatten)]
     flags: Flags,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Settings")]
-struct Flags {
-    /// Passes over the training data.
-    #[arg(long, value_name = "N")]
-    epochs: Option<u64>,
-
-    /// Where random numbers start: the same seed, the same bits.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
-    seed: Option<u64>,
-
-    /// one-shot, bdmm, implicit, unrolled, sse or augmented-lagrangian.
-    #[arg(long, value_name = "KIND")]
-    solver: Option<String>,
-
-    /// Learning rate of the weights.
-    #[arg(long, value_name = "X", value_parser = finite)]
-    lr: Option<f64>,
-
-    /// gnn-sum, gnn-mean, gnn-normalized, gin, gcn-mean, gcn or sage-max.
-    #[arg(long, value_name = "KIND")]
-    transition: Option<String>,
-
-    /// Components of a state.
-    #[arg(long, value_name = "N")]
-    state_dim: Option<u64>,
-
-    /// Units of the hidden layers of the transition, as in 20 or 50,20.
-    #[arg(long, value_name = "N,…", value_delimiter = ',')]
-    hidden_dims: Option<Vec<u64>>,
-
-    /// Layers of states.
-    #[arg(long, value_name = "N")]
-    layers: Option<u64>,
-
-    /// Graphs per update, or none.
-    #[arg(long, value_name = "N")]
-    batch_size: Option<String>,
-
-    /// Epochs between evaluation.
-    #[arg(long, value_name = "N")]
-    eval_every: Option<u64>,
-
-    /// ModelEvaluation without a better one before training ends, or none.
-    #[arg(long, value_name = "N")]
-    patience: Option<String>,
-
-    /// The format of the data, if it is not to be recognised by the content.
-    #[arg(long, value_parser = read_format())]
-    format: Option<Format>,
 }
 
 /// The settings of a run, and the data they are about.
@@ -114,7 +62,7 @@ impl SettingArguments {
         for text in &self.set {
             settings.push(Setting::parse("--set", text)?);
         }
-        settings.extend(self.flags.settings()?);
+        settings.extend(self.flags.settings());
         Ok(settings)
     }
 
@@ -129,40 +77,6 @@ impl SettingArguments {
             None => None,
         };
         load(data, format)
-    }
-}
-
-fn finite(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
-    number.ok_or_else(|| "a finite number is expected".to_owned())
-}
-
-impl Flags {
-    fn settings(&self) -> anyhow::Result<Vec<Setting>> {
-        let mut settings = vec![];
-        let mut add = |flag: &str, path: &str, value: Option<serde_json::Value>| {
-            settings.extend(value.map(|value| Setting::new(flag, path, value)));
-        };
-        add("--epochs", "training.epochs", self.epochs.map(Into::into));
-        add("--seed", "training.seed", self.seed.map(Into::into));
-        add("--solver", "training.solver.kind", self.solver.clone().map(Into::into));
-        add("--lr", "training.solver.weights.lr", self.lr.map(Into::into));
-        add("--transition", "model.transition", self.transition.clone().map(Into::into));
-        add("--state-dim", "model.state-dim", self.state_dim.map(Into::into));
-        add("--hidden-dims", "model.hidden-dims", self.hidden_dims.clone().map(Into::into));
-        add("--layers", "model.layers", self.layers.map(Into::into));
-        add("--eval-every", "training.eval-every", self.eval_every.map(Into::into));
-        add("--format", "data.format", self.format.map(|format| format.as_str().into()));
-        for (flag, path, value) in [
-            ("--batch-size", "training.batch-size", &self.batch_size),
-            ("--patience", "training.patience", &self.patience),
-        ] {
-            if let Some(value) = value {
-                let setting = Setting::parse(flag, &format!("{path}={value}"))?;
-                settings.push(setting);
-            }
-        }
-        Ok(settings)
     }
 }
 

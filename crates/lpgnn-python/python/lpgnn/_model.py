@@ -17,20 +17,8 @@ from ._columns import labels
 from ._graphs import Dataset, members
 from ._native import Error
 
-#: The settings that have an argument of their own.
-ARGUMENTS = {
-    "epochs": "training.epochs",
-    "seed": "training.seed",
-    "solver": "training.solver.kind",
-    "lr": "training.solver.weights.lr",
-    "transition": "model.transition",
-    "state_dim": "model.state-dim",
-    "hidden_dims": "model.hidden-dims",
-    "layers": "model.layers",
-    "batch_size": "training.batch-size",
-    "eval_every": "training.eval-every",
-    "patience": "training.patience",
-}
+#: The arguments of :func:`train` that are settings, with what they mean.
+ARGUMENTS: dict[str, str] = dict(_native.arguments())
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,11 +177,11 @@ def train(
     it, the data's own counts, or one is drawn. ``on_epoch`` is called with what every epoch was like; training ends
     when it returns ``False``. The same seed gives the same bits, at any number of ``threads``.
     """
+    given = dict(locals())
     _is_dataset(data)
     if hidden_dims is not None:
-        hidden_dims = [hidden_dims] if isinstance(hidden_dims, numbers.Integral) else list(hidden_dims)
-    given = (epochs, seed, solver, lr, transition, state_dim, hidden_dims, layers, batch_size, eval_every, patience)
-    chosen = dict(zip(ARGUMENTS, given))
+        given["hidden_dims"] = [hidden_dims] if isinstance(hidden_dims, numbers.Integral) else list(hidden_dims)
+    chosen = {name: given[name] for name in ARGUMENTS}
     parts = None if split is None else data._parts(split)
     asked = _asked(chosen, settings, config)
 
@@ -208,6 +196,10 @@ def train(
         what = f"training diverged in epoch {model.stop_reason['epoch']}: its {model.stop_reason['variable']} are no numbers any more"
         warnings.warn(f"{what}; a smaller rate may help", RuntimeWarning, stacklevel=2)
     return model
+
+
+_LINES = (f"    {name}: {meaning}" for name, meaning in ARGUMENTS.items())
+train.__doc__ = f"{train.__doc__}\n    Arguments that are settings:\n\n" + "\n".join(_LINES)
 
 
 def settings(
@@ -230,9 +222,9 @@ def _asked(
             file = (os.fsdecode(config), text.read())
     if settings is not None and not isinstance(settings, Mapping):
         raise Error(f"settings is {settings!r}, but a table of settings is expected")
-    asked: dict[str, Any] = _flat(settings or {})
-    asked |= {ARGUMENTS[name]: value for name, value in chosen.items() if value is not None}
-    for name, value in asked.items():
+    arguments = {name: value for name, value in chosen.items() if value is not None}
+    asked = {"settings": _flat(settings or {}), "arguments": arguments}
+    for name, value in (*asked["settings"].items(), *arguments.items()):
         if isinstance(value, (float, np.floating)) and not np.isfinite(value):
             raise Error(f"{name} is {value}, but a finite number is expected")
     try:
@@ -246,9 +238,7 @@ def _flat(settings: Mapping[str, Any], path: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in settings.items():
         name = f"{path}{name}"
-        # The one setting whose value is a table.
-        table = isinstance(value, Mapping) and not name.endswith(".dual-rule")
-        found = _flat(value, f"{name}.") if table else {name: value}
+        found = _flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
         for each in found:
             flat.pop(each, None)
         flat |= found

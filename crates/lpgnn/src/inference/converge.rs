@@ -12,18 +12,22 @@ use crate::transition::{Input, Transition, split_rows};
 use crate::{Error, Matrix, Scalar};
 
 /// How `f_a` is iterated to its fixed point.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FixedPointOptions {
-    /// The largest `abs(x − f_a)` of a graph that has converged.
+    /// Largest `abs(x − f_a(x))` of a graph that has converged.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub tol: f64,
-    /// Applications of `f_a` at most, per layer.
+    /// Maximum number of applications of `f_a`, per layer.
     pub max_iter: usize,
-    /// `β`, in `(0, 1]`: how far a plain step goes towards `f_a(x)`.
+    /// Step size `β` of plain steps; 1: undamped.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub beta: f64,
-    /// How many iterates Anderson acceleration combines; 0 is plain iteration.
+    /// Iterates that Anderson acceleration combines; 0: plain iteration.
     pub window: usize,
-    /// What graphs that do not converge get as a second chance; none leaves them where they are.
+    /// Second attempt, by optimisation, at graphs that do not converge; none: no second attempt.
     pub fall_back: Option<RelaxOptions>,
 }
 

@@ -16,12 +16,14 @@ use crate::transition::{Gradients, Input, Transition};
 use crate::{Matrix, Scalar};
 
 /// How the states of new graphs are found.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case", tag = "method")]
 pub enum Inference {
-    /// Iterating `f_a` to a stated tol.
+    /// Iteration of `f_a` to its fixed point.
     FixedPoint(FixedPointOptions),
-    /// The paper's short optimisation of the constraint.
+    /// Optimisation of the constraint term, as in the paper.
     Relax(RelaxOptions),
 }
 

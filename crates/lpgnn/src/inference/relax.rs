@@ -7,18 +7,27 @@ use crate::saddle::{Bdmm, OptimizerState, check_count, check_not_negative, check
 use crate::{Error, Scalar};
 
 /// How the constraint is optimised at test time.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RelaxOptions {
-    /// The largest `abs(x − f_a)` of a graph that counts as converged.
+    /// Largest `abs(x − f_a(x))` of a graph that has converged.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub tol: f64,
-    /// Updates at most.
+    /// Maximum number of updates.
+    #[schemars(range(min = 1))]
     pub max_iter: usize,
-    /// `η_X`, halved eight times on the way: Adam leaves a residual of about its last learning rate.
+    /// Learning rate of the states, halved eight times on the way.
+    ///
+    /// Adam leaves a residual of about its last learning rate.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub state_lr: f64,
-    /// `η_Λ`
+    /// Learning rate of the multipliers.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub multiplier_lr: f64,
-    /// `ρ`
+    /// Factor of the augmented-Lagrangian term, `ρ`.
+    #[schemars(range(min = 0))]
     pub penalty: f64,
 }
 

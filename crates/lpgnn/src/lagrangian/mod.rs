@@ -87,25 +87,42 @@ impl Evaluation {
 }
 
 /// A sum, or a mean.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
-    /// The sum, as in the paper: a state's step does not depend on who shares its batch.
+    /// Sum, as in the paper: the step of a state does not depend on the rest of its batch.
     #[default]
     Sum,
-    /// The mean, as in its authors' code.
+    /// Mean, as in the code of its authors.
     Mean,
 }
 
 /// How the terms of the Lagrangian are weighed.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Weighing {
-    /// `w`: what the loss is multiplied with.
+    /// Factor of the loss, `w`.
+    #[schemars(extend(
+        "exclusiveMinimum" = 0,
+        "x-data-default" = "1; with bdmm and augmented-lagrangian 0.01 for nodes, 0.001 for graphs"
+    ))]
     pub loss_weight: f64,
-    /// Whether the loss is a sum or a mean over what is supervised.
+    /// Reduction of the loss over labelled nodes or graphs.
+    #[schemars(extend("x-data-default" = "mean for citation-like data, otherwise sum"))]
     pub loss: Scale,
-    /// Whether the constraint term is a sum or a mean over nodes and components.
+    /// Reduction of the constraint term over nodes and components.
     pub constraint: Scale,
 }
 

@@ -25,40 +25,84 @@ pub struct Model<S: Scalar = f32> {
 }
 
 /// What the read-out reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Reads {
-    /// The states or their f_x.
+    /// The states `x`, or `f_a(x)`.
+    #[schemars(extend("x-data-default" = "transition"))]
     pub from: ReadFrom,
-    /// Of which layers.
+    /// Layers that are read.
+    #[schemars(extend("x-data-default" = "all for graphs with one-shot, otherwise last"))]
     pub layers: ReadLayers,
 }
 
-/// The states or their f_x.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+/// The states `x`, or `f_a(x)`.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadFrom {
     /// `x_v`, as in the paper.
     #[default]
     State,
-    /// `f_{a,v}(X)`, as in its authors' code: what a cheating state gains is lost on the way, and
-    /// the layers of a stack are never behind each other.
+    /// `f_{a,v}(X)`, as in its authors' code.
+    ///
+    /// What a cheating state gains is lost on the way, and the layers of a stack are never behind
+    /// each other.
     Transition,
 }
 
 /// Which layers the read-out reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadLayers {
-    /// The last one.
+    /// The last layer.
     #[default]
     Last,
-    /// All of them, side by side.
+    /// All layers, concatenated.
     All,
 }
 
 /// How many multipliers a node has, per layer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Multipliers {
     /// One, as in the paper: `λ_v Σ_i G(x_vi − f_vi)`.

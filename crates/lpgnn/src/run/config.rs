@@ -1,38 +1,41 @@
-use std::fmt::Write;
-
-use serde_json::Value;
-
+use super::{Schema, Setting};
 use crate::Error;
 use crate::data::{FeatureOptions, Format, Ratio};
 use crate::graph::Level;
 use crate::train::{ModelConfig, TrainingConfig};
 
 /// All settings of a run, as `config.toml` has them.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RunConfig {
-    /// What is learnt from.
+    /// The data set.
     pub data: DataConfig,
-    /// How features become features.
+    /// How columns of the data become input features.
     pub features: FeatureOptions,
-    /// What is trained, validated and tested on.
+    /// The split into training, validation and test data.
     pub split: SplitConfig,
-    /// The functions.
+    /// The functions `f_a`, `f_r` and `G`.
     pub model: ModelConfig,
-    /// How they are trained.
+    /// How the model is trained.
     pub training: TrainingConfig,
 }
 
-/// What is learnt from.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+/// The data set.
+#[derive(
+    Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DataConfig {
-    /// A file, a folder, or the name of a set that is built in or was fetched.
+    /// File, folder or name of a data set; see `lpgnn data list`.
     pub source: String,
-    /// The format; recognised by content when it is not given.
+    /// File format; none: recognised by content.
+    #[schemars(extend("x-flag" = "format"))]
     pub format: Option<Format>,
-    /// Whose targets are to be predicted; none takes those that there are.
+    /// Whether to predict the targets of nodes or of graphs.
     #[serde(with = "auto_level")]
+    #[schemars(with = "TaskChoice")]
     pub task: Option<Level>,
 }
 
@@ -69,34 +72,63 @@ pub(super) mod auto_level {
     }
 }
 
-/// What is trained, validated and tested on.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+/// How a task is named in a configuration.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[allow(dead_code, reason = "it describes a setting")]
+enum TaskChoice {
+    /// Whichever the data have; if both, those of graphs, unless the data come with a split of nodes.
+    Auto,
+    /// One prediction per node.
+    Node,
+    /// One prediction per graph.
+    Graph,
+}
+
+/// The split into training, validation and test data.
+#[derive(
+    Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SplitConfig {
     /// Where the split comes from.
     pub source: SplitSource,
-    /// Share of the training part, if it is drawn.
+    /// Fraction of the training split, if it is drawn at random; the three sum to 1.
+    #[schemars(range(min = 0, max = 1))]
     pub train: f64,
-    /// Share of the validation part.
+    /// Fraction of the validation split, which selects the epoch.
+    #[schemars(range(min = 0, max = 1))]
     pub val: f64,
-    /// Share of the test part.
+    /// Fraction of the test split, which is evaluated once, at the end.
+    #[schemars(range(min = 0, max = 1))]
     pub test: f64,
-    /// Where its random numbers start.
+    /// Seed of a random split.
+    #[schemars(range(max = 9_223_372_036_854_775_807_i64))]
     pub seed: u64,
 }
 
 /// Where the split comes from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum SplitSource {
-    /// The data, if they have one; else it is drawn.
+    /// The data, if they come with one; otherwise it is drawn at random.
     #[default]
     Auto,
     /// The data.
     Data,
-    /// It is drawn.
+    /// Drawn at random, in the fractions below.
     Ratio,
-    /// Whoever trained gave one, which nobody else knows.
+    /// An argument of `train` in Python: recorded, but not to be set.
     Given,
 }
 
@@ -120,208 +152,41 @@ impl RunConfig {
     /// # Ok::<(), lpgnn::Error>(())
     /// ```
     pub fn to_toml(&self) -> String {
-        let mut text = String::new();
-        write_table(&mut text, "", &self.to_value());
-        text
+        Schema::of_runs().to_toml(self)
     }
 
     /// The configuration that [`to_toml`](Self::to_toml) wrote.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`], naming the setting that cannot be used; `origin` is how the text is
-    /// called.
-    pub fn from_toml(origin: &str, text: &str) -> Result<Self, Error> {
-        Self::default().with(&super::settings_of_toml(origin, text)?)
+    /// [`Error::Config`], naming the setting that cannot be used and its line and column; `name` is
+    /// what the text is called.
+    pub fn from_toml(name: &str, text: &str) -> Result<Self, Error> {
+        Self::default().with(&super::settings_of_toml(name, text)?)
     }
 
-    /// As JSON, in which a setting that has no value is there as null.
-    pub(super) fn to_value(&self) -> Value {
-        serde_json::to_value(self).unwrap_or_default()
-    }
-}
-
-/// What every setting is, in the order of the file. A path stands for a table when it ends in a dot.
-const NOTES: &[(&str, &str)] = &[
-    ("data.", "What is learnt from."),
-    ("data.source", "a file, a folder, or a name: see `lpgnn data list`"),
-    ("data.format", "tu, gin, matlab, citation, tables; none: recognised by content"),
-    ("data.task", "auto, node or graph: whose targets are predicted"),
-    ("features.", "How features become features."),
-    ("features.source", "auto, categories, values, all, degree, constant"),
-    ("features.largest-degree", "larger degrees count as this one"),
-    ("features.standardize", "real values to mean 0 and std 1"),
-    ("features.row-normalize", "every row of sparse values divided by its sum"),
-    ("features.edges", "whether features of edges become features"),
-    ("split.", "What is trained, validated and tested on."),
-    ("split.source", "auto: the data's own, else drawn; data; ratio"),
-    ("split.train", "shares, if it is drawn; they sum to 1"),
-    ("split.val", "chooses the epoch"),
-    ("split.test", "is looked at at the end"),
-    ("split.seed", ""),
-    ("model.", "The functions f_a, f_r and G."),
-    ("model.transition", "gnn-sum, gnn-mean, gnn-normalized, gin, gcn-mean, gcn, sage-max"),
-    ("model.layers", "K: states per node, each reading the one below"),
-    ("model.state-dim", "components of a state"),
-    ("model.hidden-dims", "units of the hidden layers of h, in f_a"),
-    ("model.activation", "tanh, relu, leaky-relu, identity: of hidden units"),
-    ("model.output-activation", "the same, of the output of h"),
-    (
-        "model.state-weights",
-        "random, identity, frozen: the weights of states at first, and for good",
-    ),
-    (
-        "model.isolated",
-        "self-loop or zero: what a node without neighbours aggregates, for gnn and sage",
-    ),
-    ("model.readout", "node for nodes; sum, mean, max over a graph; auto: node or sum"),
-    ("model.readout-hidden-dims", "units of the hidden layers of f_r"),
-    ("model.readout-activation", "the activation of those"),
-    ("model.dropout", "share of hidden units of f_r left out in training"),
-    ("model.multipliers", "per-component or per-node; G = lin needs per-component"),
-    ("model.transition-options.", "What a transition of one's own is told."),
-    ("model.readout-options.", "What a read-out of one's own is told."),
-    ("model.inputs.", "The arguments of h, for gnn and sage."),
-    ("model.inputs.neighbour-state", "x_u"),
-    ("model.inputs.neighbour-features", "l_u"),
-    ("model.inputs.edge-features", "l_(v,u) and l_(u,v)"),
-    ("model.inputs.own-state", "x_v"),
-    ("model.inputs.own-features", "l_v"),
-    ("model.reads.", "What f_r reads."),
-    ("model.reads.from", "state: x; transition: f_a(x)"),
-    ("model.reads.layers", "last or all"),
-    ("model.constraint.", "G, the constraint function."),
-    ("model.constraint.g", "lin, lin-eps, abs, abs-eps, squared; lin unless solver is bdmm"),
-    ("model.constraint.epsilon", "half-width of the tube in which it holds"),
-    ("training.", "How they are trained."),
-    ("training.epochs", "passes over the training data"),
-    ("training.seed", "same seed, same bits"),
-    ("training.batch-size", "graphs per update; none: all of them"),
-    ("training.lipschitz", "bound on the Lipschitz constant of f_a, or none"),
-    ("training.standardize", "whether f_r descends as if what it reads were standardised"),
-    ("training.l2", "what half the sum of squared weights is multiplied with"),
-    ("training.feature-dropout", "share of the entries of node features left out in an update"),
-    ("training.class-weights", "equal; balanced: rare classes count more"),
-    ("training.eval-every", "epochs between evaluation on converged states"),
-    ("training.patience", "evaluation without a better one before it ends; none: never"),
-    ("training.weighing.", "The terms of the Lagrangian."),
-    ("training.weighing.loss-weight", "what the loss is multiplied with"),
-    ("training.weighing.loss", "sum or mean over what is supervised"),
-    ("training.weighing.constraint", "sum or mean over nodes and components"),
-    ("training.solver.", "The solver of the saddle point."),
-    ("training.solver.kind", "one-shot, bdmm, implicit, unrolled, sse, augmented-lagrangian"),
-    ("training.solver.beta", "step of the fixed-point iteration, in (0, 1]"),
-    ("training.solver.inner-steps", "steps of states and multipliers per step of the weights"),
-    ("training.solver.tol", "change at which the iteration has converged"),
-    ("training.solver.max-iter", "iterations at most"),
-    ("training.solver.state-rule", "adam or sgd"),
-    ("training.solver.state-lr", "learning rate of the states"),
-    ("training.solver.state-lr-half-life", "updates after which that rate is half; none keeps it"),
-    ("training.solver.dual-rule", "adam, sgd, or { nu-pi = { nu = 0.0, kappa = 1.0 } }"),
-    ("training.solver.multiplier-lr", "learning rate of the multipliers"),
-    ("training.solver.order", "simultaneous; alternating: multipliers first"),
-    ("training.solver.penalty", "rho, of the quadratic term; what it starts with if it grows"),
-    ("training.solver.penalty-growth", "what rho is multiplied with while violation does not fall"),
-    ("training.solver.max-penalty", "rho at most"),
-    ("training.solver.violation-share", "share of the last violation that counts as fallen"),
-    ("training.solver.state-steps", "steps of the states per update"),
-    ("training.solver.weight-steps", "steps of the weights per update"),
-    ("training.solver.adjoint-terms", "Neumann terms of the gradient; 0: Jacobian-free"),
-    ("training.solver.sample", "share of the nodes whose states a step moves"),
-    ("training.solver.seed", "which nodes these are"),
-    ("training.solver.normalize", "whether states are scaled to length 1 after their steps"),
-    ("training.solver.weights.", "How the weights descend."),
-    ("training.solver.weights.rule", "adam or sgd"),
-    ("training.solver.weights.lr", "learning rate of the weights"),
-    ("training.solver.weights.lr-half-life", "updates after which it is half; none keeps it"),
-    ("training.solver.weights.weight-decay", "weight decay, relative to the rate"),
-    ("training.inference.", "States of graphs that are not trained on."),
-    ("training.inference.method", "converge: iterate f_a; relax: optimise the constraint"),
-    ("training.inference.tol", "largest |x - f_a| of a graph that has converged"),
-    ("training.inference.max-iter", "applications of f_a at most, per layer"),
-    ("training.inference.beta", "step, in (0, 1]"),
-    ("training.inference.window", "iterates that Anderson acceleration combines; 0: none"),
-    ("training.inference.max-iter", "updates at most"),
-    ("training.inference.state-lr", "learning rate of the states"),
-    ("training.inference.multiplier-lr", "learning rate of the multipliers"),
-    ("training.inference.penalty", "rho"),
-    ("training.inference.fall-back", "what graphs that do not converge get; none: nothing"),
-    ("training.inference.fall-back.", "A second chance for graphs that do not converge; or none."),
-    ("training.inference.fall-back.tol", "largest |x - f_a| of a graph that has converged"),
-    ("training.inference.fall-back.max-iter", "updates at most"),
-    ("training.inference.fall-back.state-lr", "learning rate of the states"),
-    ("training.inference.fall-back.multiplier-lr", "learning rate of the multipliers"),
-    ("training.inference.fall-back.penalty", "rho"),
-];
-
-fn note(path: &str) -> Option<(usize, &'static str)> {
-    NOTES.iter().enumerate().find(|(_, (of, _))| *of == path).map(|(i, (_, note))| (i, *note))
-}
-
-/// Tables that are written as one value.
-fn is_inline(path: &str) -> bool {
-    path.ends_with(".dual-rule")
-}
-
-fn write_table(text: &mut String, path: &str, table: &Value) {
-    let Value::Object(entries) = table else { return };
-    let mut entries: Vec<(String, &Value)> = entries
-        .iter()
-        .map(|(key, value)| {
-            (if path.is_empty() { key.clone() } else { format!("{path}.{key}") }, value)
-        })
-        .collect();
-    let is_table = |path: &str, value: &Value| value.is_object() && !is_inline(path);
-    entries.sort_by_key(|(path, value)| {
-        let table = is_table(path, value);
-        let path = if table { format!("{path}.") } else { path.clone() };
-        (table, note(&path).map_or(usize::MAX, |(place, _)| place))
-    });
-    for (path, value) in &entries {
-        // Writing to a string cannot fail.
-        let _ = if is_table(path, value) {
-            let about = note(&format!("{path}.")).map_or("", |(_, note)| note);
-            let space = if text.is_empty() { "" } else { "\n" };
-            let written = writeln!(text, "{space}# {about}\n[{path}]");
-            write_table(text, path, value);
-            written
-        } else {
-            let key = path.rsplit('.').next().unwrap_or(path);
-            let line = format!("{key} = {}", toml_value(value));
-            match note(path).map_or("", |(_, note)| note) {
-                "" => writeln!(text, "{line}"),
-                about => writeln!(text, "{line:<29} # {about}"),
-            }
-        };
-    }
-}
-
-fn toml_value(value: &Value) -> String {
-    match value {
-        Value::Null => "\"none\"".into(),
-        Value::String(text) => toml::Value::String(text.clone()).to_string(),
-        Value::Array(values) => {
-            format!("[{}]", values.iter().map(toml_value).collect::<Vec<_>>().join(", "))
-        }
-        Value::Object(entries) => {
-            let entries: Vec<String> = entries
-                .iter()
-                .map(|(key, value)| format!("{key} = {}", toml_value(value)))
-                .collect();
-            format!("{{ {} }}", entries.join(", "))
-        }
-        Value::Bool(_) | Value::Number(_) => value.to_string(),
+    /// The same with these settings, of which the last counts where there are several.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] for a setting that does not exist, with the nearest that does, or whose
+    /// value is of another kind; it tells where the setting was made.
+    pub fn with(&self, settings: &[Setting]) -> Result<Self, Error> {
+        Schema::of_runs().apply(self, settings)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
     use crate::constraint::ConstraintFunction;
     use crate::inference::{FixedPointOptions, Inference, RelaxOptions};
     use crate::registry::Options;
+    use crate::run::{Kind, SettingInfo};
     use crate::saddle::{AugmentedLagrangian, Bdmm, DualRule, Implicit, Sse, Unrolled};
-    use crate::train::SolverConfig;
+    use crate::train::{ModelDims, SolverConfig};
 
     fn configs() -> Vec<RunConfig> {
         let mut configs = vec![RunConfig::default()];
@@ -368,31 +233,87 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_has_a_note_and_every_note_a_setting() {
-        fn paths(path: &str, value: &Value, found: &mut Vec<String>) {
-            match value {
-                Value::Object(_) if path.ends_with("-options") => found.push(format!("{path}.")),
-                Value::Object(entries) if !is_inline(path) => {
-                    if !path.is_empty() {
-                        found.push(format!("{path}."));
-                    }
-                    for (key, value) in entries {
-                        let dot = if path.is_empty() { "" } else { "." };
-                        paths(&format!("{path}{dot}{key}"), value, found);
-                    }
-                }
-                _ => found.push(path.to_owned()),
+    fn every_setting_says_what_it_is_in_one_line() {
+        for info in Schema::of_runs().settings() {
+            let meaning = &info.meaning;
+            assert!(meaning.ends_with('.') && meaning.len() < 100, "{}: “{meaning}”", info.path);
+            let says_none = meaning.contains("none: ");
+            assert_eq!(says_none, info.optional, "{}: “{meaning}”", info.path);
+            for choice in info.kind.choices() {
+                assert!(!choice.meaning.is_empty(), "{}: {}", info.path, choice.name);
             }
         }
-        let mut found = vec![];
+    }
+
+    #[test]
+    fn every_value_is_one_that_its_setting_takes() {
+        fn walk(info: &SettingInfo, value: &Value) {
+            match &info.kind {
+                Kind::Section(settings) if value.is_object() => {
+                    let keys = value.as_object().unwrap().keys();
+                    for key in keys {
+                        let choices = settings.iter().flat_map(|info| info.kind.choices());
+                        let all = settings.iter().chain(choices.flat_map(|of| &of.settings));
+                        let mut known = all.filter(|info| info.key() == key).peekable();
+                        assert!(known.peek().is_some(), "{}.{key} is not described", info.path);
+                        known.for_each(|info| walk(info, &value[key]));
+                    }
+                }
+                kind => {
+                    let none = info.optional && value.is_null();
+                    let taken = none || kind.admits(value) || value.is_object();
+                    assert!(taken, "{} is {value}, {kind}", info.path);
+                }
+            }
+        }
         for config in configs() {
-            paths("", &config.to_value(), &mut found);
+            let value = serde_json::to_value(&config).unwrap();
+            for section in Schema::of_runs().sections() {
+                walk(section, &value[section.key()]);
+            }
         }
-        for path in &found {
-            assert!(note(path).is_some(), "{path} has no note");
+    }
+
+    /// What a field refuses when it is checked, its schema refuses before.
+    #[test]
+    fn bounds_are_those_that_are_checked() {
+        let beyond = |kind: &Kind| match kind {
+            Kind::Integer { min, max } => [min.map(|x| x - 1), max.map(|x| x.saturating_add(1))]
+                .into_iter()
+                .flatten()
+                .filter(|x| (0..i64::MAX).contains(x))
+                .map(Value::from)
+                .collect(),
+            Kind::Number(interval) => {
+                let at = |bound: Option<(f64, bool)>, sign: f64| {
+                    bound.map(|(at, open)| if open { at } else { at + sign * 0.01 })
+                };
+                let ends = [at(interval.low, -1.0), at(interval.high, 1.0)];
+                ends.into_iter().flatten().map(Value::from).collect()
+            }
+            _ => vec![],
+        };
+        let dims = ModelDims { features: 1, edge_features: 0, outputs: 2, level: Level::Node };
+        let mut checked = 0;
+        for config in configs().into_iter().filter(|config| config.model.transition != "my-own") {
+            let base = serde_json::to_value(&config).unwrap();
+            for info in Schema::of_runs().settings() {
+                let pointer = format!("/{}", info.path.replace('.', "/"));
+                for value in beyond(&info.kind) {
+                    let mut values = base.clone();
+                    let Some(place) = values.pointer_mut(&pointer) else { continue };
+                    *place = value.clone();
+                    let RunConfig { model, training, split, .. } =
+                        serde_json::from_value(values).unwrap();
+                    let ratio = Ratio { train: split.train, val: split.val, test: split.test };
+                    let refused = training.check().is_err()
+                        || model.build::<f32>(dims).is_err()
+                        || ratio.check().is_err();
+                    assert!(refused, "{} = {value} passes all checks", info.path);
+                    checked += 1;
+                }
+            }
         }
-        for (path, _) in NOTES {
-            assert!(found.iter().any(|found| found == path), "{path} is no setting");
-        }
+        assert!(checked > 50, "{checked}");
     }
 }

@@ -177,8 +177,96 @@ fn largest_degree(dataset: &Dataset) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
-    use crate::data::{DatasetParts, FeatureColumns};
+    use crate::Matrix;
+    use crate::data::{Categories, DatasetParts, FeatureColumns, TargetColumn};
+    use crate::graph::SparseRows;
+    use crate::run::Schema;
+
+    fn classes(rows: usize) -> TargetColumn {
+        let numbers: Vec<i64> = (0..rows).map(|row| i64::from(row % 2 == 0)).collect();
+        TargetColumn::Classes(Categories::from_integers("y", &numbers))
+    }
+
+    /// Graphs in which the first node has `degree` neighbours.
+    fn stars(graphs: usize, nodes: usize, degree: usize) -> DatasetParts {
+        let edges: Vec<(u32, u32)> = (0..graphs)
+            .flat_map(|graph| (1..=degree).map(move |leaf| (graph * nodes + leaf, graph * nodes)))
+            .map(|(u, v)| (u32::try_from(u).unwrap(), u32::try_from(v).unwrap()))
+            .collect();
+        DatasetParts {
+            name: "stars".into(),
+            node_starts: (0..=graphs).map(|graph| graph * nodes).collect(),
+            node_features: FeatureColumns::none(graphs * nodes),
+            edge_features: FeatureColumns::none(edges.len()),
+            edges,
+            node_targets: Some(classes(graphs * nodes)),
+            graph_targets: None,
+            split: None,
+        }
+    }
+
+    fn words(rows: usize) -> FeatureColumns {
+        let sparse = SparseRows::new(3, (0..=rows).collect(), vec![1; rows], vec![1.0; rows]);
+        FeatureColumns::none(rows).with_sparse(sparse.unwrap()).unwrap()
+    }
+
+    /// One of every kind that the defaults tell apart.
+    fn datasets() -> Vec<Dataset> {
+        let graphs = |count: usize, mut parts: DatasetParts| {
+            (parts.node_targets, parts.graph_targets) = (None, Some(classes(count)));
+            parts
+        };
+        let mut citation = stars(1, 100, 3);
+        citation.node_features = words(100);
+        let rest = (5..100).collect();
+        citation.split =
+            Some(Split { level: Level::Node, train: (0..5).collect(), val: vec![], test: rest });
+        let mut both = stars(1, 30, 3);
+        let colours = Categories::from_integers("colour", &[1; 30]);
+        let values = Matrix::zeros(30, 1);
+        both.node_features = both.node_features.with_categories(colours).unwrap();
+        both.node_features = both.node_features.with_values(vec!["size".into()], values).unwrap();
+        let all = [
+            stars(1, 30, 3),
+            stars(1, 30, 20),
+            graphs(20, stars(20, 30, 3)),
+            graphs(20, stars(20, 30, 20)),
+            graphs(101, stars(101, 200, 3)),
+            citation,
+            both,
+        ];
+        let checked = |parts| Dataset::new(parts).unwrap().with_chosen_features();
+        all.into_iter().map(checked).collect()
+    }
+
+    #[test]
+    fn a_default_that_depends_on_the_data_says_so_beside_its_field() {
+        let schema = Schema::of_runs();
+        let (mut changed, mut described) = (BTreeSet::new(), BTreeSet::new());
+        for dataset in datasets() {
+            for solver in
+                ["one-shot", "bdmm", "implicit", "unrolled", "sse", "augmented-lagrangian"]
+            {
+                let wish = [Setting::new("test", "training.solver.kind", solver)];
+                let config = RunConfig::for_data("clique", &dataset, &wish);
+                for (info, value) in schema.values(&config) {
+                    let differs = info.path != "training.solver.kind"
+                        && info.default.as_ref() != Some(&value);
+                    assert!(
+                        !differs || info.depends_on.is_some(),
+                        "{} is {value}, which its declaration does not tell",
+                        info.path
+                    );
+                    changed.extend(differs.then_some(info.path.as_str()));
+                    described.extend(info.depends_on.is_some().then_some(info.path.as_str()));
+                }
+            }
+        }
+        assert_eq!(changed, described, "settings that do not depend on the data");
+    }
 
     /// One hub and its leaves, with edges that all go one way.
     fn star(edge: impl Fn(u32) -> (u32, u32)) -> Dataset {

@@ -16,6 +16,7 @@ mod defaults;
 mod file;
 mod fingerprint;
 mod model_file;
+mod schema;
 mod settings;
 mod setup;
 
@@ -24,5 +25,6 @@ pub use config::{DataConfig, RunConfig, SplitConfig, SplitSource};
 pub use file::write_file;
 pub use fingerprint::fingerprint;
 pub use model_file::{DataOrigin, Predictions, SavedModel};
+pub use schema::{Choice, Interval, Kind, Schema, SettingInfo};
 pub use settings::{Setting, settings_of_json, settings_of_toml};
 pub use setup::Setup;

@@ -1,39 +1,22 @@
-use std::cmp::Ordering;
+use serde_json::Value;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
-use serde_json::{Value, json};
-
-use super::RunConfig;
 use crate::Error;
-use crate::constraint::ConstraintFunction;
-use crate::inference::{Inference, RelaxOptions};
-use crate::train::SolverConfig;
+use crate::error::Origin;
 
-/// A value for one setting, and where it came from.
+/// A value for one setting, and where it was given.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
-    origin: String,
+    origin: Origin,
     path: String,
     value: Value,
 }
 
-/// Settings whose value may be `none`.
-const OPTIONAL: [&str; 7] = [
-    "data.format",
-    "training.batch-size",
-    "training.lipschitz",
-    "training.patience",
-    "training.solver.state-lr-half-life",
-    "training.solver.weights.lr-half-life",
-    "training.inference.fall-back",
-];
-
-/// Settings that decide which others there are beside them.
-const TAGS: [&str; 3] = ["training.solver.kind", "training.inference.method", "model.constraint.g"];
-
 impl Setting {
     /// `path`, as in `training.solver.weights.lr`, is to have this value.
-    pub fn new(origin: &str, path: &str, value: impl Into<Value>) -> Self {
-        Self { origin: origin.to_owned(), path: path.to_owned(), value: value.into() }
+    pub fn new(origin: impl Into<Origin>, path: &str, value: impl Into<Value>) -> Self {
+        Self { origin: origin.into(), path: path.to_owned(), value: value.into() }
     }
 
     /// From `section.key=value`, where the value is TOML; a word needs no quotes.
@@ -41,18 +24,27 @@ impl Setting {
     /// # Errors
     ///
     /// [`Error::Config`] when there is no `=`.
-    pub fn parse(origin: &str, text: &str) -> Result<Self, Error> {
+    pub fn parse(origin: impl Into<Origin>, text: &str) -> Result<Self, Error> {
+        let origin = origin.into();
         let Some((path, value)) = text.split_once('=') else {
             let problem = format!("“{text}” is not of the form section.key=value");
-            return Err(Error::Config { origin: origin.to_owned(), problem });
+            return Err(Error::Config { origin, problem });
         };
-        let (path, value) = (path.trim(), value.trim());
-        let parsed: Result<toml::Table, _> = toml::from_str(&format!("value = {value}"));
-        let value = match parsed {
-            Ok(mut table) if table.len() == 1 => table.remove("value").map_or(Value::Null, to_json),
-            _ => Value::String(value.trim_matches('"').to_owned()),
+        Ok(Self::of_text(origin, path.trim(), value.trim()))
+    }
+
+    /// The value is TOML, or a word without quotes.
+    pub(super) fn of_text(origin: Origin, path: &str, text: &str) -> Self {
+        let value = match DeValue::parse(text) {
+            Ok(value) => to_json(value.get_ref()),
+            Err(_) => Value::String(text.trim_matches('"').to_owned()),
         };
-        Ok(Self::new(origin, path, value))
+        Self::new(origin, path, value)
+    }
+
+    /// Where it was given.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
     }
 
     /// Which setting it is.
@@ -64,216 +56,113 @@ impl Setting {
     pub fn value(&self) -> &Value {
         &self.value
     }
-
-    fn error(&self, problem: impl Into<String>) -> Error {
-        Error::Config { origin: self.origin.clone(), problem: problem.into() }
-    }
-
-    /// That the value is of another kind than is expected, which the parser says in its own words.
-    fn unfit(&self, error: &serde_json::Error) -> Error {
-        let (Self { path, value, .. }, said) = (self, error.to_string());
-        let Some((_, expected)) = said.rsplit_once(", expected ") else {
-            return self.error(format!("{path} is {value}: {said}"));
-        };
-        let expected = match expected {
-            "f64" | "f32" => "a number",
-            "usize" | "u64" | "u32" => "a whole number that is not negative",
-            "a boolean" => "true or false",
-            "a string" => "a word",
-            other => other,
-        };
-        self.error(format!("{path} is {value}, but {expected} is expected"))
-    }
 }
 
-/// All settings of a TOML file; `origin` is how it is called.
+/// All settings of a TOML file, each with its line and column; `name` is what the file is called.
 ///
 /// # Errors
 ///
-/// [`Error::Config`] when it is no TOML.
-pub fn settings_of_toml(origin: &str, text: &str) -> Result<Vec<Setting>, Error> {
-    let table: toml::Table = toml::from_str(text).map_err(|error| {
-        let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
-        let problem = format!("line {line}: {}", error.message().trim_end());
-        Error::Config { origin: origin.to_owned(), problem }
+/// [`Error::Config`] when it is not TOML.
+pub fn settings_of_toml(name: &str, text: &str) -> Result<Vec<Setting>, Error> {
+    let table = DeTable::parse(text).map_err(|error| {
+        let start = error.span().map_or(0, |span| span.start);
+        let problem = error.message().trim_end().to_owned();
+        Error::Config { origin: place(name, text, start), problem }
     })?;
-    let mut settings = vec![];
-    flatten(origin, "", to_json(toml::Value::Table(table)), &mut settings);
-    Ok(settings)
+    let mut found = vec![];
+    flatten_table("", table.get_ref(), &mut found);
+    // In the order of the file.
+    found.sort_by_key(|(_, value)| value.span().start);
+    let setting = |(path, value): (String, &Spanned<DeValue<'_>>)| {
+        Setting::new(place(name, text, value.span().start), &path, to_json(value.get_ref()))
+    };
+    Ok(found.into_iter().map(setting).collect())
+}
+
+/// The line and column of a byte, both from 1.
+fn place(name: &str, text: &str, byte: usize) -> Origin {
+    let before = text.get(..byte).unwrap_or(text);
+    let line = 1 + before.matches('\n').count();
+    let column = 1 + before.rsplit('\n').next().unwrap_or_default().chars().count();
+    Origin::at(name, line, column)
+}
+
+fn flatten_table<'a, 'i>(
+    path: &str,
+    table: &'a DeTable<'i>,
+    found: &mut Vec<(String, &'a Spanned<DeValue<'i>>)>,
+) {
+    for (key, value) in table {
+        let path = join(path, key.get_ref());
+        match value.get_ref() {
+            DeValue::Table(table) => flatten_table(&path, table, found),
+            _ => found.push((path, value)),
+        }
+    }
+}
+
+fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
 /// All settings of nested tables, whose keys may be paths too; null is `none`.
 ///
 /// # Errors
 ///
-/// [`Error::Config`] when it is no table.
-pub fn settings_of_json(origin: &str, value: Value) -> Result<Vec<Setting>, Error> {
+/// [`Error::Config`] when it is not a table.
+pub fn settings_of_json(origin: impl Into<Origin>, value: Value) -> Result<Vec<Setting>, Error> {
+    let origin = origin.into();
     if !value.is_object() {
-        let problem = format!("{value} is no table of settings");
-        return Err(Error::Config { origin: origin.to_owned(), problem });
+        let problem = format!("{value} is not a table of settings");
+        return Err(Error::Config { origin, problem });
     }
     let mut settings = vec![];
-    flatten(origin, "", value, &mut settings);
-    for setting in &mut settings {
-        if setting.value.is_null() {
-            setting.value = "none".into();
-        }
-    }
+    flatten(&origin, "", value, &mut settings);
     Ok(settings)
 }
 
-fn flatten(origin: &str, path: &str, value: Value, settings: &mut Vec<Setting>) {
-    match value {
-        Value::Object(entries) if !path.ends_with(".dual-rule") && free_form(path).is_none() => {
-            for (key, value) in entries {
-                let dot = if path.is_empty() { "" } else { "." };
-                flatten(origin, &format!("{path}{dot}{key}"), value, settings);
-            }
-        }
-        value => settings.push(Setting::new(origin, path, value)),
-    }
-}
-
-fn to_json(value: toml::Value) -> Value {
-    match value {
-        toml::Value::String(text) => Value::String(text),
-        toml::Value::Integer(number) => number.into(),
-        // TOML knows infinities, JSON and we do not: as words they are refused by name.
-        toml::Value::Float(number) if !number.is_finite() => Value::String(number.to_string()),
-        toml::Value::Float(number) => number.into(),
-        toml::Value::Boolean(flag) => flag.into(),
-        toml::Value::Datetime(time) => Value::String(time.to_string()),
-        toml::Value::Array(values) => values.into_iter().map(to_json).collect(),
-        toml::Value::Table(table) => {
-            Value::Object(table.into_iter().map(|(key, value)| (key, to_json(value))).collect())
-        }
-    }
-}
-
-impl RunConfig {
-    /// The same with these settings, of which the last counts where there are several.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Config`] for a setting that does not exist, with the nearest that does, or whose
-    /// value is of another kind.
-    pub fn with(&self, settings: &[Setting]) -> Result<Self, Error> {
-        let mut value = self.to_value();
-        let mut config = self.clone();
-        // Tags first, since they decide what else there is; of those, only the last counts.
-        let last = |tag: &&str| settings.iter().rfind(|setting| setting.path == **tag);
-        let tags = TAGS.iter().filter_map(last);
-        let others = settings.iter().filter(|setting| !TAGS.contains(&setting.path.as_str()));
-        for setting in tags.chain(others) {
-            put(&mut value, setting)?;
-            config =
-                serde_json::from_value(value.clone()).map_err(|error| setting.unfit(&error))?;
-        }
-        Ok(config)
-    }
-}
-
-fn put(config: &mut Value, setting: &Setting) -> Result<(), Error> {
-    if TAGS.contains(&setting.path.as_str()) {
-        return put_tag(config, setting);
-    }
-    if let Some((table, option)) = free_form(&setting.path) {
-        config["model"][table][option] = setting.value.clone();
-        return Ok(());
-    }
-    let known = config.clone();
-    let mut place = config;
-    let mut path = String::new();
-    for key in setting.path.split('.') {
-        let dot = if path.is_empty() { "" } else { "." };
-        path = format!("{path}{dot}{key}");
-        if path.starts_with("training.inference.fall-back.") && place.is_null() {
-            *place = json!(RelaxOptions::default());
-        }
-        place = place
-            .as_object_mut()
-            .and_then(|table| table.get_mut(key))
-            .ok_or_else(|| setting.error(unknown(&setting.path, &known)))?;
-    }
-    if place.is_object() && !setting.path.ends_with(".dual-rule") && !may_be_none(setting) {
-        return Err(setting.error(format!("{path} is a section, not a setting")));
-    }
-    *place = if may_be_none(setting) { Value::Null } else { setting.value.clone() };
-    Ok(())
-}
-
-/// The table and the key of an option of a function that is not built in: its own to interpret.
-fn free_form(path: &str) -> Option<(&str, &str)> {
-    let (table, option) = path.strip_prefix("model.")?.split_once('.')?;
-    matches!(table, "transition-options" | "readout-options").then_some((table, option))
-}
-
-fn may_be_none(setting: &Setting) -> bool {
-    setting.value == "none" && OPTIONAL.contains(&setting.path.as_str())
-}
-
-/// A tag that changes brings the defaults of what it names.
-fn put_tag(config: &mut Value, setting: &Setting) -> Result<(), Error> {
-    let (table, tag) = setting.path.rsplit_once('.').unwrap_or_default();
-    let pointer = format!("/{}", table.replace('.', "/"));
-    let Some(place) = config.pointer_mut(&pointer) else { return Ok(()) };
-    if place[tag] == setting.value {
-        return Ok(());
-    }
-    let chosen = json!({ tag: setting.value });
-    let defaults = match tag {
-        "kind" => serde_json::from_value::<SolverConfig>(chosen).map(|solver| json!(solver)),
-        "method" => serde_json::from_value::<Inference>(chosen).map(|inference| json!(inference)),
-        _ => {
-            // Only some have an ε.
-            let tube = json!({ tag: setting.value, "epsilon": 0.01 });
-            let insensitive = setting.value.as_str().is_some_and(|g| g.ends_with("-eps"));
-            serde_json::from_value::<ConstraintFunction>(if insensitive { tube } else { chosen })
-                .map(|constraint| json!(constraint))
-        }
-    };
-    *place = defaults.map_err(|error| setting.unfit(&error))?;
-    Ok(())
-}
-
-/// That there is no such setting, and which may have been meant.
-fn unknown(path: &str, known: &Value) -> String {
-    let mut paths = vec![];
-    list(known, "", &mut paths);
-    let key = |path: &str| path.rsplit('.').next().unwrap_or(path).to_owned();
-    let score = |candidate: &String| {
-        let whole = strsim::normalized_damerau_levenshtein(path, candidate);
-        let last = strsim::normalized_damerau_levenshtein(&key(path), &key(candidate));
-        // The right key in the wrong section is more likely meant than the reverse.
-        whole.max(if last > 0.6 { 0.9 * last + 0.1 * whole } else { 0.0 })
-    };
-    let best = paths
-        .iter()
-        .map(|candidate| (score(candidate), candidate))
-        .max_by(|a, b| a.0.partial_cmp(&b.0).unwrap_or(Ordering::Equal));
-    match best {
-        Some((score, nearest)) if score > 0.6 => {
-            format!("{path} is no setting; did you mean {nearest}?")
-        }
-        _ => format!("{path} is no setting; `lpgnn config` shows all"),
-    }
-}
-
-fn list(value: &Value, path: &str, paths: &mut Vec<String>) {
+fn flatten(origin: &Origin, path: &str, value: Value, settings: &mut Vec<Setting>) {
     match value {
         Value::Object(entries) => {
             for (key, value) in entries {
-                let dot = if path.is_empty() { "" } else { "." };
-                list(value, &format!("{path}{dot}{key}"), paths);
+                flatten(origin, &join(path, &key), value, settings);
             }
         }
-        _ => paths.push(path.to_owned()),
+        value => settings.push(Setting::new(origin.clone(), path, value)),
+    }
+}
+
+/// Numbers that JSON cannot hold become words, which are refused by name.
+fn to_json(value: &DeValue<'_>) -> Value {
+    match value {
+        DeValue::String(text) => Value::String(text.clone().into_owned()),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .map_or_else(|_| Value::String(number.to_string()), Into::into),
+        DeValue::Float(number) => match number.as_str().parse::<f64>() {
+            Ok(float) if float.is_finite() => float.into(),
+            _ => Value::String(number.as_str().to_owned()),
+        },
+        DeValue::Boolean(flag) => (*flag).into(),
+        DeValue::Datetime(time) => Value::String(time.to_string()),
+        DeValue::Array(values) => values.iter().map(|value| to_json(value.get_ref())).collect(),
+        DeValue::Table(table) => {
+            let entry = |(key, value): (&Spanned<_>, &Spanned<_>)| -> (String, Value) {
+                let key: &std::borrow::Cow<'_, str> = key.get_ref();
+                (key.clone().into_owned(), to_json(value.get_ref()))
+            };
+            Value::Object(table.iter().map(entry).collect())
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::constraint::ConstraintFunction;
+    use crate::inference::Inference;
+    use crate::run::RunConfig;
+    use crate::saddle::DualRule;
+    use crate::train::SolverConfig;
 
     fn set(texts: &[&str]) -> Result<RunConfig, String> {
         let settings: Vec<Setting> =
@@ -281,41 +170,57 @@ mod tests {
         RunConfig::default().with(&settings).map_err(|error| error.to_string())
     }
 
+    fn read(text: &str) -> Result<RunConfig, String> {
+        RunConfig::from_toml("run.toml", text).map_err(|error| error.to_string())
+    }
+
     #[test]
     fn an_unknown_setting_suggests_the_nearest() {
         let said = |text| set(&[text]).unwrap_err();
         assert_eq!(
             said("training.epoch=3"),
-            "--set: training.epoch is no setting; did you mean training.epochs?"
+            "--set: training.epoch is not a setting; did you mean training.epochs?"
         );
-        assert_eq!(said("epochs=3"), "--set: epochs is no setting; did you mean training.epochs?");
+        assert_eq!(
+            said("epochs=3"),
+            "--set: epochs is not a setting; did you mean training.epochs?"
+        );
         assert_eq!(
             said("training.lr=3"),
-            "--set: training.lr is no setting; did you mean training.solver.weights.lr?"
+            "--set: training.lr is not a setting; did you mean training.solver.weights.lr?"
         );
-        assert_eq!(said("zzz=3"), "--set: zzz is no setting; `lpgnn config` shows all");
+        assert_eq!(said("zzz=3"), "--set: zzz is not a setting; `lpgnn config` shows all");
         assert_eq!(said("model=3"), "--set: model is a section, not a setting");
+        assert_eq!(
+            said("training.epochs.x=3"),
+            "--set: training.epochs.x is not a setting; did you mean training.epochs?"
+        );
     }
 
     #[test]
     fn a_value_of_another_kind_names_its_setting() {
         let said = |text| set(&[text]).unwrap_err();
-        let whole = "but a whole number that is not negative is expected";
+        let expected = "but a positive integer is expected";
         assert_eq!(
             said("training.epochs=many"),
-            format!("--set: training.epochs is \"many\", {whole}")
+            format!("--set: training.epochs is \"many\", {expected}")
         );
-        assert_eq!(said("training.epochs=-3"), format!("--set: training.epochs is -3, {whole}"));
+        assert_eq!(said("training.epochs=-3"), format!("--set: training.epochs is -3, {expected}"));
         assert_eq!(
             said("training.lipschitz=high"),
-            "--set: training.lipschitz is \"high\", but a number is expected"
+            "--set: training.lipschitz is \"high\", but a positive number or none is expected"
         );
         assert_eq!(
             said("training.solver.kind=magic"),
-            "--set: training.solver.kind is \"magic\", but one of `bdmm`, `one-shot`, `implicit`, \
-             `unrolled`, `sse`, `augmented-lagrangian` is expected"
+            "--set: training.solver.kind is \"magic\", but one of bdmm, one-shot, implicit, \
+             unrolled, sse, augmented-lagrangian is expected"
+        );
+        assert_eq!(
+            said("model.hidden-dims=20"),
+            "--set: model.hidden-dims is 20, but a list of integers from 1 to 65536 is expected"
         );
         assert!(set(&["training.epochs=none"]).is_err());
+        assert!(set(&["training.weighing.loss-weight=inf"]).is_err());
     }
 
     #[test]
@@ -323,8 +228,14 @@ mod tests {
         let config = set(&["training.solver.state-lr=0.5", "training.solver.kind=bdmm"]).unwrap();
         let SolverConfig::Bdmm(bdmm) = config.training.solver else { panic!("it was asked for") };
         assert!((bdmm.state_lr - 0.5).abs() < 1e-12);
-        let said = set(&["training.solver.state-lr=0.5"]).unwrap_err();
-        assert!(said.contains("is no setting"), "{said}");
+        assert_eq!(
+            set(&["training.solver.state-lr=0.5"]).unwrap_err(),
+            "--set: training.solver.state-lr is a setting only if training.solver.kind is bdmm, \
+             but it is one-shot"
+        );
+        // The same solver again leaves its settings what they are.
+        let again = config.with(&[Setting::new("--solver", "training.solver.kind", "bdmm")]);
+        assert_eq!(again.unwrap(), config);
     }
 
     #[test]
@@ -335,16 +246,72 @@ mod tests {
             config.model.constraint,
             ConstraintFunction::AbsoluteInsensitive { epsilon: 0.01 }
         );
-        let config = set(&["training.inference.fall-back=none"]).unwrap();
-        let Inference::FixedPoint(converge) = config.training.inference else {
-            panic!("the default")
+        let fall_back = |config: RunConfig| {
+            let Inference::FixedPoint(converge) = config.training.inference else {
+                panic!("the default")
+            };
+            converge.fall_back
         };
-        assert_eq!(converge.fall_back, None);
+        let config = set(&["training.inference.fall-back=none"]).unwrap();
+        assert_eq!(fall_back(config.clone()), None);
+        let max_iter = Setting::new("test", "training.inference.fall-back.max-iter", 7);
+        assert_eq!(fall_back(config.with(&[max_iter]).unwrap()).map(|it| it.max_iter), Some(7));
     }
 
     #[test]
-    fn broken_toml_names_the_line() {
-        let said = settings_of_toml("run.toml", "[model]\nstate = \n").unwrap_err().to_string();
-        assert!(said.starts_with("run.toml: line 2: "), "{said}");
+    fn a_choice_with_settings_of_its_own_is_a_table() {
+        let bdmm = "training.solver.kind=bdmm";
+        let rule = |text: &str| {
+            let config = set(&[bdmm, text])?;
+            let SolverConfig::Bdmm(bdmm) = config.training.solver else { panic!("asked for") };
+            Ok::<DualRule, String>(bdmm.dual_rule)
+        };
+        let nu_pi = rule("training.solver.dual-rule={ nu-pi = { nu = 0.5, kappa = 2 } }").unwrap();
+        assert_eq!(nu_pi, DualRule::NuPi { nu: 0.5, kappa: 2.0 });
+        assert_eq!(
+            rule("training.solver.dual-rule={ nu-pi = { nu = 0.5 } }").unwrap_err(),
+            "--set: training.solver.dual-rule.nu-pi.kappa is missing: a non-negative number is \
+             expected"
+        );
+        assert_eq!(
+            rule("training.solver.dual-rule=nu-pi").unwrap_err(),
+            "--set: training.solver.dual-rule is \"nu-pi\", but one of adam, plain, { nu-pi = { \
+             nu, kappa } } is expected"
+        );
+    }
+
+    #[test]
+    fn a_file_is_named_with_line_and_column() {
+        assert_eq!(
+            read("[training]\nseed = 1\nepochs = \"many\"\n").unwrap_err(),
+            "run.toml, line 3, column 10: training.epochs is \"many\", but a positive integer is \
+             expected"
+        );
+        assert_eq!(
+            read("# ä\nmodel = { state-dims = 3 }").unwrap_err(),
+            "run.toml, line 2, column 24: model.state-dims is not a setting; did you mean \
+             model.state-dim?"
+        );
+        let said = read("[model]\nstate-dim = \n").unwrap_err();
+        assert!(said.starts_with("run.toml, line 2, column 13: "), "{said}");
+    }
+
+    #[test]
+    fn the_first_of_several_problems_is_told() {
+        let said = read("[training]\nsed = 1\n[model]\nstate-dim = 0\n").unwrap_err();
+        assert!(said.starts_with("run.toml, line 2, column 7: "), "{said}");
+    }
+
+    #[test]
+    fn json_has_null_for_none_and_paths_for_keys() {
+        let value = serde_json::json!({
+            "training": { "lipschitz": null, "solver.weights.lr": 0.5 },
+            "model.hidden-dims": [3],
+        });
+        let settings = settings_of_json("settings", value).unwrap();
+        let config = RunConfig::default().with(&settings).unwrap();
+        assert_eq!((config.training.lipschitz, config.model.hidden_dims), (None, vec![3]));
+        let said = settings_of_json("settings", 3.into()).unwrap_err().to_string();
+        assert_eq!(said, "settings: 3 is not a table of settings");
     }
 }

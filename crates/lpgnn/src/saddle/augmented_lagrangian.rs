@@ -19,26 +19,35 @@ use crate::{Error, Scalar};
 /// and `ρ ← min(γ ρ, ρ_max)` whenever the largest violation has not fallen to `τ` of what it was:
 /// from update to update, or from epoch to epoch where graphs take turns in batches. For `G = lin`
 /// the step of `Λ` is exact; for the others it is ascent with the rate `ρ`.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct AugmentedLagrangian {
-    /// How the weights descend.
+    /// Optimiser of the weights.
     pub weights: WeightDescent,
-    /// How the states descend.
+    /// Optimiser of the states.
     pub state_rule: PrimalRule,
-    /// `η_X`
+    /// Learning rate of the states.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub state_lr: f64,
-    /// Inner steps after which `η_X` is half of what it was.
+    /// Inner steps after which the learning rate of the states has halved; none: constant.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub state_lr_half_life: Option<f64>,
-    /// `m`: steps of states and weights per step of the multipliers.
+    /// Steps of states and weights per step of the multipliers.
+    #[schemars(range(min = 1))]
     pub inner_steps: usize,
-    /// `ρ` at first.
+    /// Initial factor `ρ` of the augmented-Lagrangian term.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub penalty: f64,
-    /// `γ`: what `ρ` is multiplied with while the violation does not fall; at least 1.
+    /// Growth of `ρ` while the violation does not fall.
+    #[schemars(range(min = 1))]
     pub penalty_growth: f64,
-    /// `ρ_max`
+    /// Largest `ρ`.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub max_penalty: f64,
-    /// `τ`: the share of the violation before that counts as fallen, in `(0, 1]`.
+    /// Share of the previous violation at which it counts as fallen.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub violation_share: f64,
 }
 

@@ -11,48 +11,74 @@ use crate::{Error, Scalar};
 /// ```text
 /// θ ← θ − η_θ ∂𝓛/∂θ      X ← X − η_X ∂𝓛/∂X      Λ ← Λ + η_Λ ∂𝓛/∂Λ
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Bdmm {
-    /// How the weights descend.
+    /// Optimiser of the weights.
     pub weights: WeightDescent,
-    /// How the states descend.
+    /// Optimiser of the states.
     pub state_rule: PrimalRule,
-    /// `η_X`
+    /// Learning rate of the states.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub state_lr: f64,
-    /// Updates after which `η_X` is half of what it was: Adam leaves a residual of about the lr.
+    /// Updates after which the learning rate of the states has halved; none: constant.
+    ///
+    /// Adam leaves a residual of about the learning rate.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub state_lr_half_life: Option<f64>,
-    /// How the multipliers climb.
+    /// Optimiser of the multipliers.
     pub dual_rule: DualRule,
-    /// `η_Λ`
+    /// Learning rate of the multipliers.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub multiplier_lr: f64,
-    /// All at once, or multipliers first.
+    /// Order of the updates.
     pub order: Order,
-    /// `ρ`: `ρ/2 ‖X − f_a(X)‖²` added to `𝓛` turns oscillation around the constraint into decay.
+    /// Factor `ρ` of the augmented-Lagrangian term.
+    ///
+    /// `ρ/2 ‖X − f_a(X)‖²` turns oscillation around the constraint into decay.
+    #[schemars(range(min = 0), extend("x-data-default" = "1"))]
     pub penalty: f64,
 }
 
 /// How the multipliers climb.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum DualRule {
-    /// As the paper does. For a `G` that is never negative, `λ` grows by about its lr per update,
-    /// however small the violation.
+    /// Adam, as in the paper.
+    ///
+    /// For a `G` that is never negative, `λ` grows by about its learning rate per update, however
+    /// small the violation.
     Adam,
     /// `λ ← λ + η ∂𝓛/∂λ`
     Sgd,
     /// `λ ← λ + η (e + κ (ξ − ξ'))`, with `e = ∂𝓛/∂λ`, `ξ = ν ξ' + (1 − ν) e`: a proportional term
     /// beside the integral that SGD is, against oscillation.
     NuPi {
-        /// `ν`, in `[0, 1)`.
+        /// Smoothing `ν` of the proportional term.
+        #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
         nu: f64,
-        /// `κ`, not negative.
+        /// Factor `κ` of the proportional term.
+        #[schemars(range(min = 0))]
         kappa: f64,
     },
 }
 
 /// What moves first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// All at once, from one evaluation.

@@ -14,14 +14,21 @@ use crate::{Error, Matrix, Scalar};
 ///
 /// which for `G = lin` is `x − β ∂𝓛/∂λ` and `λ − β ∂𝓛/∂x`. The loss never pulls `x`. Where `f_a`
 /// contracts, both converge while the weights move, and at rest the weight gradient is exact.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct OneShot {
-    /// How the weights descend.
+    /// Optimiser of the weights.
     pub weights: WeightDescent,
-    /// `β`, in `(0, 1]`.
+    /// Step size `β` of the fixed-point iteration; 1: undamped.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub beta: f64,
-    /// `m`: steps of states and adjoints per step of the weights.
+    /// Steps of states and adjoints per step of the weights.
+    #[schemars(
+        range(min = 1),
+        extend("x-data-default" = "2 for nodes, 3 for graphs, 20 for citation-like data")
+    )]
     pub inner_steps: usize,
 }
 
@@ -83,17 +90,23 @@ pub(super) fn subtract<S: Scalar>(beta: S, d: &[Matrix<S>], from: &mut [Matrix<S
 
 /// The fixed point and its adjoint solved for at every update: the original GNN with the implicit
 /// function theorem in place of back-propagation through the iterations.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Implicit {
-    /// How the weights descend.
+    /// Optimiser of the weights.
     pub weights: WeightDescent,
-    /// `β`, in `(0, 1]`, of both iterations.
+    /// Step size `β` of both fixed-point iterations; 1: undamped.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub beta: f64,
-    /// The largest change of a component at which an iteration has converged: of a state, or of a
-    /// multiplier relative to the largest one.
+    /// Largest change of a component at which an iteration has converged.
+    ///
+    /// Of a state, or of a multiplier relative to the largest one.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub tol: f64,
-    /// Steps at most, of each iteration.
+    /// Maximum number of steps of each iteration.
+    #[schemars(range(min = 1))]
     pub max_iter: usize,
 }
 
@@ -158,14 +171,18 @@ impl<S: Scalar> SaddleSolver<S> for Implicit {
 
 /// The original GNN: `f_a` iterated from zero until it converges or `max_iter` times, and the loss
 /// propagated back through all iterations. Memory grows with their number.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Unrolled {
-    /// How the weights descend.
+    /// Optimiser of the weights.
     pub weights: WeightDescent,
-    /// The largest change of a component at which the iteration has converged.
+    /// Largest change of a component at which the iteration has converged.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub tol: f64,
-    /// `T`: iterations at most.
+    /// Maximum number of iterations, `T`.
+    #[schemars(range(min = 1))]
     pub max_iter: usize,
 }
 

@@ -4,7 +4,9 @@ use crate::parameters::others;
 use crate::{Error, Matrix, Scalar};
 
 /// How a variable that descends follows its gradient.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum PrimalRule {
     /// [`Adam`], with the usual `β₁ = 0.9`, `β₂ = 0.999`, `ε = 10⁻⁸`.
@@ -79,16 +81,32 @@ fn for_each_with<S: Scalar>(
 }
 
 /// How the weights descend, in every solver.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WeightDescent {
-    /// Adam or SGD.
+    /// Optimiser.
     pub rule: PrimalRule,
-    /// `η_θ`
+    /// Learning rate of the weights.
+    #[schemars(extend(
+        "exclusiveMinimum" = 0,
+        "x-flag" = "lr",
+        "x-data-default" = "0.005; 0.01 with bdmm and for citation-like data"
+    ))]
     pub lr: f64,
-    /// Updates after which the lr is half of what it was; none keeps it.
+    /// Updates after which the learning rate has halved; none: constant.
+    #[schemars(extend(
+        "exclusiveMinimum" = 0,
+        "x-data-default" = "a third of all updates for nodes; none for graphs, with bdmm and for \
+                            citation-like data"
+    ))]
     pub lr_half_life: Option<f64>,
-    /// How much of every weight is taken off per update, relative to the lr.
+    /// Weight decay per update, relative to the learning rate.
+    #[schemars(
+        range(min = 0),
+        extend("x-data-default" = "0.03 for graphs with one-shot, otherwise 0")
+    )]
     pub weight_decay: f64,
 }
 

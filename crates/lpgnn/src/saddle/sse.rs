@@ -25,25 +25,32 @@ use crate::{Error, Matrix, Scalar};
 ///
 /// A step computes `f_a` of all nodes and moves the sample, where the published method computes the
 /// sample alone: what is stochastic here is the path, not the cost.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Sse {
-    /// How the weights descend.
+    /// Optimiser of the weights.
     pub weights: WeightDescent,
-    /// `β`, in `(0, 1]`.
+    /// Step size `β` of the fixed-point iteration.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub beta: f64,
     /// Steps of the states per update.
+    #[schemars(range(min = 1))]
     pub state_steps: usize,
     /// Steps of the weights per update.
+    #[schemars(range(min = 1))]
     pub weight_steps: usize,
-    /// `k`: terms of the adjoint's Neumann series.
+    /// Terms `k` of the adjoint's Neumann series; 0 is Jacobian-free backpropagation.
     pub adjoint_terms: usize,
-    /// The share of the nodes that a step of the states moves, in `(0, 1]`.
+    /// Share of the nodes that a step of the states moves.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub sample: f64,
-    /// Which nodes those are follows from this and the number of the step.
+    /// Seed of the sample of nodes.
     pub seed: u64,
-    /// Whether the states of a node are scaled to length 1 after their steps, as published. Inference
-    /// does not do so: the fixed point of `f_a` is then another.
+    /// Whether states are scaled to length 1 after their steps, as published.
+    ///
+    /// Inference does not do so: the fixed point of `f_a` is then another.
     pub normalize: bool,
 }
 

@@ -13,47 +13,91 @@ use crate::transition::{EdgeInputs, Isolated};
 use crate::{Error, Scalar};
 
 /// The functions of a model, as a user names them.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ModelConfig {
-    /// `f_a`: its name in the [registry](crate::registry).
+    /// Transition function `f_a`, by its name.
+    ///
+    /// Built in are `gnn-sum`, `gnn-mean` and `gnn-normalized` (a network of every pair of neighbours,
+    /// summed, averaged, or summed with weights `1/√(de[v] de[u])`), `sage-max` (its maximum, as in
+    /// GraphSAGE), `gin` (a network of the sum), `gcn-mean` (of the mean, as in the paper's table) and
+    /// `gcn` (of the normalised mean, as published). A [registry](crate::registry) has others.
+    #[schemars(extend(
+        "x-flag" = "transition",
+        "x-data-default" = "gnn-sum up to degree 15; above, gnn-mean for nodes, gnn-normalized for \
+                            graphs; gcn for citation-like data"
+    ))]
     pub transition: String,
-    /// What a transition of one's own is told.
-    #[serde(skip_serializing_if = "Options::is_empty")]
+    /// Options of a transition that is not built in.
     pub transition_options: Options,
-    /// `K`
+    /// Number of layers `K`.
+    #[schemars(
+        range(min = 1, max = 1024),
+        extend("x-flag" = "layers", "x-data-default" = "4 for graphs with one-shot, otherwise 1")
+    )]
     pub layers: usize,
-    /// `s`, the components of a state.
+    /// Components of a state.
+    #[schemars(
+        range(min = 1, max = 65536),
+        extend(
+            "x-flag" = "state-dim",
+            "x-data-default" = "10 for nodes, 16 for graphs and citation-like data"
+        )
+    )]
     pub state_dim: usize,
-    /// Units of every hidden layer of `h`.
+    /// Units of the hidden layers of `h`, the network in `f_a`.
+    #[schemars(
+        inner(range(min = 1, max = 65536)),
+        extend(
+            "x-flag" = "hidden-dims",
+            "x-data-default" = "[20] for nodes, [32] for graphs, [] for citation-like data"
+        )
+    )]
     pub hidden_dims: Vec<usize>,
     /// Activation of the hidden units of `h`.
+    #[schemars(extend("x-data-default" = "relu for graphs with one-shot, otherwise tanh"))]
     pub activation: Activation,
     /// Activation of the output of `h`.
     pub output_activation: Activation,
-    /// What the matrices of `h` that state_weights states from hop to hop are.
+    /// Weights of `h` that multiply states.
+    #[schemars(extend("x-data-default" = "frozen for citation-like data, otherwise random"))]
     pub state_weights: StateWeights,
-    /// What a node without neighbours aggregates, for the same.
+    /// What a node without neighbours aggregates, for the transitions gnn and sage.
     pub isolated: Isolated,
-    /// Arguments of `h`, for the transitions that look at pairs of neighbours.
+    /// Arguments of `h`, for the transitions gnn and sage.
     pub inputs: EdgeInputs,
-    /// `f_r`: its name in the [registry](crate::registry); `auto` is `node` for nodes and `sum` for
-    /// graphs.
+    /// Read-out `f_r`, by its name.
+    ///
+    /// Built in are `node` for nodes, `sum`, `mean` and `max` over the nodes of a graph, and `auto`,
+    /// which is `node` for nodes and `sum` for graphs. A [registry](crate::registry) has others.
     pub readout: String,
-    /// What a read-out of one's own is told.
-    #[serde(skip_serializing_if = "Options::is_empty")]
+    /// Options of a read-out that is not built in.
     pub readout_options: Options,
-    /// Units of every hidden layer of `f_r`.
+    /// Units of the hidden layers of the read-out `f_r`.
+    #[schemars(
+        inner(range(min = 1, max = 65536)),
+        extend("x-data-default" = "[20] for nodes, [32] for graphs, [] for citation-like data")
+    )]
     pub readout_hidden_dims: Vec<usize>,
     /// Activation of the hidden units of `f_r`.
+    #[schemars(extend("x-data-default" = "tanh for nodes, relu for graphs"))]
     pub readout_activation: Activation,
-    /// Probability with which a hidden unit of `f_r` is left out in training.
+    /// Dropout probability of the hidden units of `f_r`.
+    #[schemars(
+        range(min = 0),
+        extend(
+            "exclusiveMaximum" = 1,
+            "x-data-default" = "0 for nodes, 0.3 for graphs with one-shot, 0.5 for graphs otherwise"
+        )
+    )]
     pub dropout: f64,
-    /// What `f_r` reads.
+    /// Input of the read-out `f_r`.
     pub reads: Reads,
-    /// `G`
+    /// Constraint function `G`; every solver but bdmm needs lin.
+    #[schemars(extend("x-data-default" = "squared with bdmm, otherwise lin"))]
     pub constraint: ConstraintFunction,
-    /// How many multipliers a node has.
+    /// Multipliers of a node; lin and lin-eps need per-component.
+    #[schemars(extend("x-data-default" = "per-node with bdmm, otherwise per-component"))]
     pub multipliers: Multipliers,
 }
 
@@ -171,62 +215,115 @@ impl ModelConfig {
 }
 
 /// How to train, as a user writes it: in a file, on the command line, in Python or in code.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TrainingConfig {
-    /// How often all training data are gone through.
+    /// Passes over the training data.
+    #[schemars(
+        range(min = 1),
+        extend(
+            "x-flag" = "epochs",
+            "x-data-default" = "600 for nodes, 150 for graphs; 100 for citation-like data and with \
+                                mini-batches"
+        )
+    )]
     pub epochs: usize,
-    /// Where all random numbers start.
+    /// Random seed: same seed, same bits.
+    #[schemars(
+        range(max = 9_223_372_036_854_775_807_i64),
+        extend("x-flag" = "seed")
+    )]
     pub seed: u64,
-    /// Graphs per update; none takes all of them at once.
+    /// Graphs per update; none: all of them.
+    #[schemars(
+        range(min = 1),
+        extend("x-flag" = "batch-size", "x-data-default" = "128 with mini-batches, otherwise none")
+    )]
     pub batch_size: Option<usize>,
-    /// The solver of the saddle point.
+    /// Solver of the saddle point.
+    #[schemars(extend("x-flag" = "solver"))]
     pub solver: SolverConfig,
-    /// How the terms of the Lagrangian are weighed.
+    /// Weights of the terms of the Lagrangian.
     pub weighing: Weighing,
-    /// A bound on the Lipschitz constant of `f_a`, kept after every update.
+    /// Bound on the Lipschitz constant of `f_a`, enforced after every update; none: no bound.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub lipschitz: Option<f64>,
-    /// Whether the layers that read states, the first of `f_r` and those of `h` above another layer,
-    /// descend in coordinates in which what they read has mean 0 and std 1, and start there.
-    /// The functions a model can be are the same.
+    /// Whether layers that read states descend as if their inputs were standardised.
+    ///
+    /// These are the first layer of `f_r`, and the first of `h` above another layer of states. They
+    /// start and descend in coordinates in which their inputs have mean 0 and standard deviation
+    /// 1; the model can represent the same functions.
+    #[schemars(extend("x-data-default" = "false for citation-like data, otherwise true"))]
     pub standardize: bool,
-    /// `ρ_θ`: what `½ Σ θ²` is multiplied with in the Lagrangian, over all weights.
+    /// L2 penalty: factor of half the sum of squared weights.
+    #[schemars(
+        range(min = 0),
+        extend("x-data-default" = "0.005 for citation-like data, otherwise 0")
+    )]
     pub l2: f64,
-    /// Probability with which an entry of a node feature is left out in an update; those that stay
-    /// count so much more.
+    /// Dropout probability of the entries of node features.
+    ///
+    /// They are drawn for every update; those that stay are scaled up.
+    #[schemars(
+        range(min = 0),
+        extend(
+            "exclusiveMaximum" = 1,
+            "x-data-default" = "0.5 for citation-like data, otherwise 0"
+        )
+    )]
     pub feature_dropout: f64,
-    /// Whether rare classes count more in the loss.
+    /// Class weights in the loss.
     pub class_weights: ClassWeights,
-    /// Epochs between evaluation on converged states.
+    /// Epochs between evaluations on converged states.
+    #[schemars(
+        range(min = 1),
+        extend(
+            "x-flag" = "eval-every",
+            "x-data-default" = "a twentieth of the epochs, at most 10, or 2 with mini-batches"
+        )
+    )]
     pub eval_every: usize,
-    /// ModelEvaluation without a better one on the validation part after which training ends.
+    /// Early stopping: evaluations without improvement on validation data; none: never.
+    #[schemars(range(min = 1), extend("x-flag" = "patience"))]
     pub patience: Option<usize>,
-    /// How states of graphs that are not trained on are found.
+    /// How the states of graphs outside the training data are found.
     pub inference: Inference,
 }
 
 /// Whether rare classes count more in the loss.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClassWeights {
-    /// Every example counts once.
+    /// Every example has weight 1.
     #[default]
     Equal,
-    /// Every class counts the same in all.
+    /// All classes have the same total weight, so that rare ones count more.
     Balanced,
 }
 
 /// The solver of the saddle point and its options.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum SolverConfig {
-    /// Descent and ascent, as in the paper.
+    /// Gradient descent and ascent, as in the paper.
     Bdmm(Bdmm),
-    /// One fixed-point step per update.
+    /// A few fixed-point steps of states and adjoints per update.
     OneShot(OneShot),
-    /// The fixed point and its adjoint solved for at every update.
+    /// The fixed point and its adjoint solved at every update, as in a DEQ.
     Implicit(Implicit),
-    /// The original GNN.
+    /// The original GNN: backpropagation through all iterations.
     Unrolled(Unrolled),
     /// Stochastic steady-state embedding.
     Sse(Sse),

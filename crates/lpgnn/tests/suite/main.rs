@@ -18,6 +18,7 @@ mod real_data;
 mod real_folds;
 mod round_trip;
 mod run_files;
+mod settings;
 mod solvers;
 mod stages;
 mod training;

@@ -66,6 +66,6 @@ impl Wanted<'_> {
     }
 
     fn wrong(&self, problem: String) -> Error {
-        Error::Config { origin: self.by.to_owned(), problem }
+        Error::Config { origin: self.by.into(), problem }
     }
 }

@@ -60,7 +60,7 @@ fn text(dir: &Path, rows: &[Row]) -> anyhow::Result<String> {
     let path = dir.join(TABLES);
     let about: BTreeMap<String, Table> = match std::fs::read_to_string(&path) {
         Ok(text) => toml::from_str(&text).map_err(|error| lpgnn::Error::Config {
-            origin: path.display().to_string(),
+            origin: path.display().to_string().into(),
             problem: error.message().trim_end().to_owned(),
         })?,
         Err(_) => BTreeMap::new(),

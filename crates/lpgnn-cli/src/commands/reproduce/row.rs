@@ -80,9 +80,9 @@ impl Row {
     }
 
     fn parse(origin: &str, table: &str, stem: &str, text: &str) -> anyhow::Result<Self> {
-        let wrong = |problem: String| lpgnn::Error::Config { origin: origin.to_owned(), problem };
-        // For the line of what is no TOML.
-        settings_of_toml(origin, text)?;
+        let wrong = |problem: String| lpgnn::Error::Config { origin: origin.into(), problem };
+        let mut settings = settings_of_toml(origin, text)?;
+        settings.retain(|setting| !setting.path().starts_with("experiment."));
         let mut file: toml::Table =
             toml::from_str(text).map_err(|error| wrong(error.message().to_owned()))?;
         let Some(toml::Value::Table(mut experiment)) = file.remove("experiment") else {
@@ -93,7 +93,6 @@ impl Row {
                 wrong(format!("[experiment]: {}", error.message().trim_end()))
             })?;
         about.check(table).map_err(wrong)?;
-        let settings = settings_of_toml(origin, &toml::to_string(&file)?)?;
         SHOWN.iter().for_each(|key| drop(experiment.remove(*key)));
         file.insert("experiment".into(), experiment.into());
         Ok(Self { name: format!("{table}/{stem}"), about, settings, hash: hash(&file)? })

@@ -41,13 +41,23 @@ impl Seen {
 }
 
 /// Which of the features become features.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum FeatureSource {
-    /// Categories where there are any, else real values, else the degree.
+    /// Categories if there are any, otherwise real values, otherwise the degree.
     #[default]
     Auto,
-    /// Categories.
+    /// Categories, one-hot.
     Categories,
     /// Real values, dense or sparse.
     Values,
@@ -60,19 +70,24 @@ pub enum FeatureSource {
 }
 
 /// How an [`Encoding`] is chosen.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FeatureOptions {
-    /// Which features of nodes become features.
+    /// Which columns of the nodes are used.
+    #[schemars(extend("x-data-default" = "all if the data name both categories and values, otherwise auto"))]
     pub source: FeatureSource,
-    /// The largest degree with a column of its own: 255 unless told.
+    /// Largest degree with a column of its own; larger ones share it.
     pub largest_degree: usize,
-    /// Whether real values are shifted and scaled to mean 0 and std 1.
+    /// Whether real values are scaled to mean 0 and standard deviation 1.
     pub standardize: bool,
-    /// Whether every sparse row is divided by the sum of its absolute values: a bag of words
-    /// becomes shares, and long texts count no more than short ones.
+    /// Whether every sparse row is divided by its sum.
+    ///
+    /// A bag of words becomes word frequencies, so that long texts count no more than short ones.
+    #[schemars(extend("x-data-default" = "true for citation-like data, otherwise false"))]
     pub row_normalize: bool,
-    /// Whether features of edges become features.
+    /// Whether columns of the edges are used.
     pub edges: bool,
 }
 

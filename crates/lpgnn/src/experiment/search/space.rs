@@ -76,7 +76,7 @@ impl Space {
         let text = match builtin {
             Some((_, text)) if !Path::new(name).exists() => (*text).to_owned(),
             _ => std::fs::read_to_string(name).map_err(|error| Error::Config {
-                origin: name.to_owned(),
+                origin: name.into(),
                 problem: format!(
                     "it cannot be read ({error}); built in are {}",
                     BUILTIN.map(|(name, _)| name).join(", ")
@@ -84,7 +84,7 @@ impl Space {
             })?,
         };
         let mut space: Self = toml::from_str(&text).map_err(|error| Error::Config {
-            origin: name.to_owned(),
+            origin: name.into(),
             problem: error.message().trim_end().to_owned(),
         })?;
         name.clone_into(&mut space.name);
@@ -163,7 +163,7 @@ impl Space {
     }
 
     fn wrong(&self, problem: String) -> Error {
-        Error::Config { origin: self.name.clone(), problem }
+        Error::Config { origin: (&self.name).into(), problem }
     }
 
     fn setting(&self, path: &str, value: &toml::Value) -> Setting {

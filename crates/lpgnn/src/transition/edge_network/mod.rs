@@ -49,19 +49,21 @@ pub struct EdgeNetwork {
 }
 
 /// Which arguments `h` has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[allow(clippy::struct_excessive_bools, reason = "each argument is there or not")]
 pub struct EdgeInputs {
-    /// `x_u`
+    /// State of the neighbour, `x_u`.
     pub neighbour_state: bool,
-    /// `l_u`
+    /// Features of the neighbour, `l_u`.
     pub neighbour_features: bool,
-    /// `l_(v,u)` and `l_(u,v)`
+    /// Features of the edges between them, `l_(v,u)` and `l_(u,v)`.
     pub edge_features: bool,
-    /// `x_v`
+    /// State of the node, `x_v`.
     pub own_state: bool,
-    /// `l_v`
+    /// Features of the node, `l_v`.
     pub own_features: bool,
 }
 
@@ -100,7 +102,17 @@ pub enum Aggregation {
 }
 
 /// What a node without neighbours aggregates.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Isolated {
     /// `h` of the node and itself, along no edge: its features reach its state.

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use lpgnn::run::{Setting, settings_of_toml};
+use lpgnn::run::{Setting, settings_of_json, settings_of_toml};
 use serde_json::Value;
 
 use super::super::row::{files, hash};
@@ -125,7 +125,7 @@ impl Study {
     }
 
     pub(super) fn parse(origin: &str, stem: &str, text: &str) -> anyhow::Result<Self> {
-        let wrong = |problem: String| lpgnn::Error::Config { origin: origin.to_owned(), problem };
+        let wrong = |problem: String| lpgnn::Error::Config { origin: origin.into(), problem };
         let shown = |what: &str, error: &toml::de::Error| {
             wrong(format!("{what}: {}", error.message().trim_end()))
         };
@@ -213,7 +213,8 @@ impl PlannedPoint {
         };
         let source = settings.get("data").and_then(|data| data.get("source"));
         let source = source.and_then(toml::Value::as_str).unwrap_or("clique").to_owned();
-        let mut settings = settings_of_toml(origin, &toml::to_string(&settings)?)?;
+        // They come from several places of the file, so that they have no line.
+        let mut settings = settings_of_json(origin, serde_json::to_value(&settings)?)?;
         settings.push(Setting::new(origin, "training.seed", seed));
         Ok(Self {
             series: series.name.clone(),

@@ -235,3 +235,26 @@ pub(super) fn pair<'a, S, V>(
         parts.next().map(Vec::as_mut_slice).unwrap_or_default(),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::OptimizerState;
+    use super::*;
+    use crate::lagrangian::Variables;
+
+    #[test]
+    fn what_is_exempt_does_not_decay() {
+        let mut at = Variables { weights: vec![1.0_f64; 3], ..Variables::default() };
+        let mut memory = OptimizerState::new(&at);
+        memory.undecayed = [1..2].into();
+        let weight_decay = 0.5;
+        let descent = WeightDescent {
+            rule: PrimalRule::Sgd,
+            lr: 0.1,
+            weight_decay,
+            ..WeightDescent::default()
+        };
+        descent.step(&mut at.weights, &mut memory);
+        assert_eq!(at.weights, [0.95, 1.0, 0.95]);
+    }
+}

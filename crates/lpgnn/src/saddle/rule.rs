@@ -246,7 +246,7 @@ mod tests {
     fn what_is_exempt_does_not_decay() {
         let mut at = Variables { weights: vec![1.0_f64; 3], ..Variables::default() };
         let mut memory = OptimizerState::new(&at);
-        memory.undecayed = [1..2].into();
+        memory.undecayed = std::iter::once(1..2).collect();
         let weight_decay = 0.5;
         let descent = WeightDescent {
             rule: PrimalRule::Sgd,

@@ -46,7 +46,7 @@ mod tests {
     fn its_gradient_is_its_slope() {
         let objective = Quadratic::random(4, 7);
         let at = objective.start();
-        for (l2, except) in [(0.0, vec![]), (0.3, vec![]), (0.3, [1..2].to_vec())] {
+        for (l2, except) in [(0.0, vec![]), (0.3, vec![]), (0.3, std::iter::once(1..2).collect())] {
             let penalized = WithL2 { of: &objective, l2, except: &except };
             let worst = check::gradients(&penalized, &at);
             assert!(worst < 1e-8, "{l2} {except:?}: {worst:e}");

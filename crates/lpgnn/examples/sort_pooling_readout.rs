@@ -6,7 +6,7 @@ use lpgnn::parameters::Parameters;
 use lpgnn::readout::{Mlp, MlpGradients, Readout, ReadoutGradients, ReadoutInput, Supervision};
 use lpgnn::registry::{Options, Registry};
 use lpgnn::run::{RunConfig, SavedModel, Setup};
-use lpgnn::train::Trainer;
+use lpgnn::train::{ModelConfig, Trainer};
 use lpgnn::{Error, Matrix, Scalar, Scratch, check, network::Network};
 
 /// A network of the `k` nodes with the largest last component, in that order, one after the other;
@@ -105,8 +105,8 @@ fn main() -> Result<(), Error> {
     });
     let dataset = rings_and_paths(120)?;
     let mut config = RunConfig::for_data("rings and paths", &dataset, &[]);
-    config.model.readout = "sort-pooling".into();
-    config.model.readout_options = Options::default().with("k", 3);
+    let (readout, readout_options) = ("sort-pooling".into(), Options::default().with("k", 12));
+    config.model = ModelConfig { readout, readout_options, ..ModelConfig::default() };
     let setup = Setup::with_registry(&registry, &config, &dataset, None)?;
     let trained = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?.run(&mut ())?;
     let model = SavedModel::new(&setup, &config, "rings", trained.epoch, trained.weights);

@@ -183,20 +183,13 @@ impl<S: Scalar> Supervision<S> {
 }
 
 /// What predictions are compared with, and how much that counts.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Loss<'a, S = f32> {
     /// The targets.
     pub supervision: &'a Supervision<S>,
     /// What the loss is multiplied with.
     pub factor: S,
 }
-
-impl<S: Copy> Clone for Loss<'_, S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<S: Copy> Copy for Loss<'_, S> {}
 
 impl<S: Scalar> Loss<'_, S> {
     /// `w Σ_S loss(f_r, y)`, and its derivative in the predictions.

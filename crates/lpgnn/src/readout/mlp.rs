@@ -72,7 +72,7 @@ impl Mlp {
         scratch: &Scratch<S>,
     ) {
         let none = MlpGradients { weights: None, rows: None };
-        self.run(weights, Work { rows, dropout, upstream: None }, predictions, none, scratch);
+        self.run(weights, &Work { rows, dropout, upstream: None }, predictions, none, scratch);
     }
 
     /// The vector–Jacobian product, given `∂𝓛/∂` predictions.
@@ -87,7 +87,7 @@ impl Mlp {
     ) {
         let mut again = scratch.matrix(d_predictions.rows(), self.outputs);
         let work = Work { rows, dropout, upstream: Some(Upstream::Given(d_predictions)) };
-        self.run(weights, work, &mut again, gradients, scratch);
+        self.run(weights, &work, &mut again, gradients, scratch);
     }
 
     /// Both at once, with the loss between them, block by block.
@@ -101,14 +101,14 @@ impl Mlp {
         scratch: &Scratch<S>,
     ) -> f64 {
         let work = Work { rows, dropout, upstream: Some(Upstream::Loss(loss)) };
-        self.run(weights, work, predictions, gradients, scratch)
+        self.run(weights, &work, predictions, gradients, scratch)
     }
 
     /// All rows through the network, in groups that depend on their number alone.
     fn run<S: Scalar>(
         &self,
         weights: &[S],
-        work: Work<'_, S>,
+        work: &Work<'_, S>,
         predictions: &mut Matrix<S>,
         gradients: MlpGradients<'_, S>,
         scratch: &Scratch<S>,
@@ -134,7 +134,7 @@ impl Mlp {
         for_each_group(&mut groups, |group| {
             for start in group.rows.clone().step_by(BLOCK) {
                 let block = start..(start + BLOCK).min(group.rows.end);
-                self.block(&stack, block, &work, group, scratch);
+                self.block(&stack, block, work, group, scratch);
             }
         });
         if let Some(d_weights) = gradients.weights {

@@ -170,3 +170,26 @@ pub fn decayed(lr: f64, half_life: Option<f64>, step: u64) -> f64 {
     let passed = step.saturating_sub(1) as f64;
     half_life.map_or(lr, |half_life| lr * (-passed / half_life).exp2())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::OptimizerState;
+    use super::*;
+    use crate::lagrangian::Variables;
+
+    #[test]
+    fn what_is_exempt_does_not_decay() {
+        let mut at = Variables { weights: vec![1.0_f64; 3], ..Variables::default() };
+        let mut memory = OptimizerState::new(&at);
+        memory.undecayed = std::iter::once(1..2).collect();
+        let weight_decay = 0.5;
+        let descent = WeightDescent {
+            rule: PrimalRule::Sgd,
+            lr: 0.1,
+            weight_decay,
+            ..WeightDescent::default()
+        };
+        descent.step(&mut at.weights, &mut memory);
+        assert_eq!(at.weights, [0.95, 1.0, 0.95]);
+    }
+}

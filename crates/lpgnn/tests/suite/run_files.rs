@@ -7,6 +7,9 @@ use std::ops::ControlFlow;
 use lpgnn::Matrix;
 use lpgnn::data::generate::CliqueConfig;
 use lpgnn::data::{Dataset, DatasetParts, FeatureColumns, TargetColumn};
+use lpgnn::network::Network;
+use lpgnn::readout::NodeReadout;
+use lpgnn::registry::Registry;
 use lpgnn::run::{Checkpoint, RunConfig, SavedModel, Setting, Setup};
 use lpgnn::train::{EpochReport, Trainer, TrainerState};
 
@@ -157,6 +160,32 @@ fn a_model_is_read_as_it_was_written() {
     assert_eq!(bits(&again.weights), bits(&model.weights));
     let (one, other) = (model.predict(&dataset(), false), again.predict(&dataset(), true));
     assert_eq!(bits(one.unwrap().outputs.as_slice()), bits(other.unwrap().outputs.as_slice()));
+}
+
+#[test]
+fn a_model_of_ones_own_functions_needs_their_registry() {
+    let registry = Registry::default().with_readout("mine", |spec| {
+        let units = spec.model.readout_options.get("units")?.unwrap_or(3);
+        let network = Network::one_hidden(units);
+        Ok(Box::new(NodeReadout::new(spec.inputs, spec.outputs, network, 0.0)))
+    });
+    let settings =
+        ["training.epochs=3", "model.readout=mine", "model.readout-options.units=7"].as_slice();
+    let config = config(settings);
+    let setup = Setup::with_registry(&registry, &config, &dataset(), None).unwrap();
+    let names = setup.model.parameters();
+    let (first, _) = names.iter().find(|(p, _)| p.name() == "readout.0.weight").unwrap();
+    assert_eq!(first.shape()[1], 7);
+    let (weights, _) = train(&setup, None, usize::MAX);
+    let model = SavedModel::new(&setup, &config, "clique", 3, weights);
+    let bytes = model.to_bytes().unwrap();
+    let error = SavedModel::from_bytes(&bytes).unwrap_err().to_string();
+    assert!(error.contains("readout is mine, but one of auto, node, sum, mean, max"), "{error}");
+    let again = SavedModel::from_bytes_with(&registry, &bytes).unwrap();
+    assert_eq!(again, model);
+    let said = |model: &SavedModel| model.predict_with(&registry, &dataset(), false).unwrap();
+    assert_eq!(bits(said(&again).outputs.as_slice()), bits(said(&model).outputs.as_slice()));
+    assert!(model.predict(&dataset(), false).is_err());
 }
 
 #[test]

@@ -131,7 +131,7 @@ impl Dataset {
             let features = &parts.edge_features;
             order.dedup_by(|next, kept| {
                 let same = parts.edges[*next] == parts.edges[*kept];
-                conflicts += usize::from(same && !same_row(features, *next, *kept));
+                conflicts += usize::from(same && !features.same_rows(*next, *kept));
                 same
             });
             parts.edge_features = features.select(&order);
@@ -408,13 +408,4 @@ fn check_graphs(node_starts: &[usize], edges: &[(u32, u32)]) -> Result<(), Error
         }
     }
     Ok(())
-}
-
-fn same_row(features: &FeatureColumns, a: usize, b: usize) -> bool {
-    let same = |x: &[f32], y: &[f32]| x.iter().zip(y).all(|(x, y)| x.to_bits() == y.to_bits());
-    features.categories().iter().all(|column| column.codes()[a] == column.codes()[b])
-        && same(features.values().row(a), features.values().row(b))
-        && features.sparse().is_none_or(|sparse| {
-            sparse.row(a).0 == sparse.row(b).0 && same(sparse.row(a).1, sparse.row(b).1)
-        })
 }

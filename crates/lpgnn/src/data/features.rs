@@ -157,6 +157,16 @@ impl FeatureColumns {
             sparse: self.sparse.as_ref().map(|sparse| sparse.select(rows.iter().copied())),
         }
     }
+
+    /// Whether two rows are equal, bit by bit.
+    pub(super) fn same_rows(&self, a: usize, b: usize) -> bool {
+        let same = |x: &[f32], y: &[f32]| x.iter().zip(y).all(|(x, y)| x.to_bits() == y.to_bits());
+        self.categories.iter().all(|column| column.codes[a] == column.codes[b])
+            && same(self.values.row(a), self.values.row(b))
+            && self.sparse.as_ref().is_none_or(|sparse| {
+                sparse.row(a).0 == sparse.row(b).0 && same(sparse.row(a).1, sparse.row(b).1)
+            })
+    }
 }
 
 /// A column whose values are names: features of nodes and edges, and classes.

@@ -1,4 +1,4 @@
-//! What the cells of columns add up to: features, targets, a split.
+//! Columns as they are read cell by cell: features, targets, a split.
 
 use std::path::PathBuf;
 
@@ -15,8 +15,8 @@ pub(super) struct Collected {
     rows: usize,
 }
 
-/// The cells of a feature: real values or categories, whichever the first row has unless the header
-/// tells.
+/// The cells of a feature: real values or categories, as the header says or else as the first row
+/// suggests.
 pub(super) enum Cells {
     Undecided,
     Values(Vec<f32>),
@@ -103,10 +103,10 @@ impl Collected {
     }
 }
 
-/// The column `target`, where there is one.
+/// The column `y`, where there is one.
 ///
-/// Words and integers are classes; numbers, if one of them has a fraction, real values; an empty
-/// cell is not known.
+/// Words and integers are classes; numbers of which at least one has a fraction are real values; an
+/// empty cell is an unknown target.
 pub(super) struct Targets {
     column: Option<(usize, Option<Kind>)>,
     cells: WordColumn,
@@ -125,7 +125,7 @@ pub(super) struct Cell {
 
 impl Targets {
     pub(super) fn new(columns: &[Column]) -> Self {
-        let column = place_of(columns, Role::Target).map(|place| (place, columns[place].kind));
+        let column = place_of(columns, Role::Y).map(|place| (place, columns[place].kind));
         let cells = WordColumn::default();
         Self { column, cells, values: vec![], word: None, fraction: None }
     }
@@ -169,8 +169,7 @@ impl Targets {
             }
             (None, Some(word), Some(fraction)) => {
                 return Err(Place::line(&word.path, word.line).error(format!(
-                    "has the target {}, but line {} has {}: call the column target:class or \
-                     target:value",
+                    "has the target {}, but line {} has {}: call the column y:class or y:value",
                     word.text, fraction.line, fraction.text
                 )));
             }
@@ -202,7 +201,7 @@ impl Splits {
         let Some(place) = self.column else { return Ok(()) };
         let cell = row.text(place)?;
         match [TRAIN, VAL, TEST].iter().position(|names| names.contains(&cell)) {
-            Some(part) => self.members[part].push(number),
+            Some(split) => self.members[split].push(number),
             None if cell.is_empty() => {}
             None => {
                 let problem = format!("has {}, not train, val or test", quote(cell.as_bytes()));

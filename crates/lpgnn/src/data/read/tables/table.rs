@@ -89,12 +89,7 @@ impl Table {
             let column = Column::parse(header);
             // A reserved name is never a feature: a target among the features would give itself away.
             if !known.contains(&column.role) {
-                let known: Vec<&str> = known.iter().map(|role| role.name()).collect();
-                return Err(here(format!(
-                    "has the column {}, but only {} may occur",
-                    quote(header.as_bytes()),
-                    known.join(", ")
-                )));
+                return Err(here(unexpected(header, column.role, known)));
             }
             if !names.insert(column.name.clone()) {
                 return Err(here(format!("has two columns {}", quote(column.name.as_bytes()))));
@@ -138,6 +133,19 @@ impl Table {
         }
         Ok(array)
     }
+}
+
+/// What is wrong with a column whose reserved name has no meaning in this table.
+fn unexpected(header: &str, role: Role, known: &[Role]) -> String {
+    let header = quote(header.as_bytes());
+    if role == Role::Target && known.contains(&Role::Y) {
+        return format!(
+            "has the column {header}, which only edges.csv may have: what is to be predicted is \
+             called y"
+        );
+    }
+    let known: Vec<&str> = known.iter().map(|role| role.name()).collect();
+    format!("has the column {header}, but only these have a meaning here: {}", known.join(", "))
 }
 
 /// What a gzipped file unpacks to, up to its limit.
@@ -192,25 +200,30 @@ impl<'a> Row<'a> {
 }
 
 /// What a column is for.
+///
+/// `Target` is the node that an edge points to; `Y` is what is to be predicted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Graph,
     Id,
-    From,
-    To,
+    Source,
     Target,
+    Y,
     Split,
     Feature,
 }
 
 impl Role {
+    const NAMED: [Self; 6] =
+        [Self::Graph, Self::Id, Self::Source, Self::Target, Self::Y, Self::Split];
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Graph => "graph",
             Self::Id => "id",
-            Self::From => "from",
-            Self::To => "to",
+            Self::Source => "source",
             Self::Target => "target",
+            Self::Y => "y",
             Self::Split => "split",
             Self::Feature => "features",
         }
@@ -227,7 +240,7 @@ pub(super) enum Kind {
 pub(super) struct Column {
     pub(super) role: Role,
     pub(super) name: String,
-    /// What the header asks for: `age:category`, `age:value`, `target:class`, `target:value`.
+    /// What the header asks for: `age:category`, `age:value`, `y:class`, `y:value`.
     pub(super) kind: Option<Kind>,
 }
 
@@ -238,16 +251,11 @@ impl Column {
             Some((name, "value")) => (name.trim_end(), Some(Kind::Values)),
             _ => (header, None),
         };
-        let role = match name {
-            "graph" => Role::Graph,
-            "id" => Role::Id,
-            "from" => Role::From,
-            "to" => Role::To,
-            "target" => Role::Target,
-            "split" => Role::Split,
-            _ => Role::Feature,
-        };
-        Self { role, name: name.to_owned(), kind }
+        let role = Role::NAMED.into_iter().find(|role| role.name().eq_ignore_ascii_case(name));
+        match role {
+            Some(role) => Self { role, name: role.name().to_owned(), kind },
+            None => Self { role: Role::Feature, name: name.to_owned(), kind },
+        }
     }
 }
 

@@ -4,6 +4,7 @@ mod encoding;
 mod features;
 #[cfg(feature = "fetch")]
 mod fetch;
+mod folds;
 mod known;
 mod names;
 mod read;

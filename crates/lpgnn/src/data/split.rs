@@ -1,12 +1,9 @@
-use std::fs;
-use std::path::Path;
-
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use super::dataset::{Dataset, TargetColumn};
-use crate::{Error, Place};
+use crate::Error;
 
 /// Whether nodes or graphs are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -217,30 +214,6 @@ impl Split {
         Ok(Self { level: self.level, train, val, test: self.test.clone() })
     }
 
-    /// The splits of a folder of index files: `train_idx-1.txt` and `test_idx-1.txt`, then 2 and
-    /// so on, each with one number per line, from 0. `members` is how many nodes or graphs there
-    /// are. Parts stay in the order of the files.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Io`] when a file cannot be read; [`Error::Input`] with file and line when a line is
-    /// no number, is too large, or occurs twice in a split.
-    pub fn read_folds(folder: &Path, level: Level, members: usize) -> Result<Vec<Self>, Error> {
-        let mut splits = vec![];
-        loop {
-            let fold = splits.len() + 1;
-            let test_file = folder.join(format!("test_idx-{fold}.txt"));
-            if fold > 1 && !test_file.exists() {
-                return Ok(splits);
-            }
-            let mut seen = vec![false; members];
-            let train_file = folder.join(format!("train_idx-{fold}.txt"));
-            let train = read_indices(&train_file, level, &mut seen)?;
-            let test = read_indices(&test_file, level, &mut seen)?;
-            splits.push(Self { level, train, val: vec![], test });
-        }
-    }
-
     /// # Errors
     ///
     /// [`Error::Mismatch`] when a member does not exist or belongs to two parts.
@@ -305,39 +278,6 @@ fn next_part(shares: [f64; 3], sizes: [usize; 3]) -> usize {
         .min_by(|&a, &b| deadline(a).total_cmp(&deadline(b)))
         // The shares sum to 1, so the three are 1 behind in all, and one of them at least ⅓.
         .unwrap_or(0)
-}
-
-/// The numbers of an index file. `seen` has the members of the split so far.
-fn read_indices(path: &Path, level: Level, seen: &mut [bool]) -> Result<Vec<usize>, Error> {
-    let text = fs::read_to_string(path).map_err(|source| Error::Io {
-        action: "read",
-        path: path.to_owned(),
-        source,
-    })?;
-    let what = level.as_str();
-    let members = seen.len();
-    let mut indices = vec![];
-    for (line, field) in (1..).zip(text.lines().map(str::trim)) {
-        if field.is_empty() {
-            continue;
-        }
-        let here = || Place::line(path, line);
-        let index: usize = field.parse().map_err(|_| {
-            here().error(format!("“{field}” is not the number of a {what}, counted from 0"))
-        })?;
-        match seen.get_mut(index) {
-            None => {
-                let problem = format!("{what} {index} does not exist, there are {members}");
-                return Err(here().error(problem));
-            }
-            Some(true) => {
-                return Err(here().error(format!("{what} {index} occurs a second time")));
-            }
-            Some(seen) => *seen = true,
-        }
-        indices.push(index);
-    }
-    Ok(indices)
 }
 
 #[cfg(test)]
@@ -504,51 +444,5 @@ mod tests {
             said(Split::by_ratio(&dataset, Level::Graph, ratio, 0)),
             "train is NaN, but a share lies between 0 and 1"
         );
-    }
-
-    #[test]
-    fn folds_are_read_in_order_until_a_number_is_missing() {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, text) in [
-            ("train_idx-1.txt", "2\n0\n"),
-            ("test_idx-1.txt", "1\n\n"),
-            ("train_idx-2.txt", "1"),
-            ("test_idx-2.txt", " 0 \r\n2"),
-            ("test_idx-4.txt", "junk"),
-        ] {
-            fs::write(folder.path().join(name), text).unwrap();
-        }
-        let splits = Split::read_folds(folder.path(), Level::Graph, 3).unwrap();
-        let level = Level::Graph;
-        assert_eq!(
-            splits,
-            [
-                Split { level, train: vec![2, 0], val: vec![], test: vec![1] },
-                Split { level, train: vec![1], val: vec![], test: vec![0, 2] },
-            ]
-        );
-    }
-
-    #[test]
-    fn bad_fold_files_are_named_with_their_line() {
-        let folder = tempfile::tempdir().unwrap();
-        let (train, test) =
-            (folder.path().join("train_idx-1.txt"), folder.path().join("test_idx-1.txt"));
-        let said = || {
-            let error = Split::read_folds(folder.path(), Level::Graph, 3).unwrap_err().to_string();
-            error.replace(&folder.path().display().to_string(), "F")
-        };
-        assert_eq!(said(), "cannot read F/train_idx-1.txt");
-        fs::write(&train, "0\n1\n").unwrap();
-        assert_eq!(said(), "cannot read F/test_idx-1.txt");
-        fs::write(&test, "2\n-1\n").unwrap();
-        assert_eq!(
-            said(),
-            "F/test_idx-1.txt, line 2: “-1” is not the number of a graph, counted from 0"
-        );
-        fs::write(&test, "3\n").unwrap();
-        assert_eq!(said(), "F/test_idx-1.txt, line 1: graph 3 does not exist, there are 3");
-        fs::write(&test, "2\n1\n").unwrap();
-        assert_eq!(said(), "F/test_idx-1.txt, line 2: graph 1 occurs a second time");
     }
 }

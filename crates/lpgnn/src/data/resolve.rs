@@ -6,7 +6,7 @@ use super::known::{Builtin, PUBLISHED, nearest};
 use super::read::{ReadOptions, read};
 use crate::Error;
 
-/// The data set that somebody means by `data`; see [`Source::find`].
+/// Loads the data set that `data` refers to; see [`Source::find`].
 ///
 /// # Errors
 ///
@@ -20,17 +20,17 @@ pub fn resolve(data: &str, options: &ReadOptions, cache: &Cache) -> Result<Datas
 pub enum Source {
     /// A file or folder, in the cache or elsewhere.
     Path(PathBuf),
-    /// The program.
+    /// A built-in data set.
     Builtin(Builtin),
 }
 
 impl Source {
-    /// Where the set is that somebody means by `data`: a file or folder if there is one; else a
-    /// [`Builtin`] set; else one in the `cache`.
+    /// The data set that `data` refers to: a file or folder if it exists, or else a [`Builtin`] data set,
+    /// or else one in the `cache`.
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownSet`] when it is none of these, with what to do about it.
+    /// [`Error::UnknownSet`] if it is none of these, with advice.
     pub fn find(data: &str, cache: &Cache) -> Result<Self, Error> {
         let path = Path::new(data);
         if path.exists() {
@@ -46,7 +46,7 @@ impl Source {
         })
     }
 
-    /// The set itself; a built-in one with its defaults and seed 0.
+    /// Loads it; a built-in data set with default options and seed 0.
     ///
     /// # Errors
     ///

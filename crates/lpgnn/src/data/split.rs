@@ -5,11 +5,11 @@ use rand_chacha::ChaCha8Rng;
 use super::dataset::{Dataset, TargetColumn};
 use crate::Error;
 
-/// Whether nodes or graphs are divided.
+/// Whether nodes or graphs are split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
-    /// Nodes, of one graph or many.
+    /// Nodes, of one graph or several.
     Node,
     /// Whole graphs.
     Graph,
@@ -24,8 +24,8 @@ impl Level {
         }
     }
 
-    /// Who has a target at this level, class by class; real values are one class, and so are graphs
-    /// whose nodes have the targets.
+    /// The members with a target at this level, with their class; real values count as one class, and
+    /// so do graphs whose nodes have the targets.
     fn classes(self, dataset: &Dataset) -> Option<Vec<(u32, usize)>> {
         match (self, dataset.node_targets(), dataset.graph_targets()) {
             (Self::Node, Some(targets), _) | (Self::Graph, _, Some(targets)) => {
@@ -44,7 +44,7 @@ impl Level {
         }
     }
 
-    /// How many there are to divide.
+    /// The number of nodes or graphs.
     pub fn count(self, dataset: &Dataset) -> usize {
         match self {
             Self::Node => dataset.nodes(),
@@ -53,33 +53,33 @@ impl Level {
     }
 }
 
-/// Which nodes or graphs may be looked at when.
+/// The nodes or graphs for training, validation and test.
 ///
 /// A split comes with the data ([`Dataset::split`]), is drawn from a seed ([`Split::by_ratio`],
 /// [`Split::k_fold`]) or is read from files ([`Split::read_folds`]). Drawn splits are stratified:
-/// every part has its share of every class. Nodes and graphs without a target are in no part. Where
-/// nodes have targets and graphs are divided, every graph with a known target counts the same.
+/// classes have the same proportions in every split. Nodes and graphs without a target are left
+/// out. If nodes have targets and graphs are split, every graph with a known target counts the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// What is divided.
+    /// Whether nodes or graphs are split.
     pub level: Level,
-    /// Fits the weights.
+    /// Indices of the training split, which fits the weights.
     pub train: Vec<usize>,
-    /// Chooses the epoch and the hyper-parameters.
+    /// Indices of the validation split, which chooses the epoch and the hyper-parameters.
     pub val: Vec<usize>,
-    /// Is scored once, at the end.
+    /// Indices of the test split, which is evaluated once, at the end.
     pub test: Vec<usize>,
 }
 
-/// The shares of a [`Split`]: none negative, and 1 in all.
+/// The proportions of a [`Split`]: non-negative, and 1 in total.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ratio {
-    /// Share of the training set.
+    /// Proportion of the training split.
     pub train: f64,
-    /// Share of the validation set.
+    /// Proportion of the validation split.
     pub val: f64,
-    /// Share of the test set.
+    /// Proportion of the test split.
     pub test: f64,
 }
 
@@ -97,7 +97,7 @@ impl Ratio {
                 return Err(Error::Option {
                     option,
                     value: share.to_string(),
-                    expected: "a share lies between 0 and 1".into(),
+                    expected: "a proportion between 0 and 1 is expected".into(),
                 });
             }
         }
@@ -106,24 +106,24 @@ impl Ratio {
             return Err(Error::Option {
                 option: "train + val + test",
                 value: sum.to_string(),
-                expected: "the shares must sum to 1".into(),
+                expected: "the proportions must sum to 1".into(),
             });
         }
-        // What rounding left over would add up over millions of members.
+        // Rounding errors would add up over millions of members.
         Ok(shares.map(|share| share / sum))
     }
 }
 
 impl Split {
-    /// A random split with these shares. Every part is in ascending order.
+    /// A random stratified split with these proportions. Indices are in ascending order.
     ///
-    /// The size of every part is within one of its share of all members, and its part of every
-    /// class within two of its share of that class.
+    /// The size of every split is within one of its proportion of all members, and within two of its
+    /// proportion of every class.
     ///
     /// # Errors
     ///
-    /// [`Error::Option`] when the shares are not shares, [`Error::Mismatch`] when there are no
-    /// targets at this level.
+    /// [`Error::Option`] if a proportion is negative or they do not sum to 1, [`Error::Mismatch`] if
+    /// there are no targets at this level.
     pub fn by_ratio(
         dataset: &Dataset,
         level: Level,
@@ -143,15 +143,15 @@ impl Split {
         Ok(Self { level, train, val, test })
     }
 
-    /// `folds` splits whose test sets are disjoint and together hold everything. There are no
-    /// validation sets. Every part is in ascending order.
+    /// Random stratified folds: `folds` splits whose test splits are disjoint and together contain
+    /// everything. There is no validation split. Indices are in ascending order.
     ///
-    /// The sizes of any two test sets differ by at most one, in all and in every class.
+    /// The sizes of any two test splits differ by at most one, in total and for every class.
     ///
     /// # Errors
     ///
     /// [`Error::Option`] unless there are at least two folds and no more folds than members,
-    /// [`Error::Mismatch`] when there are no targets at this level.
+    /// [`Error::Mismatch`] if there are no targets at this level.
     pub fn k_fold(
         dataset: &Dataset,
         level: Level,
@@ -171,7 +171,7 @@ impl Split {
             });
         }
         let fold = |k| {
-            // Members lie class by class, so going round the folds serves every class evenly.
+            // Members are ordered by class, so dealing them out in turn is even for every class.
             let part = |inside: bool| {
                 let members = order.iter().enumerate();
                 let mut part: Vec<usize> = members
@@ -186,12 +186,12 @@ impl Split {
         Ok((0..folds).map(fold).collect())
     }
 
-    /// The same with one in `every` members of the training set put aside for validation, class by
-    /// class, drawn from a seed.
+    /// The same with one in `every` members of the training split held out for validation, stratified
+    /// and drawn from a seed.
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when there are no targets at this level.
+    /// [`Error::Mismatch`] if there are no targets at this level.
     pub fn with_validation(
         &self,
         dataset: &Dataset,
@@ -216,7 +216,7 @@ impl Split {
 
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when a member does not exist or belongs to two parts.
+    /// [`Error::Mismatch`] if a member does not exist or occurs twice.
     pub(crate) fn check(&self, nodes: usize, graphs: usize) -> Result<(), Error> {
         let what = self.level.as_str();
         let count = match self.level {
@@ -241,11 +241,11 @@ impl Split {
     }
 }
 
-/// Everything that has a target: class by class, shuffled within each.
+/// Everything that has a target, ordered by class and shuffled within each class.
 fn class_by_class(dataset: &Dataset, level: Level, seed: u64) -> Result<Vec<usize>, Error> {
     let Some(mut order) = level.classes(dataset) else {
         return Err(Error::Mismatch(format!(
-            "{} has no targets for {}s, so they cannot be divided",
+            "{} has no targets for {}s, so they cannot be split",
             dataset.name(),
             level.as_str()
         )));
@@ -263,11 +263,11 @@ fn class(targets: &TargetColumn, row: usize) -> u32 {
     }
 }
 
-/// The part to which the next member goes, given the sizes of the parts so far.
+/// The split to which the next member goes, given the current sizes.
 ///
-/// Tijdeman's chairman assignment: of the parts that may take a member without getting more than
-/// ¾ ahead of their share, the one that would first fall ¾ behind. So every part stays within ¾ of
-/// its share after every step, and within 1½ over any stretch of steps.
+/// Tijdeman's chairman assignment: of the splits that can take a member without getting more than
+/// ¾ ahead of their proportion, the one that would first fall ¾ behind. So every split stays within
+/// ¾ of its proportion after every step, and within 1½ over any sequence of steps.
 fn next_part(shares: [f64; 3], sizes: [usize; 3]) -> usize {
     const AHEAD: f64 = 0.75;
     let step = (sizes.iter().sum::<usize>() + 1) as f64;
@@ -276,7 +276,7 @@ fn next_part(shares: [f64; 3], sizes: [usize; 3]) -> usize {
     (0..3)
         .filter(|&part| shares[part] > 0.0 && behind(part) >= 1.0 - AHEAD - 1e-9)
         .min_by(|&a, &b| deadline(a).total_cmp(&deadline(b)))
-        // The shares sum to 1, so the three are 1 behind in all, and one of them at least ⅓.
+        // The proportions sum to 1, so the three are 1 behind in total, and one of them at least ⅓.
         .unwrap_or(0)
 }
 
@@ -432,17 +432,17 @@ mod tests {
         );
         assert_eq!(
             said(Split::by_ratio(&dataset, Level::Node, Ratio::default(), 0)),
-            "graphs has no targets for nodes, so they cannot be divided"
+            "graphs has no targets for nodes, so they cannot be split"
         );
         let ratio = Ratio { train: 0.5, val: 0.5, test: 0.5 };
         assert_eq!(
             said(Split::by_ratio(&dataset, Level::Graph, ratio, 0)),
-            "train + val + test is 1.5, but the shares must sum to 1"
+            "train + val + test is 1.5, but the proportions must sum to 1"
         );
         let ratio = Ratio { train: f64::NAN, ..ratio };
         assert_eq!(
             said(Split::by_ratio(&dataset, Level::Graph, ratio, 0)),
-            "train is NaN, but a share lies between 0 and 1"
+            "train is NaN, but a proportion between 0 and 1 is expected"
         );
     }
 }

@@ -13,7 +13,7 @@ mod split;
 mod statistics;
 mod write;
 
-/// Tasks made from a seed.
+/// Generated data sets.
 pub mod generate;
 
 pub use cache::{CACHE_VARIABLE, Cache, CachedSet};

@@ -62,7 +62,7 @@ impl Source {
 fn hint(name: &str, cache: &Cache) -> String {
     let published = || PUBLISHED.iter().map(|set| set.name);
     if published().any(|known| known == name) {
-        return format!("; `lpgnn data fetch {name}` gets it");
+        return format!("; `lpgnn data fetch {name}` downloads it");
     }
     let cached = cache.list().unwrap_or_default();
     let here = Builtin::ALL.map(Builtin::as_str).into_iter();
@@ -70,7 +70,7 @@ fn hint(name: &str, cache: &Cache) -> String {
     match nearest(name, here.chain(published())) {
         Some(meant) => format!("; did you mean {meant}?"),
         None if is_name(name) => {
-            format!("; if it is in the TU collection, `lpgnn data fetch {name}` gets it")
+            format!("; if it is in the TU collection, `lpgnn data fetch {name}` downloads it")
         }
         None => String::new(),
     }
@@ -101,13 +101,14 @@ mod tests {
         let cache = Cache::at("no-such-cache");
         let said =
             |data: &str| resolve(data, &ReadOptions::default(), &cache).unwrap_err().to_string();
-        let tried = "is no file or folder, not built in and not in no-such-cache";
-        assert_eq!(said("NCI1"), format!("NCI1 {tried}; `lpgnn data fetch NCI1` gets it"));
+        let tried =
+            "is neither a file or folder nor a built-in data set, and it is not in no-such-cache";
+        assert_eq!(said("NCI1"), format!("NCI1 {tried}; `lpgnn data fetch NCI1` downloads it"));
         assert_eq!(said("karat"), format!("karat {tried}; did you mean karate?"));
         assert_eq!(
             said("TRIANGLES"),
             format!(
-                "TRIANGLES {tried}; if it is in the TU collection, `lpgnn data fetch TRIANGLES` gets it"
+                "TRIANGLES {tried}; if it is in the TU collection, `lpgnn data fetch TRIANGLES` downloads it"
             )
         );
         assert_eq!(said("my data/x"), format!("my data/x {tried}"));

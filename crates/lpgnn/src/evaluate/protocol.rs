@@ -63,12 +63,12 @@ impl FromStr for Protocol {
     }
 }
 
-/// A mean over folds and the standard std from it (of the population, as in the paper).
+/// A mean over folds and its standard deviation (of the population, as in the paper).
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct MeanAndStd {
     /// The mean.
     pub mean: f64,
-    /// The standard std.
+    /// The standard deviation.
     pub std: f64,
 }
 

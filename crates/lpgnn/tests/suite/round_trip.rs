@@ -333,7 +333,7 @@ fn what_tu_files_cannot_hold_is_refused_and_leaves_nothing() {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{error}");
         error.to_string()
     };
-    let but = "which TU files cannot tell, but tables can";
+    let but = "which TU files cannot represent, but tables can";
     assert_eq!(said(awkward()), format!("node 0 of awkward has no target, {but}"));
     let parts = DatasetParts { node_targets: None, ..awkward() };
     assert_eq!(said(parts), format!("graph 0 of awkward has no target, {but}"));
@@ -358,7 +358,7 @@ fn a_folder_is_replaced_only_when_told_and_only_if_it_is_a_data_set() {
     write_to(&out, WriteFormat::Tu, Overwrite::Refuse).unwrap();
     assert_eq!(
         write_to(&out, WriteFormat::Tables, Overwrite::Refuse).unwrap_err(),
-        "F/deep/out exists already"
+        "F/deep/out already exists"
     );
     write_to(&out, WriteFormat::Tables, Overwrite::Replace).unwrap();
     let mut files: Vec<_> =
@@ -369,7 +369,7 @@ fn a_folder_is_replaced_only_when_told_and_only_if_it_is_a_data_set() {
     fs::write(out.join("thesis.tex"), "").unwrap();
     assert_eq!(
         write_to(&out, WriteFormat::Tables, Overwrite::Replace).unwrap_err(),
-        "F/deep/out is not replaced, because it has thesis.tex, which is no part of a data set"
+        "F/deep/out is not replaced, because it contains thesis.tex, which is not part of a data set"
     );
     assert_eq!(
         write_to(&out.join("nodes.csv"), WriteFormat::Tu, Overwrite::Replace).unwrap_err(),

@@ -74,7 +74,7 @@ impl Collected {
         Ok(())
     }
 
-    /// The features, and behind them those of `array`, called `{name} 1` and so on.
+    /// The features, followed by those in `array`, called `{name} 1` and so on.
     pub(super) fn finish(self, name: &str, array: Matrix<f32>) -> Result<FeatureColumns, Error> {
         let mut features = FeatureColumns::none(self.rows);
         let (mut names, mut values) = (vec![], vec![]);
@@ -103,14 +103,14 @@ impl Collected {
     }
 }
 
-/// The column `y`, where there is one.
+/// The column `y`, if there is one.
 ///
 /// Words and integers are classes; numbers of which at least one has a fraction are real values; an
 /// empty cell is an unknown target.
 pub(super) struct Targets {
     column: Option<(usize, Option<Kind>)>,
     cells: WordColumn,
-    /// The values of the different cells, those of real numbers.
+    /// The values of the distinct cells; NaN if not a number.
     values: Vec<f32>,
     word: Option<Cell>,
     fraction: Option<Cell>,
@@ -186,7 +186,7 @@ impl Targets {
     }
 }
 
-/// The column `split`, where there is one.
+/// The column `split`, if there is one.
 pub(super) struct Splits {
     column: Option<usize>,
     members: [Vec<usize>; 3],
@@ -211,7 +211,7 @@ impl Splits {
         Ok(())
     }
 
-    /// The split of what is at `place_of` each row.
+    /// The split; `place_of` is the index of each row's node or graph.
     pub(super) fn finish(self, level: Level, place_of: Option<&[usize]>) -> Option<Split> {
         self.column?;
         let [train, val, test] = self.members.map(|rows| match place_of {

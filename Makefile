@@ -1,12 +1,12 @@
-# make test    everything that must hold: doc tests, examples, the Python package, tests, transcripts
-# make python  the Python package in an environment of its own, target/python, and its tests
-# make check   the same behind formatting, lints and documentation without warnings
-# make bench   how fast kernels and whole updates are, on this machine
-# make bench-peers   the same beside other programs, by benchmarks/run.py ARGS="…"
-# make instructions  record how many instructions an update takes
-# make settings      write the page of settings in the book from their declarations
+# make test    all tests: doc tests, examples, the Python package, tests, transcripts
+# make python  build the Python package in its own environment, target/python, and test it
+# make check   formatting, lints and documentation without warnings, then make test
+# make bench   benchmarks of kernels and whole updates on this machine
+# make bench-peers   comparison with other programs, by benchmarks/run.py ARGS="…"
+# make instructions  record the number of instructions per update
+# make settings      write the settings page of the book from the declarations
 # make fuzz    100,000 damaged inputs for every reader
-# make doc     the documentation of the library, in target/doc
+# make doc     the API documentation, in target/doc
 
 CARGO ?= cargo
 # One selection of packages and features for all builds, so that nothing is built twice.
@@ -24,10 +24,12 @@ endif
 .PHONY: test check lint doc doctest examples python bench bench-peers instructions settings fuzz setup
 .DEFAULT_GOAL := test
 
-# The tests come last, so that their summary is the last thing to be read.
+# The tests come last, so that their summary, and what was skipped, is the last thing to be read.
+SKIPPED := $(abspath $(TARGET))/skipped.txt
 test: doctest examples python
-	@command -v valgrind >/dev/null || echo "skipped: valgrind is not installed, so instructions are not counted"
-	$(RUN_TESTS)
+	@rm -f "$(SKIPPED)"
+	LPGNN_SKIPPED="$(SKIPPED)" $(RUN_TESTS)
+	@if [ -s "$(SKIPPED)" ]; then sort -u -k2,2 "$(SKIPPED)"; echo "$$(sort -u -k2,2 "$(SKIPPED)" | wc -l) tests were skipped, in whole or in part, as listed above"; fi
 
 check: lint doc test
 

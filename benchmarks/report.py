@@ -1,4 +1,4 @@
-"""RESULTS.md from what was measured."""
+"""Writes RESULTS.md from the measurements."""
 
 import json
 import math
@@ -9,12 +9,12 @@ import workers
 HERE = os.path.dirname(os.path.abspath(__file__))
 STORE = os.path.join(HERE, "results.json")
 RESULTS = os.path.join(HERE, "RESULTS.md")
-TITLES = {"peers": "Beside others", "scaling": "Scaling", "program": "Small data"}
+TITLES = {"peers": "Comparison", "scaling": "Scaling", "program": "Small data"}
 HEAD = """# Results
 
-Written by `make bench-peers`; [README.md](README.md) says how things are measured and what the words mean, and
-`results.json` has the same figures unrounded. Every section names its day, its commit and how busy the machine was: figures
-of a busy machine compare programs that had their turns side by side, and say little about what either could do alone.
+Written by `make bench-peers`; [README.md](README.md) explains how things are measured and what the terms mean, and
+`results.json` has the same figures unrounded. Every section states its date, its commit and the load of the machine: figures
+from a busy machine compare programs that took turns, and say little about what each could do alone.
 """
 
 
@@ -83,8 +83,8 @@ def peers(section):
     for name, problem in section["missing"].items():
         parts.append(f"{name}: {problem}.\n")
     parts.append(f"Milliseconds per update, median of {section['rounds']} rounds of {number(section['seconds'])} s (least–most "
-                 "of the rounds' medians); how many times ours, by rounds; peak memory of the process; processors others kept "
-                 "busy meanwhile.\n")
+                 "of the rounds' medians); multiple of our time, by round; peak memory of the process; background load in "
+                 "processors.\n")
     for found in section["tables"]:
         parts.append(one_table(found, threads, machine))
     return "\n".join(parts)
@@ -93,12 +93,12 @@ def peers(section):
 def one_table(found, threads, machine):
     meta, graphs = found["meta"], found["meta"]["G"]
     title = (f"### {found['workload']}, h with {'tanh on its' if found['output'] == 'tanh' else 'linear'} output\n\n"
-             f"{graphs:,} graph{'s' if graphs > 1 else ''}, {meta['V']:,} nodes, {meta['E']:,} arcs, state {meta['state']}, "
-             f"hidden {meta['hidden']}, {'graph' if meta['graph'] else 'node'}-focused\n")
+             f"{graphs:,} graph{'s' if graphs > 1 else ''}, {meta['V']:,} nodes, {meta['E']:,} edges, state {meta['state']}, "
+             f"hidden {meta['hidden']}, {'graph' if meta['graph'] else 'node'} targets\n")
     heads = [""]
     for count in threads:
         heads += [f"{count} threads, ms", "× ours"]
-    heads += ["peak MB", "others busy", "gradient differs by"]
+    heads += ["peak MB", "background load", "gradient error"]
     rows = []
     bounds = ["bound (ours ÷ bound)"]
     for count in threads:
@@ -133,43 +133,43 @@ def least(work, machine):
 
 
 def slope(rows):
-    """The exponent of arcs in the least time, by least squares on logarithms."""
-    x, y = [math.log(row["arcs"]) for row in rows], [math.log(row["least"]) for row in rows]
+    """The exponent of edges in the least time, by least squares on logarithms."""
+    x, y = [math.log(row["edges"]) for row in rows], [math.log(row["least"]) for row in rows]
     mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
     return sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y)) / sum((a - mean_x) ** 2 for a in x)
 
 
 def scaling(section):
-    parts = ["One thread. Sizes of a table have their turns together; the least time of all turns is the one that was disturbed "
-             "least, and slopes and ratios are taken of it.\n"]
-    for output, rows in section["arcs"].items():
-        parts.append(f"### Time and arcs, h with {'tanh on its' if output == 'tanh' else 'linear'} output\n\n"
-                     "One random graph of ten arcs a node, state and hidden 32.\n")
+    parts = ["One thread. The sizes of a table take turns; the minimum over all turns is the time that was disturbed least, "
+             "and slopes and ratios are computed from it.\n"]
+    for output, rows in section["edges"].items():
+        parts.append(f"### Time and edges, h with {'tanh on its' if output == 'tanh' else 'linear'} output\n\n"
+                     "One random graph with ten edges per node, state and hidden dimension 32.\n")
         before, lines = None, []
         for row in rows:
             bound = least(row, section["machine"])
-            lines.append([f"{row['arcs']:,}", number(row["ms"]), number(row["least"]), number(1e6 * row["least"] / row["arcs"]),
+            lines.append([f"{row['edges']:,}", number(row["ms"]), number(row["least"]), number(1e6 * row["least"] / row["edges"]),
                           f"{slope([before, row]):.2f}" if before else "", number(bound), f"{row['least'] / bound:.1f}",
                           str(row["peak_mb"]), f"{row['others']:.1f}"])
             before = row
-        heads = ["arcs", "median, ms", "least, ms", "ns per arc", "slope from the row above", "bound, ms", "× bound", "peak MB",
-                 "others busy"]
+        heads = ["edges", "median, ms", "least, ms", "ns per edge", "slope from the row above", "bound, ms", "× bound", "peak MB",
+                 "background load"]
         parts.append(table(heads, lines))
         last = rows[-1]
-        large = [row for row in rows if row["arcs"] > 5e4]
-        beyond = f", from 100,000 arcs on {slope(large):.3f}" if len(large) > 1 else ""
-        parts.append(f"Fitted over all sizes, time grows like arcs to the power {slope(rows):.3f}{beyond}. Peak memory at "
-                     f"{last['arcs']:,} arcs: {last['peak_mb']:,} MB, {1e6 * last['peak_mb'] / last['nodes']:,.0f} bytes a node.\n")
+        large = [row for row in rows if row["edges"] > 5e4]
+        beyond = f", from 100,000 edges on {slope(large):.3f}" if len(large) > 1 else ""
+        parts.append(f"Fitted over all sizes, time grows like edges to the power {slope(rows):.3f}{beyond}. Peak memory at "
+                     f"{last['edges']:,} edges: {last['peak_mb']:,} MB, {1e6 * last['peak_mb'] / last['nodes']:,.0f} bytes per node.\n")
     chain, random = section["diameter"]
-    simple = lambda row, first: [f"{row['arcs']:,}", number(row["ms"]), number(row["least"]), f"{row['least'] / first['least']:.2f}",
+    simple = lambda row, first: [f"{row['edges']:,}", number(row["ms"]), number(row["least"]), f"{row['least'] / first['least']:.2f}",
                                  str(row["peak_mb"])]
-    parts.append(f"### Diameter\n\nGraphs of {chain['nodes']:,} nodes and about as many edges; the chain's diameter is "
+    parts.append(f"### Diameter\n\nGraphs with {chain['nodes']:,} nodes and about as many undirected edges; the chain's diameter is "
                  f"{chain['nodes'] - 1:,}, and its nodes are numbered at random.\n")
-    parts.append(table(["", "arcs", "median, ms", "least, ms", "× chain", "peak MB"],
+    parts.append(table(["", "edges", "median, ms", "least, ms", "× chain", "peak MB"],
                        [["chain", *simple(chain, chain)], ["random", *simple(random, chain)]]))
-    parts.append("### Beside unrolling\n\nOne random graph of 100,000 arcs; the unrolled GNN is ours too, so only the method "
+    parts.append("### Comparison with unrolling\n\nOne random graph with 100,000 edges; the unrolled GNN is ours too, so only the method "
                  "differs.\n")
-    parts.append(table(["", "arcs", "median, ms", "least, ms", "× bdmm", "peak MB"],
+    parts.append(table(["", "edges", "median, ms", "least, ms", "× bdmm", "peak MB"],
                        [[row["solver"], *simple(row, section["unrolled"][0])] for row in section["unrolled"]]))
     return "\n".join(parts)
 
@@ -185,11 +185,11 @@ def program(section):
         else:
             seconds = span(row, "seconds") if "least" in row else number(row["seconds"])
             lines.append([row["what"], seconds, row["aim"] or ""])
-    parts = ["The release program, from the start of its process; median (least–most).\n",
-             table(["", "seconds", "aim: below"], lines)]
+    parts = ["The release build, from the start of the process; median (minimum–maximum).\n",
+             table(["", "seconds", "target: below"], lines)]
     if section["updates"]:
         parts.append("Updates on real data, state 50, hidden 50, linear output:\n")
-        parts.append(table(["", "threads", "nodes", "arcs", "ms per update", "bound, ms", "× bound"], [
-            [row["workload"], str(row["threads"]), f"{row['nodes']:,}", f"{row['arcs']:,}", span(row, "ms"),
+        parts.append(table(["", "threads", "nodes", "edges", "ms per update", "bound, ms", "× bound"], [
+            [row["workload"], str(row["threads"]), f"{row['nodes']:,}", f"{row['edges']:,}", span(row, "ms"),
              number(row["bound_ms"]), f"{row['ms'] / row['bound_ms']:.1f}"] for row in section["updates"]]))
     return "\n".join(parts)

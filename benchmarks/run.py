@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures this library beside others, on the same bytes, in one go; writes RESULTS.md.
+"""Compares this library with other programs on the same data; writes RESULTS.md.
 
     benchmarks/run.py [SECTION…] [OPTION…]          or: make bench-peers ARGS="…"
 
-Sections are `peers`, `scaling` and `program`, all of them unless told. `--quick` takes about two
-minutes once the peers are installed. What a run measures replaces what RESULTS.md said about the same
-section; `--dry` leaves the file alone. `benchmarks/README.md` explains what is measured.
+Sections are `peers`, `scaling` and `program`, all of them by default. `--quick` takes about two
+minutes once the peers are installed. A run replaces the section of the same name in RESULTS.md;
+`--dry` leaves the file alone. `benchmarks/README.md` explains what is measured.
 """
 
 import argparse
@@ -50,13 +50,13 @@ def parse():
     words = lambda text: text.split(",")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], default=SECTIONS, metavar="SECTION")
-    parser.add_argument("--workloads", type=words, help="a,b,b_l,c unless told; also d, or a number of arcs")
+    parser.add_argument("--workloads", type=words, help="[default: a,b,b_l,c]; also d, or a number of edges")
     parser.add_argument("--peers", type=words, help=", ".join([*OURS, *PEERS]))
     parser.add_argument("--outputs", type=words, help="tanh,linear: the output of h")
-    parser.add_argument("--threads", type=words, help="1,2 unless told")
-    parser.add_argument("--rounds", type=int, help="how often each has its turn; 5 unless told")
-    parser.add_argument("--seconds", type=float, help="of each turn; 2 unless told")
-    parser.add_argument("--data", help="a folder that holds the folders MUTAG, NCI1, IMDB-BINARY, cora, however deep")
+    parser.add_argument("--threads", type=words, help="[default: 1,2]")
+    parser.add_argument("--rounds", type=int, help="turns of each program [default: 5]")
+    parser.add_argument("--seconds", type=float, help="seconds per turn [default: 2]")
+    parser.add_argument("--data", help="a folder that contains the folders MUTAG, NCI1, IMDB-BINARY and cora, at any depth")
     parser.add_argument("--quick", action="store_true", help="a,b with one thread, tanh and few rounds")
     parser.add_argument("--dry", action="store_true", help="do not write RESULTS.md")
     options = parser.parse_args()
@@ -238,7 +238,7 @@ def draw_point(folder):
 
 
 def scaling(options, benches, _):
-    """Time per update against the number of arcs, the diameter, and the steps of an unrolled GNN."""
+    """Time per update against the number of edges, the diameter, and the steps of an unrolled GNN."""
     machine = run_json([benches["machine"], "--json"])
 
     def group(*cases):
@@ -262,7 +262,7 @@ def scaling(options, benches, _):
     nodes = 20_000 if options.quick else 200_000
     return {
         "machine": machine,
-        "arcs": {output: group(*((str(arcs), output, "bdmm") for arcs in sizes)) for output in options.outputs},
+        "edges": {output: group(*((str(edges), output, "bdmm") for edges in sizes)) for output in options.outputs},
         "diameter": group(*((f"{kind}:{nodes}", "linear", "bdmm") for kind in ("chain", "random"))),
         "unrolled": group(*(("100000", "linear", solver) for solver in
                             ["bdmm", "one-shot"] + [f"unrolled-{steps}" for steps in (1, 2, 4, 8, 16, 32)])),
@@ -282,7 +282,7 @@ def program(options, benches, _):
         times = []
         for _ in range(5 if options.quick else 20):
             begin = time.perf_counter()
-            process = subprocess.Popen([lpgnn, "train", *arguments, "--epochs", "2", "--score-every", "1000", "--json", "--quiet"],
+            process = subprocess.Popen([lpgnn, "train", *arguments, "--epochs", "2", "--eval-every", "1000", "--json", "--quiet"],
                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
             line = process.stdout.readline()
             times.append(time.perf_counter() - begin)
@@ -292,7 +292,7 @@ def program(options, benches, _):
         rows.append({"what": what, "aim": aim, "seconds": statistics.median(times), "least": min(times), "most": max(times)})
 
     talk("program: first epoch")
-    first_epoch("a generated task, start to first epoch", "0.05", "--threads", "1")
+    first_epoch("generated data, start to first epoch", "0.05", "--threads", "1")
     updates = []
     for name in ("MUTAG", "NCI1", "IMDB-BINARY", "cora"):
         path = find(options.data, name)

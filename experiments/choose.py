@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Chooses the settings of rows with a split on its validation part, and writes them into their files.
+"""Chooses the settings of rows on the validation split, and writes them into their files.
 
     experiments/choose.py ROW... [--data DIR] [--trials N] [--seeds N] [--finalists N] [--program lpgnn]
 
-A row is a path as in `table3/clique-squared`. Its first trial is the row as it stands, the others are drawn at random; trial
-number n of a row is a function of its name and n alone. Every trial is trained with a few seeds, which are not
-those of the row, and scored by the mean of the validation accuracies; test accuracies are not looked at. The best of them,
-if finalists are asked for, are trained with more seeds, and the best of these is chosen.
-Trials are kept in `experiments/tuning/TABLE.jsonl`, and one that is there is not run again. `--dry` leaves rows alone.
+A row is a path as in `table3/clique-squared`. Its first trial is the row as it is, the others are drawn at random; trial
+number n of a row depends only on its name and n. Every trial is trained with a few seeds, none of which is a seed
+of the row, and its score is the mean validation accuracy; test accuracies are not looked at. With `--finalists`, the best
+trials are trained with more seeds, and the best of these is chosen.
+Trials are kept in `experiments/tuning/TABLE.jsonl` and not run again. `--dry` leaves the rows unchanged.
 """
 
 import argparse
@@ -22,36 +22,36 @@ import tomllib
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-# What is drawn from, by the name of the setting.
+# The values to draw from, by setting.
 ALWAYS = {
-    "model.state": [5, 10, 20],
-    "model.hidden": [[10], [20], [50]],
+    "model.state-dim": [5, 10, 20],
+    "model.hidden-dims": [[10], [20], [50]],
     "model.transition": ["gnn-sum", "gnn-sum", "gnn-mean"],
-    "training.solver.weights.rate": [0.003, 0.01],
+    "training.solver.weights.lr": [0.003, 0.01],
 }
 BDMM = {
     "training.weighing.loss-weight": [0.01, 0.1, 1.0],
-    "training.weighing.damping": [0.0, 1.0],
+    "training.weighing.penalty": [0.0, 1.0],
     "training.solver.dual-rule": ["adam", "plain"],
-    "training.solver.state-rate": [0.003, 0.01, 0.03],
-    "training.solver.multiplier-rate": [0.001, 0.01],
+    "training.solver.state-lr": [0.003, 0.01, 0.03],
+    "training.solver.multiplier-lr": [0.001, 0.01],
 }
 OTHERS = {"training.lipschitz": [0.9, 2.0]}
-# Since trial 32; the ones before it were drawn without.
+# From trial 32 on.
 ONE_SHOT = {"training.solver.inner-steps": [1, 2, 5, 10], "training.epochs": [600, 1500]}
 NODES = {
-    "model.state": [8, 16, 32],
-    "training.label-dropout": [0.2, 0.5, 0.8],
-    "training.weight-penalty": [0.0005, 0.002, 0.01, 0.02],
+    "model.state-dim": [8, 16, 32],
+    "training.feature-dropout": [0.2, 0.5, 0.8],
+    "training.l2": [0.0005, 0.002, 0.01, 0.02],
     "training.lipschitz": [0.8, 0.9, 0.95],
-    "training.solver.weights.rate": [0.003, 0.01, 0.03],
+    "training.solver.weights.lr": [0.003, 0.01, 0.03],
 }
-# Seeds of trials start here, so that none is one of a row.
+# The first seed of trials: larger than any seed of a row.
 FIRST_SEED = 100
 
 
 def flat(table, prefix=""):
-    """The settings of a table and of those in it."""
+    """The settings of a table and its subtables, by path."""
     settings = {}
     for key, value in table.items():
         if isinstance(value, dict):
@@ -74,7 +74,7 @@ def trial(row, settings, number):
 
 
 def validation(program, source, settings, seeds):
-    """The validation accuracies of the seeds, or why there are none."""
+    """The validation accuracies for the seeds, or why there are none."""
     found = []
     for seed in (FIRST_SEED + number for number in seeds):
         with tempfile.TemporaryDirectory() as out:
@@ -86,20 +86,20 @@ def validation(program, source, settings, seeds):
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             return {"failure": done.stderr.strip().splitlines()[-1:]}
-        scores = dict(json.loads(done.stdout.splitlines()[-1])["scores"]["parts"])
-        found.append(round(100 * scores["valid"]["accuracy"], 2))
-    return {"valid": found, "mean": round(sum(found) / len(found), 2)}
+        metrics = dict(json.loads(done.stdout.splitlines()[-1])["evaluation"]["parts"])
+        found.append(round(100 * metrics["val"]["accuracy"], 2))
+    return {"val": found, "mean": round(sum(found) / len(found), 2)}
 
 
 def write(path, settings, trials):
-    """Writes settings into the file of a row, behind what the experiment and the data are."""
+    """Writes settings into the file of a row, after its experiment and data sections."""
     head = re.split(r"^\[(?!experiment\]|data\])", path.read_text(), flags=re.MULTILINE)[0]
     head = re.sub(r"# Chosen .*\n", "", head).rstrip()
     tables = {}
     for key, value in settings.items():
         table, _, name = key.partition(".")
         tables.setdefault(table, {})[name] = value
-    text = f"{head}\n\n# Chosen on the validation part among {trials} by choose.py.\n"
+    text = f"{head}\n\n# Chosen on the validation split among {trials} trials by choose.py.\n"
     for table, values in tables.items():
         text += f"[{table}]\n"
         text += "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items())
@@ -108,7 +108,7 @@ def write(path, settings, trials):
 
 
 def append(record, entry):
-    """Keeps a trial; of two lines about one, the later counts."""
+    """Keeps a trial; if it has two lines, the later one counts."""
     with record.open("a") as file:
         file.write(json.dumps(entry) + "\n")
 
@@ -130,10 +130,10 @@ def main():
     for row in chosen.rows:
         path = HERE / f"{row}.toml"
         if not path.exists():
-            sys.exit(f"{path} does not exist, but a row is a file there, as in table3/clique-squared")
+            sys.exit(f"{path} does not exist; a row is a file in experiments, as in table3/clique-squared")
         file = tomllib.loads(path.read_text())
         source = file["data"]["source"]
-        # As `lpgnn reproduce` looks for it.
+        # Where `lpgnn reproduce` looks for it.
         for folder in (chosen.data, chosen.data / "tu", chosen.data / "planetoid"):
             if (folder / source).exists():
                 source = folder / source
@@ -152,18 +152,18 @@ def main():
             seeds = range(chosen.seeds)
             entry |= validation(chosen.program, source, entry["settings"], seeds)
             if number == 0 and "failure" in entry:
-                sys.exit(f"{row} as it stands does not train: {entry['failure']}")
+                sys.exit(f"{row} does not train as it is: {entry['failure']}")
             known[number] = entry
             append(record, entry)
         ranking = sorted(known.values(), key=lambda e: (-e.get("mean", 0.0), e["trial"]))
         finalists = ranking[: chosen.finalists] or ranking[:1]
         for entry in finalists[: chosen.finalists]:
-            count = len(entry["valid"])
+            count = len(entry["val"])
             if count < chosen.final_seeds:
                 seeds = range(count, chosen.final_seeds)
                 more = validation(chosen.program, source, entry["settings"], seeds)
-                entry["valid"] += more.get("valid", [0.0])
-                entry["mean"] = round(sum(entry["valid"]) / len(entry["valid"]), 2)
+                entry["val"] += more.get("val", [0.0])
+                entry["mean"] = round(sum(entry["val"]) / len(entry["val"]), 2)
                 append(record, entry)
         best = max(finalists, key=lambda e: (e.get("mean", 0.0), -e["trial"]))
         print(f"{row}: {known[0].get('mean')} -> {best.get('mean')}, trial {best['trial']}", flush=True)

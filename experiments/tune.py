@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Cross-validates models drawn at random from a space, and keeps what each of them reached.
+"""Cross-validates models drawn at random from a search space, and records the accuracy of each.
 
     experiments/tune.py SET [--data DIR] [--layers 1,3] [--trials N] [--seed N] [--program lpgnn]
 
-Trial number n of a set is a function of the set, the seed and n alone; a trial that is in
-`experiments/tuning/SET.jsonl` is not run again. The protocol is best-mean-epoch on the given folds, as in the
-paper: what is chosen by it is optimistic, and the rows of `table4-nested` say by how much.
+Trial number n of a data set depends only on the data set, the seed and n; a trial that is in
+`experiments/tuning/SET.jsonl` is not run again. The protocol is best-mean-epoch on the folds in `experiments/folds`, as in the
+paper: what is chosen this way is optimistic, and the rows of `table4-nested` show by how much.
 """
 
 import argparse
@@ -19,24 +19,24 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-# What is drawn from, by the name of the setting.
+# The values to draw from, by setting.
 SPACE = {
     "model.transition": ["gnn-sum", "gnn-mean", "gnn-normalized"],
-    "model.state": [8, 10, 16],
-    "model.hidden": [[16], [20], [32]],
-    "model.readout-hidden": [[10], [20], [32]],
+    "model.state-dim": [8, 10, 16],
+    "model.hidden-dims": [[16], [20], [32]],
+    "model.readout-hidden-dims": [[10], [20], [32]],
     "model.readout-activation": ["relu", "tanh"],
     "model.dropout": [0.0, 0.0, 0.2, 0.5],
     "model.reads.layers": ["all", "all", "last"],
-    "model.inputs.arc-labels": [True, False],
+    "model.inputs.edge-features": [True, False],
     "training.batch-size": ["none", "none", "none", 64],
     "training.solver.inner-steps": [1, 2],
-    "training.solver.weights.rate": [0.003, 0.005, 0.01, 0.02],
-    "training.solver.weights.decay": [0.0, 0.0, 0.003, 0.03],
+    "training.solver.weights.lr": [0.003, 0.005, 0.01, 0.02],
+    "training.solver.weights.weight-decay": [0.0, 0.0, 0.003, 0.03],
     "training.epochs": [150],
-    "training.score-every": [1],
+    "training.eval-every": [1],
     "model.activation": ["tanh", "relu"],
-    "training.solver.weights.half-life": ["none", 50, 150],
+    "training.solver.weights.lr-half-life": ["none", 50, 150],
 }
 
 
@@ -51,7 +51,7 @@ def trial_settings(name, seed, number, layers):
 
 
 def run(program, source, folds, settings, threads):
-    """What the model of these settings reaches, or why it does not."""
+    """The accuracy with these settings, or why there is none."""
     with tempfile.TemporaryDirectory() as out:
         command = [program, "crossval", str(source), "--fold-files", str(folds), "--json", "--quiet"]
         command += ["--threads", str(threads), "--out", f"{out}/folds"]
@@ -67,7 +67,7 @@ def run(program, source, folds, settings, threads):
         test = report["test"]
         return {
             "mean": round(100 * test["mean"], 2),
-            "deviation": round(100 * test["deviation"], 2),
+            "std": round(100 * test["std"], 2),
             "epoch": report.get("epoch"),
             "seconds": seconds,
         }
@@ -77,20 +77,20 @@ def main():
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("set", help="the name of the folder of the data set, as in MUTAG")
+    options.add_argument("set", help="the name of the data set, as in MUTAG")
     options.add_argument("--data", type=pathlib.Path, default=pathlib.Path("datasets"))
-    options.add_argument("--layers", default="1,2,3,4", help="K, in turn")
+    options.add_argument("--layers", default="1,2,3,4", help="the numbers of layers, used in turn")
     options.add_argument("--trials", type=int, default=50)
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--threads", type=int, default=1)
     options.add_argument("--program", default="lpgnn")
-    options.add_argument("--fix", action="append", default=[], help="KEY=VALUE, not drawn")
+    options.add_argument("--fix", action="append", default=[], help="KEY=VALUE, a setting that is not drawn")
     chosen = options.parse_args()
 
     sources = sorted(chosen.data.glob(f"**/{chosen.set}/*_A.txt"))
-    folds = sorted(chosen.data.glob(f"**/folds/{chosen.set}/stratified-seed0"))
-    if not sources or not folds:
-        sys.exit(f"{chosen.data} has no TU folder {chosen.set} with folds/{chosen.set}/stratified-seed0")
+    folds = HERE / "folds" / f"{chosen.set}.txt"
+    if not sources or not folds.exists():
+        sys.exit(f"there is no TU folder {chosen.set} in {chosen.data}, or no {folds}")
     layers = [int(k) for k in chosen.layers.split(",")]
     fixed = {}
     for setting in chosen.fix:
@@ -106,7 +106,7 @@ def main():
         if any(entry["settings"] == settings for entry in known):
             continue
         entry = {"seed": chosen.seed, "trial": number, "settings": settings}
-        entry |= run(chosen.program, sources[0].parent, folds[0], settings, chosen.threads)
+        entry |= run(chosen.program, sources[0].parent, folds, settings, chosen.threads)
         with record.open("a") as file:
             file.write(json.dumps(entry) + "\n")
         print(f"{chosen.set} {number}: {entry.get('mean', entry.get('failure'))}", flush=True)

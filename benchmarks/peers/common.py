@@ -27,7 +27,7 @@ class Workload:
     def __init__(self, folder):
         with open(os.path.join(folder, "meta.json")) as file:
             meta = json.load(file)
-        self.nodes, self.arcs, self.graphs = meta["V"], meta["E"], meta["G"]
+        self.nodes, self.edges, self.graphs = meta["V"], meta["E"], meta["G"]
         self.label, self.classes, self.per_graph = meta["m"], meta["classes"], meta["graph"]
         self.state, self.hidden = meta["state"], meta["hidden"]
         integers = lambda name: np.fromfile(os.path.join(folder, name), "<i4").astype(np.int64)
@@ -40,7 +40,7 @@ class Workload:
         else:
             self.features = None
 
-    def dense_labels(self):
+    def dense_features(self):
         if self.features is not None:
             return self.features
         dense = np.zeros((self.nodes, self.label), np.float32)

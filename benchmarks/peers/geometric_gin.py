@@ -27,11 +27,11 @@ class Gin(nn.Module):
         self.heads = nn.ModuleList(nn.Linear(count, workload.classes) for count in inputs)
         self.per_graph, self.graphs = workload.per_graph, workload.graphs
 
-    def forward(self, x, arcs, graph):
+    def forward(self, x, edges, graph):
         read = lambda x: global_add_pool(x, graph, self.graphs) if self.per_graph else x
         logits = self.heads[0](read(x))
         for layer, head in zip(self.layers, self.heads[1:]):
-            x = layer(x, arcs)
+            x = layer(x, edges)
             logits = logits + head(read(x))
         return logits
 
@@ -41,15 +41,15 @@ def main():
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     workload = common.Workload(options.workload)
-    x = torch.from_numpy(workload.dense_labels())
-    arcs = torch.from_numpy(np.stack((workload.source, workload.target)))
+    x = torch.from_numpy(workload.dense_features())
+    edges = torch.from_numpy(np.stack((workload.source, workload.target)))
     graph, y = torch.from_numpy(workload.graph), torch.from_numpy(workload.y)
     model = Gin(workload)
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
 
     def step():
         optimiser.zero_grad(set_to_none=True)
-        F.cross_entropy(model(x, arcs, graph), y).backward()
+        F.cross_entropy(model(x, edges, graph), y).backward()
         optimiser.step()
 
     common.serve(f"{torch_geometric.__version__}, torch {torch.__version__}", step)

@@ -24,9 +24,9 @@ def lagrangian(workload, output):
     def transition(p, x, data):
         a, b, c, d = jnp.split(p["W1"], [s, s + m, 2 * s + m])
         if workload.one_hot is None:
-            from_u, from_v = data["labels"] @ b, data["labels"] @ d
+            from_u, from_v = data["features"] @ b, data["features"] @ d
         else:
-            from_u, from_v = b[data["labels"]], d[data["labels"]]
+            from_u, from_v = b[data["features"]], d[data["features"]]
         of_source = (x @ a + from_u).at[data["source"]].get(mode="promise_in_bounds")
         of_target = (x @ c + from_v + p["b1"]).at[data["target"]].get(
             mode="promise_in_bounds", indices_are_sorted=True)
@@ -60,7 +60,7 @@ def main():
         "graph": jnp.asarray(workload.graph, jnp.int32),
         "y": jnp.asarray(workload.y, jnp.int32),
         "degree": jnp.asarray(degree),
-        "labels": jnp.asarray(workload.one_hot if one_hot else workload.features),
+        "features": jnp.asarray(workload.one_hot if one_hot else workload.features),
     }
     value = lagrangian(workload, options.output)
     variables = lambda point: jax.tree.map(

@@ -1,8 +1,8 @@
 """One LP-GNN update in PyTorch, in three forms.
 
-authors    as the authors' code does it: per arc the concatenation [x_u; l_u; x_v; l_v], then h
+authors    as the authors' code does it: per edge the concatenation [x_u; l_u; x_v; l_v], then h
 compiled   the first layer once per node, W2 too where h has no output activation; torch.compile
-sparse     the same without the compiler, sums over arcs as products with a sparse matrix
+sparse     the same without the compiler, sums over edges as products with a sparse matrix
 
 𝓛 = mean CE(f_r(x), y) + mean λ_v G(x_v − f_a,v), f_a,v = Σ_u h(x_u, l_u, x_v, l_v); Adam on θ, X and Λ.
 """
@@ -33,7 +33,7 @@ class Gather(torch.autograd.Function):
 
 
 class Sum(torch.autograd.Function):
-    """The sum of arcs by node, as a product with a sparse matrix, whose gradient is a gather."""
+    """The sum of edges by node, as a product with a sparse matrix, whose gradient is a gather."""
 
     @staticmethod
     def forward(context, x, index, matrix):
@@ -46,7 +46,7 @@ class Sum(torch.autograd.Function):
 
 
 def incidence(index, nodes):
-    """The matrix [nodes, arcs] with a 1 where the arc has that node."""
+    """The matrix [nodes, edges] with a 1 where the edge has that node."""
     starts = torch.zeros(nodes + 1, dtype=torch.int32)
     starts[1:] = torch.bincount(index, minlength=nodes).cumsum(0).int()
     order = torch.argsort(index, stable=True).int()
@@ -65,7 +65,7 @@ class Model:
         self.degree = degree.float()[:, None]
         gathered = workload.one_hot is not None and form != "authors"
         self.one_hot = torch.from_numpy(workload.one_hot) if gathered else None
-        self.labels = None if gathered else torch.from_numpy(workload.dense_labels())
+        self.features = None if gathered else torch.from_numpy(workload.dense_features())
         if form == "sparse":
             self.from_source = incidence(self.source, workload.nodes)
             self.from_target = incidence(self.target, workload.nodes)
@@ -91,12 +91,12 @@ class Model:
         _, b, _, d = p["W1"].split([s, m, s, m])
         if self.one_hot is not None:
             return F.embedding(self.one_hot, b), F.embedding(self.one_hot, d) + p["b1"]
-        return self.labels @ b, self.labels @ d + p["b1"]
+        return self.features @ b, self.features @ d + p["b1"]
 
     def transition(self, p, x, terms=None):
         s, m = self.w.state, self.w.label
         if self.form == "authors":
-            labels = self.labels
+            labels = self.features
             parts = [self.of_source(x), self.of_source(labels), self.of_target(x), self.of_target(labels)]
             hidden = torch.tanh(torch.cat(parts, 1) @ p["W1"] + p["b1"])
         else:

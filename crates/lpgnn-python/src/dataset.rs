@@ -14,36 +14,36 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::error::{Error, exception, json_exception};
 
-/// Graphs with what is said of their nodes and edges, and what is to be predicted.
+/// Graphs with features of their nodes and edges, and targets.
 #[pyclass(frozen, module = "lpgnn")]
 pub(crate) struct Dataset(pub(crate) lpgnn::data::Dataset);
 
-/// A column of words: its name, its different values, and the place of every row's among them.
-type Words<'py> = (String, Vec<String>, PyReadonlyArray1<'py, u32>);
-/// Columns of numbers.
-type Numbers<'py> = (Vec<String>, PyReadonlyArray2<'py, f32>);
-/// Rows of which few numbers are not zero: where every row starts, columns, values, and how many columns.
+/// A categorical column: its name, its distinct values, and the index of every row's value.
+type CategoryColumn<'py> = (String, Vec<String>, PyReadonlyArray1<'py, u32>);
+/// Real-valued columns.
+type ValueColumns<'py> = (Vec<String>, PyReadonlyArray2<'py, f32>);
+/// Sparse rows: where every row starts, columns, values, and the number of columns.
 type Sparse<'py> =
     (PyReadonlyArray1<'py, u64>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f32>, usize);
-/// `node` or `graph`, and who is trained, validated and tested on.
-pub(crate) type Parts = (String, Vec<usize>, Vec<usize>, Vec<usize>);
+/// `node` or `graph`, and the indices of the train, val and test splits.
+pub(crate) type SplitTuple = (String, Vec<usize>, Vec<usize>, Vec<usize>);
 
-/// What is said of nodes or edges.
+/// Features of nodes or edges.
 #[derive(FromPyObject)]
 struct Columns<'py> {
     #[pyo3(item)]
-    words: Vec<Words<'py>>,
+    categories: Vec<CategoryColumn<'py>>,
     #[pyo3(item)]
-    numbers: Option<Numbers<'py>>,
+    values: Option<ValueColumns<'py>>,
     #[pyo3(item)]
     sparse: Option<Sparse<'py>>,
 }
 
-/// What is to be predicted.
+/// Targets.
 #[derive(FromPyObject)]
 enum Target<'py> {
-    Classes(Words<'py>),
-    Values(Numbers<'py>),
+    Classes(CategoryColumn<'py>),
+    Values(ValueColumns<'py>),
 }
 
 #[pymethods]
@@ -67,7 +67,7 @@ impl Dataset {
         edge_columns: Columns<'_>,
         node_target: Option<Target<'_>>,
         graph_target: Option<Target<'_>>,
-        split: Option<Parts>,
+        split: Option<SplitTuple>,
         names: (Option<Vec<String>>, Option<Vec<String>>),
         chosen: bool,
     ) -> PyResult<Self> {
@@ -88,7 +88,7 @@ impl Dataset {
         Ok(Self(if chosen { data.with_chosen_features() } else { data }))
     }
 
-    /// What [`of_parts`](Self::of_parts) makes the same of.
+    /// The arguments for which [`of_parts`](Self::of_parts) returns the same data set.
     fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let data = &self.0;
         let edges: Vec<u32> = data.edges().iter().map(|edge| edge.0).collect();
@@ -98,24 +98,24 @@ impl Dataset {
             data.name(),
             data.node_starts().to_vec(),
             edges,
-            said(py, data.node_features())?,
-            said(py, data.edge_features())?,
-            data.node_targets().map(|column| said_target(py, column)).transpose()?,
-            data.graph_targets().map(|column| said_target(py, column)).transpose()?,
-            data.split().cloned().map(parts_of),
+            columns_of(py, data.node_features())?,
+            columns_of(py, data.edge_features())?,
+            data.node_targets().map(|column| target_column(py, column)).transpose()?,
+            data.graph_targets().map(|column| target_column(py, column)).transpose()?,
+            data.split().cloned().map(tuple_of),
             (self.graph_names(), self.node_names()),
             data.reads_all(),
         )
             .into_pyobject(py)
     }
 
-    /// What the set holds, and what is odd about it, as JSON.
+    /// Statistics and warnings, as JSON.
     fn info(&self, py: Python<'_>) -> PyResult<String> {
         let statistics = py.detach(|| Statistics::of(&self.0));
         serde_json::to_string(&statistics).map_err(|error| json_exception(&error))
     }
 
-    /// How many edges were given more than once, and how many of these with other features.
+    /// How many edges were given more than once, and how many of these with different features.
     #[getter]
     fn duplicates(&self) -> (usize, usize) {
         (self.0.duplicates(), self.0.conflicts())
@@ -158,15 +158,15 @@ impl Dataset {
 
     #[getter]
     fn edge_index<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<i64>>> {
-        let (from, to): (Vec<i64>, Vec<i64>) =
+        let (sources, targets): (Vec<i64>, Vec<i64>) =
             self.0.edges().iter().map(|&(u, v)| (i64::from(u), i64::from(v))).unzip();
-        let count = from.len();
-        [from, to].concat().into_pyarray(py).reshape([2, count])
+        let count = sources.len();
+        [sources, targets].concat().into_pyarray(py).reshape([2, count])
     }
 
     #[getter]
-    fn split(&self) -> Option<Parts> {
-        self.0.split().cloned().map(parts_of)
+    fn split(&self) -> Option<SplitTuple> {
+        self.0.split().cloned().map(tuple_of)
     }
 
     #[getter]
@@ -195,7 +195,7 @@ impl Dataset {
         count: usize,
         seed: u64,
         val: Option<usize>,
-    ) -> PyResult<Vec<Parts>> {
+    ) -> PyResult<Vec<SplitTuple>> {
         let folds = Split::k_fold(&self.0, level_of(level)?, count, seed).map_err(exception)?;
         folds
             .into_iter()
@@ -203,11 +203,11 @@ impl Dataset {
                 Some(every) => fold.with_validation(&self.0, every, seed).map_err(exception),
                 None => Ok(fold),
             })
-            .map(|fold| fold.map(parts_of))
+            .map(|fold| fold.map(tuple_of))
             .collect()
     }
 
-    /// Returns what the format cannot hold, a sentence each.
+    /// Returns what the format cannot represent, a sentence each.
     fn write(
         &self,
         py: Python<'_>,
@@ -224,10 +224,10 @@ impl Dataset {
 
 fn features(rows: usize, columns: Columns<'_>) -> PyResult<FeatureColumns> {
     let mut features = FeatureColumns::none(rows);
-    for words in columns.words {
-        features = features.with_categories(categories(words)?).map_err(exception)?;
+    for column in columns.categories {
+        features = features.with_categories(categories(column)?).map_err(exception)?;
     }
-    if let Some((names, values)) = columns.numbers {
+    if let Some((names, values)) = columns.values {
         features = features.with_values(names, matrix(&values)?).map_err(exception)?;
     }
     if let Some((starts, columns, values, width)) = columns.sparse {
@@ -241,7 +241,7 @@ fn features(rows: usize, columns: Columns<'_>) -> PyResult<FeatureColumns> {
     Ok(features)
 }
 
-fn categories((name, values, codes): Words<'_>) -> PyResult<Categories> {
+fn categories((name, values, codes): CategoryColumn<'_>) -> PyResult<Categories> {
     Categories::from_codes(name, values, codes.as_array().to_vec()).map_err(exception)
 }
 
@@ -253,20 +253,21 @@ fn matrix(values: &PyReadonlyArray2<'_, f32>) -> PyResult<Matrix<f32>> {
 
 fn target(target: Target<'_>) -> PyResult<TargetColumn> {
     Ok(match target {
-        Target::Classes(words) => TargetColumn::Classes(categories(words)?),
+        Target::Classes(column) => TargetColumn::Classes(categories(column)?),
         Target::Values((names, values)) => TargetColumn::Values { names, values: matrix(&values)? },
     })
 }
 
-/// What [`features`] reads.
-fn said<'py>(py: Python<'py>, features: &FeatureColumns) -> PyResult<Bound<'py, PyDict>> {
-    let said = PyDict::new(py);
-    let words: Vec<_> = features.categories().iter().map(|column| said_words(py, column)).collect();
-    said.set_item("words", words)?;
+/// The inverse of [`features`].
+fn columns_of<'py>(py: Python<'py>, features: &FeatureColumns) -> PyResult<Bound<'py, PyDict>> {
+    let columns = PyDict::new(py);
+    let categories: Vec<_> =
+        features.categories().iter().map(|column| category_column(py, column)).collect();
+    columns.set_item("categories", categories)?;
     let values = features.values();
-    let numbers = (values.cols() > 0)
+    let values = (values.cols() > 0)
         .then(|| array(py, values).map(|values| (features.value_names().to_vec(), values)));
-    said.set_item("numbers", numbers.transpose()?)?;
+    columns.set_item("values", values.transpose()?)?;
     let sparse = features.sparse().map(|sparse| {
         let rows = || (0..sparse.rows()).map(|row| sparse.row(row));
         let mut starts = vec![0_u64];
@@ -278,28 +279,28 @@ fn said<'py>(py: Python<'py>, features: &FeatureColumns) -> PyResult<Bound<'py, 
         let values: Vec<f32> = rows().flat_map(|(_, values)| values.iter().copied()).collect();
         (starts.to_pyarray(py), columns.to_pyarray(py), values.to_pyarray(py), sparse.width())
     });
-    said.set_item("sparse", sparse)?;
-    Ok(said)
+    columns.set_item("sparse", sparse)?;
+    Ok(columns)
 }
 
-fn said_words<'py>(
+fn category_column<'py>(
     py: Python<'py>,
     column: &Categories,
 ) -> (String, Vec<String>, Bound<'py, PyArray1<u32>>) {
     (column.name().to_owned(), column.values().to_vec(), column.codes().to_pyarray(py))
 }
 
-/// What [`target`] reads.
-fn said_target<'py>(py: Python<'py>, column: &TargetColumn) -> PyResult<Bound<'py, PyTuple>> {
+/// The inverse of [`target`].
+fn target_column<'py>(py: Python<'py>, column: &TargetColumn) -> PyResult<Bound<'py, PyTuple>> {
     match column {
-        TargetColumn::Classes(categories) => said_words(py, categories).into_pyobject(py),
+        TargetColumn::Classes(categories) => category_column(py, categories).into_pyobject(py),
         TargetColumn::Values { names, values } => {
             (names.clone(), array(py, values)?).into_pyobject(py)
         }
     }
 }
 
-/// The same numbers as an array.
+/// A matrix as an array.
 pub(crate) fn array<'py>(
     py: Python<'py>,
     matrix: &Matrix<f32>,
@@ -318,14 +319,14 @@ fn level_of(level: &str) -> PyResult<Level> {
     match level {
         "node" => Ok(Level::Node),
         "graph" => Ok(Level::Graph),
-        other => Err(Error::new_err(format!("{other} are divided, but node or graph is expected"))),
+        other => Err(Error::new_err(format!("level is {other}, but node or graph is expected"))),
     }
 }
 
-pub(crate) fn split_of((level, train, val, test): Parts) -> PyResult<Split> {
+pub(crate) fn split_of((level, train, val, test): SplitTuple) -> PyResult<Split> {
     Ok(Split { level: level_of(&level)?, train, val, test })
 }
 
-fn parts_of(split: Split) -> Parts {
+fn tuple_of(split: Split) -> SplitTuple {
     (split.level.as_str().into(), split.train, split.val, split.test)
 }

@@ -2,14 +2,9 @@ use pyo3::PyErr;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyFileNotFoundError, PyOSError, PyValueError};
 
-create_exception!(
-    lpgnn,
-    Error,
-    PyValueError,
-    "Something does not fit: what, where, what was expected."
-);
+create_exception!(lpgnn, Error, PyValueError, "Invalid input: what, where, what was expected.");
 
-/// An error of the library as an exception. Where the system refused, it is the system's.
+/// An error of the library as an exception: `OSError` if the operating system failed.
 #[allow(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
 pub(crate) fn exception(error: lpgnn::Error) -> PyErr {
     match &error {
@@ -25,7 +20,7 @@ pub(crate) fn exception(error: lpgnn::Error) -> PyErr {
     }
 }
 
-/// What cannot be written as JSON, which nothing here is.
+/// The error of writing JSON, which does not happen with what is written here.
 pub(crate) fn json_exception(error: &serde_json::Error) -> PyErr {
     Error::new_err(error.to_string())
 }

@@ -1,5 +1,5 @@
-//! Python bindings: they convert and call. What is computed is computed in `lpgnn`, and what Python
-//! users see is in `python/lpgnn`.
+//! Python bindings: they convert and call. `lpgnn` does the computing, and what Python users see is in
+//! `python/lpgnn`.
 
 mod dataset;
 mod error;

@@ -10,7 +10,7 @@ use crate::dataset::{Dataset, array};
 use crate::error::{exception, json_exception};
 use crate::threads::pool;
 
-/// A trained model with all that is needed to use it.
+/// A trained model with everything needed to use it.
 #[pyclass(frozen, module = "lpgnn")]
 pub(crate) struct Model(pub(crate) SavedModel);
 
@@ -83,7 +83,7 @@ impl Model {
     ) -> PyResult<Predicted<'py>> {
         let pool = pool(threads)?;
         let predicted = py.detach(|| pool.install(|| self.0.predict(&data.0, false)));
-        // Somebody may have pressed Ctrl-C meanwhile.
+        // Somebody may have pressed Ctrl-C in the meantime.
         py.check_signals()?;
         let predicted = predicted.map_err(exception)?;
         let outputs = &predicted.outputs;
@@ -102,7 +102,7 @@ impl Model {
         Ok((array(py, outputs)?, shares, converged, found.residuals.to_pyarray(py), states))
     }
 
-    /// Metrics of these nodes or graphs, as JSON.
+    /// The metrics over these nodes or graphs, as JSON.
     #[allow(clippy::needless_pass_by_value, reason = "it is what Python gives")]
     fn evaluate(
         &self,

@@ -11,25 +11,25 @@ use lpgnn::run::{
 use lpgnn::train::{EpochReport, Observer, Trained, Trainer, TrainerState};
 use pyo3::prelude::*;
 
-use crate::dataset::{Dataset, Parts, split_of};
+use crate::dataset::{Dataset, SplitTuple, split_of};
 use crate::error::{Error, exception, json_exception};
 use crate::model::Model;
 use crate::threads::pool;
 
-/// How often Python may say that somebody pressed Ctrl-C.
+/// How often Python is asked whether somebody has pressed Ctrl-C.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Trains, and returns the model, a line of JSON per epoch, and how it ended, as JSON.
+/// Trains, and returns the model, a line of JSON per epoch, and how training ended, as JSON.
 ///
-/// Epochs run on threads of their own. The thread that called waits for their reports: Python hears
-/// of Ctrl-C only there, and its own functions are called only there.
+/// Epochs run on threads of their own. The calling thread waits for their reports: only there does
+/// Python notice Ctrl-C, and only there are Python functions called.
 #[pyfunction]
 pub(crate) fn train(
     py: Python<'_>,
     data: &Dataset,
     toml: Option<(String, String)>,
     json: &str,
-    split: Option<Parts>,
+    split: Option<SplitTuple>,
     threads: usize,
     on_epoch: Option<Py<PyAny>>,
 ) -> PyResult<(Model, Vec<String>, String)> {
@@ -77,7 +77,7 @@ pub(crate) fn train(
     Ok((Model(model), lines, ending))
 }
 
-/// All settings of a training, as TOML.
+/// All settings of a run, as TOML.
 #[pyfunction]
 pub(crate) fn settings(
     data: &Dataset,
@@ -135,10 +135,10 @@ fn config(data: &Dataset, toml: Option<(String, String)>, json: &str) -> PyResul
     Ok(config)
 }
 
-/// On the side of the training: tells of every epoch.
+/// On the side of the training: reports every epoch.
 struct Watch<'a> {
     reports: Sender<EpochReport>,
-    /// Whether to go on, where somebody is asked after every epoch.
+    /// Whether to continue, if `on_epoch` is asked after every epoch.
     answers: Option<Receiver<bool>>,
     stop: &'a AtomicBool,
 }
@@ -164,7 +164,7 @@ struct Listen {
 }
 
 impl Listen {
-    /// Until training ends, or Python raises an exception; who waits for an answer gets none then.
+    /// Until training ends or Python raises an exception; whoever waits for an answer gets none then.
     fn until_it_ends(mut self) -> PyResult<Vec<String>> {
         let mut asked = Instant::now();
         loop {

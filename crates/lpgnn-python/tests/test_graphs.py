@@ -1,4 +1,4 @@
-"""Graphs come in as they are elsewhere."""
+"""Data sets are made from what other libraries have."""
 
 import pickle
 from types import SimpleNamespace
@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import lpgnn
 import networkx
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse
 
@@ -16,13 +17,13 @@ OF = np.array([0, 0, 0, 1, 1])
 def test_arrays_become_graphs():
     data = lpgnn.from_arrays(
         TRIANGLE_AND_EDGE,
-        graph=OF,
+        batch=OF,
         x={"size": np.arange(5.0), "colour": ["red", "blue", "red", "red", "blue"]},
         y=[1, 0, None, 1, 0],
         graph_y=np.array([0.5, np.nan]),
     )
-    assert (len(data), data.nodes, data.edges) == (2, 5, 8)
-    assert data.node_starts.tolist() == [0, 3, 5]
+    assert (len(data), data.num_nodes, data.num_edges) == (2, 5, 8)
+    assert data.ptr.tolist() == [0, 3, 5]
     assert sorted(zip(*data.edge_index.tolist())) == sorted(zip(*TRIANGLE_AND_EDGE.tolist()))
     assert data.node_classes.tolist() == [0, 1]
     assert data.graph_classes is None
@@ -31,10 +32,10 @@ def test_arrays_become_graphs():
 
 
 def test_what_is_written_can_be_read_again(tmp_path):
-    data = lpgnn.from_arrays(TRIANGLE_AND_EDGE, graph=OF, x=np.eye(5)[:, :2], y=list("abbab"))
+    data = lpgnn.from_arrays(TRIANGLE_AND_EDGE, batch=OF, x=np.eye(5)[:, :2], y=list("abbab"))
     data.write(tmp_path / "written")
     again = lpgnn.read(tmp_path / "written")
-    assert (again.node_starts == data.node_starts).all()
+    assert (again.ptr == data.ptr).all()
     assert (again.edge_index == data.edge_index).all()
     assert again.node_classes.tolist() == ["a", "b"]
     with pytest.raises(lpgnn.Error, match="written"):
@@ -47,10 +48,10 @@ def test_a_graph_of_networkx_is_the_same_as_its_arrays(tmp_path):
     for number, node in enumerate(graph.nodes):
         graph.nodes[node]["number"] = float(number)
     data = lpgnn.from_networkx(graph, x=["number"], y="club", edge_attr="weight")
-    assert (len(data), data.nodes, data.edges) == (1, 34, 156)
+    assert (len(data), data.num_nodes, data.num_edges) == (1, 34, 156)
     assert set(data.node_classes) == {"Mr. Hi", "Officer"}
     directed = networkx.DiGraph([("a", "b"), ("b", "c"), ("c", "c")])
-    assert lpgnn.from_networkx([directed, directed]).edges == 6
+    assert lpgnn.from_networkx([directed, directed]).num_edges == 6
 
 
 def test_masks_of_a_single_pyg_graph_become_its_split():
@@ -96,6 +97,62 @@ def test_sparse_features_mean_what_dense_ones_do():
     assert (trained[0] == trained[1]).all() and (trained[0] == trained[2]).all()
 
 
+def test_a_data_frame_is_read_column_by_column():
+    frame = pandas.DataFrame(
+        {
+            "charge": [0.5, -1.0, 2.0],
+            "element": ["C", "H", "C"],
+            "number": [6, 1, 6],
+            "aromatic": [True, False, True],
+            "isotope": pandas.Categorical([12.5, 1.5, 12.5]),
+            "mass": pandas.array([12.0, 1.0, 12.0], dtype="Float64"),
+        }
+    )
+    edges = [[0, 1], [1, 2]]
+
+    def columns(x):
+        found = lpgnn.from_arrays(edges, x=x)._native.parts()[3]
+        values = [] if found["values"] is None else found["values"][0]
+        return values, {name: values for name, values, _ in found["categories"]}
+
+    values, categories = columns(frame)
+    assert values == ["charge", "mass"]
+    assert categories == {
+        "element": ["C", "H"],
+        "number": ["1", "6"],
+        "aromatic": ["False", "True"],
+        "isotope": ["1.5", "12.5"],
+    }
+    # Floats alone keep their names too, and columns without names are numbered.
+    assert columns(frame[["charge"]]) == (["charge"], {})
+    bare = pandas.DataFrame(np.ones((3, 2)))
+    assert columns(bare) == (["x0", "x1"], {})
+    assert columns({"a": frame[["charge"]], "b": bare}) == (["charge", "b0", "b1"], {})
+    missing = frame.assign(charge=[0.5, np.nan, 1.0])
+    with pytest.raises(lpgnn.Error, match="row 1, column 0"):
+        lpgnn.from_arrays(edges, x=missing)
+    with pytest.raises(lpgnn.Error, match="column names are strings"):
+        lpgnn.from_arrays(edges, x=frame.rename(columns={"charge": ("a", "b")}))
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [
+        (pandas.Series(["b", None, "a"]), ["a", "b"]),
+        (pandas.Series(["b", "a", "a"], dtype="category"), ["a", "b"]),
+        (pandas.Series([3, None, 1], dtype="Int64"), [1, 3]),
+        (pandas.Series([3, 2, 1], dtype="Int8"), [1, 2, 3]),
+        (pandas.Series([0.5, None, 1], dtype="Float64"), None),
+        (pandas.DataFrame({"kind": ["b", "c", "a"]}), ["a", "b", "c"]),
+        (pandas.DataFrame({"u": [1.5, 2.0, 3.0], "v": [0.0, 0.0, 1.0]}), None),
+    ],
+)
+def test_targets_may_be_columns_of_pandas(y, classes):
+    data = lpgnn.from_arrays([[0, 1], [1, 2]], y=y)
+    assert data._native.has_node_targets
+    assert (data.node_classes if classes is None else data.node_classes.tolist()) == classes
+
+
 def test_numbers_beside_categories_are_read_too():
     draw = np.random.default_rng(1)
     edges, value = draw.integers(0, 80, (2, 100)), draw.normal(size=80)
@@ -124,21 +181,21 @@ def test_targets_are_classes_or_values_by_their_type(y, classes):
 
 @pytest.mark.parametrize("kind", [np.uint8, np.int8, np.uint64, np.int32])
 def test_any_integers_number_nodes(kind):
-    assert lpgnn.from_arrays(np.array([[0, 1], [1, 2]], dtype=kind, order="F")).nodes == 3
+    assert lpgnn.from_arrays(np.array([[0, 1], [1, 2]], dtype=kind, order="F")).num_nodes == 3
 
 
 def test_graphs_without_nodes_or_edges_are_graphs():
     empty, path = networkx.Graph(), networkx.path_graph(3)
     data = lpgnn.from_networkx([empty, path, empty], graph_y=[0, 1, 0])
-    assert data.node_starts.tolist() == [0, 0, 3, 3]
-    assert lpgnn.from_arrays(np.zeros((2, 0)), nodes=4).edges == 0
+    assert data.ptr.tolist() == [0, 0, 3, 3]
+    assert lpgnn.from_arrays(np.zeros((2, 0)), num_nodes=4).num_edges == 0
     bare = SimpleNamespace(num_nodes=2, edge_index=None, x=np.ones((2, 1)), y=np.array([1]))
     assert len(lpgnn.from_pyg([bare, bare])) == 2
 
 
-def test_edges_given_twice_are_told():
+def test_duplicate_edges_are_counted():
     data = lpgnn.from_arrays([[0, 0, 1], [1, 1, 0]], edge_attr=[1.0, 2.0, 3.0])
-    assert data.edges == 2 and data.duplicates == (1, 1)
+    assert data.num_edges == 2 and data.duplicates == (1, 1)
 
 
 def test_a_data_set_can_be_pickled():
@@ -146,7 +203,7 @@ def test_a_data_set_can_be_pickled():
         lpgnn.read("karate"),
         lpgnn.from_arrays(
             TRIANGLE_AND_EDGE,
-            graph=OF,
+            batch=OF,
             x={"a": [1.0, 2, 3, 4, 5], "b": list("xyxyx"), "c": scipy.sparse.eye(5)},
             edge_attr=np.arange(8.0),
             graph_y=[0.5, 1.5],
@@ -174,28 +231,28 @@ def test_folds_divide_everything_once():
     [
         ({"edge_index": [[0, 1]]}, r"shape \[1, 2\], but integers of shape \[2, edges\]"),
         ({"edge_index": [[0.0], [1.0]]}, "float64"),
-        ({"edge_index": [[0], [5]], "nodes": 3}, r"edge 0 names nodes \[0, 5\], but there are 3 nodes"),
-        ({"edge_index": [[0], [-1]], "nodes": 3}, "edge 0 names nodes"),
-        ({"edge_index": [[0], [1]], "graph": [1, 0]}, "ascending"),
-        ({"edge_index": [[0], [2]], "graph": [0, 0, 1]}, "edge 0 joins a node of graph 0 to a node of graph 1"),
-        ({"edge_index": [[0], [1]], "nodes": 2, "x": [[1.0]]}, "nodes has 2, x has 1"),
+        ({"edge_index": [[0], [5]], "num_nodes": 3}, r"edge 0 joins nodes \[0, 5\], but there are 3 nodes"),
+        ({"edge_index": [[0], [-1]], "num_nodes": 3}, "edge 0 joins nodes"),
+        ({"edge_index": [[0], [1]], "batch": [1, 0]}, "ascending"),
+        ({"edge_index": [[0], [2]], "batch": [0, 0, 1]}, "edge 0 joins a node of graph 0 to a node of graph 1"),
+        ({"edge_index": [[0], [1]], "num_nodes": 2, "x": [[1.0]]}, "num_nodes has 2, x has 1"),
         ({"edge_index": [[0], [1]], "x": [[1.0], [np.inf]]}, "row 1, column 0"),
         ({"edge_index": [[0], [1]], "y": [0, 1], "split": {"trian": [0]}}, "trian"),
-        ({"edge_index": [[0], [1]], "y": [0, 1], "split": {"train": [7]}}, "numbers of nodes, from 0 and below 2"),
+        ({"edge_index": [[0], [1]], "y": [0, 1], "split": {"train": [7]}}, "indices of nodes, from 0 and below 2"),
         ({"edge_index": [[0], [1]], "y": [0, 1], "split": {"train": [True]}}, "one entry per node is expected: 2"),
         ({"edge_index": [[0], [1]], "y": [0, 1], "split": {"train": [0], "test": [0]}}, "0"),
         ({"edge_index": [[0], [1]], "y": [0, 1], "split": {"level": "edge"}}, "edge"),
-        ({"edge_index": [[0], [1]], "y": [0, 1], "split": [("train", [0])]}, "a table with train"),
-        ({"edge_index": [[0], [1]], "x": {"a": [[0, 1], [0, 1]], "a0": [1.0, 2.0]}}, "two columns that are called a0"),
-        ({"edge_index": [[0], [1]], "x": {1: [0, 1]}}, "names are words"),
-        ({"edge_index": [[0], [1]], "x": [[1.0], [1.0, 2.0]]}, "x is no array"),
+        ({"edge_index": [[0], [1]], "y": [0, 1], "split": [("train", [0])]}, "a dictionary with train"),
+        ({"edge_index": [[0], [1]], "x": {"a": [[0, 1], [0, 1]], "a0": [1.0, 2.0]}}, "two columns called a0"),
+        ({"edge_index": [[0], [1]], "x": {1: [0, 1]}}, "names are strings"),
+        ({"edge_index": [[0], [1]], "x": [[1.0], [1.0, 2.0]]}, "x is not an array"),
         ({"edge_index": [[0], [1]], "x": 3.0}, "an array is expected"),
         ({"edge_index": [[0], [1]], "x": np.zeros((2, 2, 2))}, "rows of one or more columns"),
-        ({"edge_index": [[0], [1]], "x": [1j, 2j]}, "numbers or words are expected"),
+        ({"edge_index": [[0], [1]], "x": [1j, 2j]}, "numbers or strings are expected"),
         ({"edge_index": [[0], [1]], "y": [np.inf, 1.0]}, "infinite"),
-        ({"edge_index": [[0], [1]], "nodes": -1}, "nodes is -1"),
-        ({"edge_index": [[0], [1]], "graph": [0, 3], "graphs": 2}, "graph names graph 3"),
-        ({"edge_index": [[0], [1]], "graph": np.array([1, 0], dtype=np.uint16)}, "ascending"),
+        ({"edge_index": [[0], [1]], "num_nodes": -1}, "num_nodes is -1"),
+        ({"edge_index": [[0], [1]], "batch": [0, 3], "num_graphs": 2}, "batch has a graph 3"),
+        ({"edge_index": [[0], [1]], "batch": np.array([1, 0], dtype=np.uint16)}, "ascending"),
         ({"edge_index": [[0], [1]], "x": {"a": scipy.sparse.eye(2), "b": scipy.sparse.eye(2)}}, "hstack"),
     ],
 )
@@ -217,15 +274,15 @@ def test_missing_and_broken_files_are_what_python_calls_them(tmp_path):
 
 
 def test_a_number_of_graphs_needs_to_know_who_is_in_them():
-    for graphs, message in ((3, "graph, which says"), (2.5, "whole number"), ("3", "whole number")):
+    for graphs, message in ((3, "batch, the graph of every node"), (2.5, "an integer"), ("3", "an integer")):
         with pytest.raises(lpgnn.Error, match=message):
-            lpgnn.from_arrays([[0], [1]], graphs=graphs)
-    assert len(lpgnn.from_arrays([[0], [1]], graphs=1)) == 1
+            lpgnn.from_arrays([[0], [1]], num_graphs=graphs)
+    assert len(lpgnn.from_arrays([[0], [1]], num_graphs=1)) == 1
 
 
 def test_names_of_tables_are_kept(tmp_path):
     (tmp_path / "nodes.csv").write_text("graph,id,kind\nb,x,p\na,y,q\nb,z,q\n")
-    (tmp_path / "ties.csv").write_text("graph,from,to\nb,x,z\n")
+    (tmp_path / "edges.csv").write_text("graph,source,target\nb,x,z\n")
     data = lpgnn.read(tmp_path)
     assert (data.graph_names, data.node_names) == (["b", "a"], ["x", "z", "y"])
     data.write(tmp_path / "again")
@@ -239,6 +296,6 @@ def test_names_of_tables_are_kept(tmp_path):
 
 
 def test_columns_of_tables_are_all_read(tmp_path):
-    (tmp_path / "nodes.csv").write_text("kind,size,target\np,0.5,yes\nq,1.5,no\np,2.5,no\n")
-    (tmp_path / "ties.csv").write_text("from,to\n0,1\n1,2\n")
+    (tmp_path / "nodes.csv").write_text("kind,size,y\np,0.5,yes\nq,1.5,no\np,2.5,no\n")
+    (tmp_path / "edges.csv").write_text("source,target\n0,1\n1,2\n")
     assert 'source = "all"' in lpgnn.settings(lpgnn.read(tmp_path))

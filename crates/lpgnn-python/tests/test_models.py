@@ -1,4 +1,4 @@
-"""Models are trained, used, kept and found again."""
+"""Models are trained, used, saved and loaded."""
 
 import concurrent.futures
 import multiprocessing
@@ -32,13 +32,13 @@ def test_a_model_learns_and_says_how_well(model, clique):
     assert model.evaluation["test"]["accuracy"] > 0.8
     assert abs(model.evaluation["cheating_gap"]) < 0.1
     split = clique.split
-    nodes = np.concatenate([np.arange(*clique.node_starts[graph : graph + 2]) for graph in split["test"]])
+    nodes = np.concatenate([np.arange(*clique.ptr[graph : graph + 2]) for graph in split["test"]])
     metrics = model.evaluate(clique, nodes)
     assert metrics == model.evaluate(clique, split) == model.evaluate(clique, np.isin(np.arange(2100), nodes))
     assert metrics["accuracy"] == pytest.approx(model.evaluation["test"]["accuracy"])
     assert sum(map(sum, metrics["confusion"])) == len(nodes) == metrics["count"]
     assert model.evaluate(clique, split, split="train")["count"] == 700
-    for rows, message in (([True] * 3, "one entry per node"), ([-1], "from 0"), ([2100], "below 2100"), (3, "rows")):
+    for rows, message in (([True] * 3, "one entry per node"), ([-1], "from 0"), ([2100], "below 2100"), (3, "subset")):
         with pytest.raises(lpgnn.Error, match=message):
             model.evaluate(clique, rows)
     with pytest.raises(lpgnn.Error, match="no targets"):
@@ -47,13 +47,13 @@ def test_a_model_learns_and_says_how_well(model, clique):
 
 def test_predictions_are_rows_of_arrays(model, clique):
     found = model.predict(clique)
-    assert found.y.shape == (clique.nodes,) and set(found.y) <= {0, 1}
-    assert found.probabilities.shape == (clique.nodes, 2)
+    assert found.y.shape == (clique.num_nodes,) and set(found.y) <= {0, 1}
+    assert found.probabilities.shape == (clique.num_nodes, 2)
     assert np.allclose(found.probabilities.sum(axis=1), 1)
     assert (found.probabilities.argmax(axis=1) == found.y).all()
     assert found.converged.shape == found.residuals.shape == (len(clique),)
     assert found.converged.all() and found.residuals.max() < 1e-3
-    assert found.states[0].shape == (clique.nodes, model.settings["model"]["state"])
+    assert found.states[0].shape == (clique.num_nodes, model.settings["model"]["state-dim"])
 
 
 def test_the_same_seed_gives_the_same_bits_at_any_number_of_threads(clique):
@@ -81,7 +81,7 @@ def test_values_of_graphs_are_predicted_as_values():
     edges = np.array(ring).T
     data = lpgnn.from_arrays(
         np.concatenate([edges, edges[::-1]], axis=1),
-        graph=np.repeat(np.arange(20), sizes),
+        batch=np.repeat(np.arange(20), sizes),
         graph_y=sizes / 10.0,
     )
     model = lpgnn.train(data, epochs=40, split={"train": sizes % 2 == 0, "test": sizes % 2 == 1})
@@ -104,28 +104,28 @@ def test_every_solver_and_transition_can_be_asked_for(clique, solver, transition
 
 def test_settings_go_by_name_and_by_file(clique, tmp_path):
     file = tmp_path / "mine.toml"
-    file.write_text("[model]\nstate = 3\nhidden = [4]\n")
-    settings = {"training": {"lipschitz": None}, "model.state": np.int64(6)}
+    file.write_text("[model]\nstate-dim = 3\nhidden-dims = [4]\n")
+    settings = {"training": {"lipschitz": None}, "model.state-dim": np.int64(6)}
     model = lpgnn.train(clique, epochs=1, config=file, settings=settings)
-    assert model.settings["model"]["state"] == 6
-    assert model.settings["model"]["hidden"] == [4]
+    assert model.settings["model"]["state-dim"] == 6
+    assert model.settings["model"]["hidden-dims"] == [4]
     assert model.settings["training"]["lipschitz"] is None
-    assert "state = 3" in lpgnn.settings(clique, config=file)
+    assert "state-dim = 3" in lpgnn.settings(clique, config=file)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"settings": {"modl.state": 3}}, "did you mean model.state"),
-        ({"settings": {"model.state": "many"}}, "model.state"),
+        ({"settings": {"modl.state-dim": 3}}, "did you mean model.state-dim"),
+        ({"settings": {"model.state-dim": "many"}}, "model.state-dim"),
         ({"solver": "newton"}, "newton"),
-        ({"rate": -1.0}, "rate"),
+        ({"lr": -1.0}, "lr"),
         ({"split": {"train": [300]}}, "below 300"),
         ({"threads": -1}, "threads is -1"),
         ({"threads": 10**5}, "threads is 100000"),
-        ({"rate": float("nan")}, "rate is nan"),
-        ({"settings": [1]}, "a table of settings"),
-        ({"state": 0}, "state"),
+        ({"lr": float("nan")}, "lr is nan"),
+        ({"settings": [1]}, "a dictionary of settings"),
+        ({"state_dim": 0}, "state"),
     ],
 )
 def test_what_cannot_be_trained_is_said_in_a_sentence(clique, arguments, message):
@@ -214,20 +214,21 @@ time.sleep(30)
 
 def test_neither_the_unit_of_a_target_nor_its_zero_matters():
     rng = np.random.default_rng(3)
-    edges, graph, edges = [], [], []
+    edges, batch, sizes = [], [], []
     for number in range(60):
-        size = int(rng.integers(4, 12))
-        start = len(graph)
-        graph += [number] * size
-        own = {tuple(sorted(pair)) for pair in rng.integers(start, start + size, (2 * size, 2)).tolist() if len(set(pair)) > 1}
+        nodes = int(rng.integers(4, 12))
+        start = len(batch)
+        batch += [number] * nodes
+        pairs = rng.integers(start, start + nodes, (2 * nodes, 2)).tolist()
+        own = {tuple(sorted(pair)) for pair in pairs if len(set(pair)) > 1}
         edges += [edge for u, v in own for edge in ((u, v), (v, u))]
-        edges.append(float(len(own)))
-    edges = np.array(edges)
+        sizes.append(float(len(own)))
+    sizes = np.array(sizes)
     for unit, zero in ((1.0, 0.0), (1.0, 1000.0), (0.001, 0.0)):
-        data = lpgnn.from_arrays(np.array(edges).T, graph=graph, graph_y=zero + unit * edges)
+        data = lpgnn.from_arrays(np.array(edges).T, batch=batch, graph_y=zero + unit * sizes)
         model = lpgnn.train(data, epochs=100)
         assert model.evaluate(data)["r_squared"] > 0.9
-        assert np.abs(model.predict(data).y.ravel() - (zero + unit * edges)).mean() < 3 * unit
+        assert np.abs(model.predict(data).y.ravel() - (zero + unit * sizes)).mean() < 3 * unit
 
 
 def test_features_are_read_dense_or_sparse_whatever_they_were_at_training():
@@ -254,7 +255,7 @@ def test_graphs_without_edges_fit_a_model_that_reads_their_features():
     read = {"x": ["element", "charge"], "edge_attr": ["bond"]}
     known = [molecule("single"), molecule("double", "single"), molecule("single", "single"), molecule("double")]
     model = lpgnn.train(lpgnn.from_networkx(known, graph_y=[0, 1, 0, 1], **read), epochs=2, hidden_dims=7)
-    assert model.settings["model"]["hidden"] == [7]
+    assert model.settings["model"]["hidden-dims"] == [7]
     alone = model.predict(lpgnn.from_networkx([molecule()], **read))
     together = model.predict(lpgnn.from_networkx([molecule(), molecule("single")], **read))
     assert alone.y.shape == (1,) and alone.outputs[0] == pytest.approx(together.outputs[0], abs=1e-5)
@@ -271,7 +272,7 @@ def test_what_is_named_is_read_beside_a_file_of_settings_too(tmp_path):
     (tmp_path / "epochs.toml").write_text("[training]\nepochs = 1\n")
     plain = lpgnn.train(data, epochs=1)
     assert lpgnn.train(data, config=tmp_path / "epochs.toml").weights.size == plain.weights.size
-    (tmp_path / "words.toml").write_text("[training]\nepochs = 1\n[labels]\nsource = 'categories'\n")
+    (tmp_path / "words.toml").write_text("[training]\nepochs = 1\n[features]\nsource = 'categories'\n")
     assert lpgnn.train(data, config=tmp_path / "words.toml").weights.size < plain.weights.size
 
 

@@ -80,7 +80,7 @@ pub enum Error {
         value: f64,
     },
     /// A category that the model has never seen.
-    #[error("{what} {row} has {column} “{value}”, which is none of the {known} known values")]
+    #[error("{what} {row} has {column} “{value}”, which is not one of the {known} known values")]
     UnknownCategory {
         /// `node` or `edge`.
         what: &'static str,
@@ -129,7 +129,7 @@ pub enum Error {
         problem: String,
     },
     /// A name that is no data set's.
-    #[error("{name} is no file or folder, not built in and not in {}{hint}", cache.display())]
+    #[error("{name} is neither a file or folder nor a built-in data set, and it is not in {}{hint}", cache.display())]
     UnknownSet {
         /// The name.
         name: String,

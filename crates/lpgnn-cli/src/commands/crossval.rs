@@ -25,8 +25,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "K", default_value_t = 10, conflicts_with = "fold_files")]
     folds: usize,
 
-    /// A folder of given folds: train_idx-1.txt, test_idx-1.txt, and so on.
-    #[arg(long, value_name = "DIR")]
+    /// Given folds: a folder with train_idx-1.txt, test_idx-1.txt and so on, as `lpgnn data folds`
+    /// writes it, or a file with the fold of every node or graph.
+    #[arg(long, value_name = "DIR|FILE")]
     fold_files: Option<PathBuf>,
 
     /// Where random numbers of the folds start.

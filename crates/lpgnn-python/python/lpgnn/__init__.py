@@ -2,13 +2,13 @@
 
     import lpgnn
 
-    data = lpgnn.read("clique")            # a folder, a file, or a task that is generated
+    data = lpgnn.read("clique")            # a folder, a file, or the name of a built-in data set
     model = lpgnn.train(data, epochs=300)
     print(model.evaluation["test"]["accuracy"])
     print(model.predict(data).y)
 
-Graphs of your own come from arrays (:func:`from_arrays`), NetworkX (:func:`from_networkx`) or PyTorch Geometric
-(:func:`from_pyg`). What is not told is chosen for the data; :func:`settings` shows all of it.
+Your own graphs come from arrays and data frames (:func:`from_arrays`), NetworkX (:func:`from_networkx`) or PyTorch
+Geometric (:func:`from_pyg`). Settings that you leave out get defaults that fit the data; :func:`settings` shows them all.
 """
 
 from ._graphs import Dataset, from_arrays, from_networkx, from_pyg, read

@@ -1,4 +1,4 @@
-"""From files and from other libraries to data sets."""
+"""Data sets from files and from other libraries."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 
 from . import _native
-from ._columns import array_of, labels, rows_of, said, shape_of, target, whole
+from ._columns import array_of, check_integer, class_values, feature_columns, rows_of, shape_of, target_column
 from ._native import Error
 
-Parts = tuple[str, list[int], list[int], list[int]]
+#: ``"node"`` or ``"graph"``, and the indices of the train, val and test splits.
+SplitTuple = tuple[str, list[int], list[int], list[int]]
+SPLITS = ("train", "val", "test")
 
 
 class Dataset:
-    """Graphs with what is said of their nodes and edges, and what is to be predicted."""
+    """Graphs with features of their nodes and edges, and targets to predict."""
 
     __slots__ = ("_native",)
 
@@ -27,83 +29,88 @@ class Dataset:
 
     @property
     def name(self) -> str:
-        """How it is called."""
+        """The name of the data set."""
         return self._native.name
 
     @property
-    def nodes(self) -> int:
+    def num_graphs(self) -> int:
+        """Number of graphs, also ``len(data)``."""
+        return self._native.graphs
+
+    @property
+    def num_nodes(self) -> int:
         """Number of nodes, over all graphs."""
         return self._native.nodes
 
     @property
-    def edges(self) -> int:
-        """Number of edges, each direction of an edge counting as one."""
+    def num_edges(self) -> int:
+        """Number of directed edges: an undirected edge counts as two."""
         return self._native.edges
 
     @property
     def duplicates(self) -> tuple[int, int]:
-        """How many edges were given more than once and count once, and how many of them had other features."""
+        """How many edges were given more than once and count once, and how many of them had different features."""
         return self._native.duplicates
 
     @property
-    def node_starts(self) -> np.ndarray:
-        """The first node of every graph, and the number of nodes."""
+    def ptr(self) -> np.ndarray:
+        """The first node of every graph, followed by the number of nodes, as in a PyG ``Batch``."""
         return self._native.node_starts.astype(np.int64)
 
     @property
     def edge_index(self) -> np.ndarray:
-        """Every edge once as a column ``(from, to)``, in ascending order; nodes are numbered through all graphs."""
+        """Every edge once as a column ``(source, target)``, in ascending order; nodes are numbered across all graphs."""
         return self._native.edge_index
 
     @property
     def split(self) -> dict[str, Any] | None:
         """The split that comes with the data: ``level``, ``train``, ``val`` and ``test``."""
-        parts = self._native.split
-        return None if parts is None else _split_of(parts)
+        split = self._native.split
+        return None if split is None else _split_dict(split)
 
     @property
     def graph_names(self) -> list[str] | None:
-        """What graphs are called in the tables they were read from; none if by their numbers."""
+        """The names of the graphs in the tables they were read from; ``None`` if they are just numbered."""
         return self._native.graph_names
 
     @property
     def node_names(self) -> list[str] | None:
-        """The ids of nodes in the tables they were read from; none if they are counted."""
+        """The ids of the nodes in the tables they were read from; ``None`` if they are just numbered."""
         return self._native.node_names
 
     @property
     def node_classes(self) -> np.ndarray | None:
-        """The classes of nodes, if nodes have classes to predict."""
-        return labels(self._native.node_classes)
+        """The classes of nodes, if node classes are to be predicted."""
+        return class_values(self._native.node_classes)
 
     @property
     def graph_classes(self) -> np.ndarray | None:
-        """The classes of graphs, if graphs have classes to predict."""
-        return labels(self._native.graph_classes)
+        """The classes of graphs, if graph classes are to be predicted."""
+        return class_values(self._native.graph_classes)
 
     def info(self) -> dict[str, Any]:
-        """What the set holds, and what is odd about it: sizes, degrees, features, targets, split."""
+        """Statistics and warnings: sizes, degrees, features, targets, split."""
         return json.loads(self._native.info())
 
     def folds(
-        self, count: int = 10, *, seed: int = 0, level: str | None = None, val: int | None = None
+        self, n_splits: int = 10, *, seed: int = 0, level: str | None = None, val: int | None = None
     ) -> list[dict[str, Any]]:
-        """Splits for a cross-validation, every class in every test part; for ``train(split=…)`` and ``evaluate``.
+        """Stratified folds for cross-validation, to be passed to ``train(split=…)`` and ``evaluate``.
 
-        ``level`` is ``"graph"`` or ``"node"``: graphs are divided unless there is only one. With ``val``,
-        one in so many of the training part, 2 or more, is put aside to choose the epoch by.
+        ``level`` is ``"graph"`` or ``"node"``; the default is to split graphs unless there is only one. ``val=n``, with
+        ``n`` of at least 2, holds out one in ``n`` of the training data for validation, that is, to choose the epoch.
         """
-        whole("count", count, 2)
-        whole("seed", seed, 0)
+        check_integer("n_splits", n_splits, 2)
+        check_integer("seed", seed, 0)
         if val is not None:
-            whole("val", val, 2)
+            check_integer("val", val, 2)
         level = level or self._level()
-        return [_split_of(parts) for parts in self._native.folds(level, count, seed, val)]
+        return [_split_dict(split) for split in self._native.folds(level, n_splits, seed, val)]
 
     def write(self, folder: str | os.PathLike[str], format: str = "tables", *, force: bool = False) -> None:
-        """Writes the graphs to a folder, as ``"tables"`` or ``"tu"``; the program reads it too.
+        """Writes the graphs to a folder, as ``"tables"`` or ``"tu"``, for :func:`read` and the command line.
 
-        What the format cannot hold is a warning.
+        Whatever the format cannot represent is reported as a warning. ``force`` replaces an existing data set.
         """
         for loss in self._native.write(os.fsdecode(folder), format, force):
             warnings.warn(loss, stacklevel=2)
@@ -111,8 +118,8 @@ class Dataset:
     def _level(self) -> str:
         return _level(len(self), self._native.has_node_targets)
 
-    def _parts(self, split: Mapping[str, Any]) -> Parts:
-        return parts_of(split, len(self), self.nodes, self._level())
+    def _split_tuple(self, split: Mapping[str, Any]) -> SplitTuple:
+        return split_tuple(split, len(self), self.num_nodes, self._level())
 
     def __len__(self) -> int:
         """Number of graphs."""
@@ -122,15 +129,15 @@ class Dataset:
         return _of_parts, (self._native.parts(),)
 
     def __repr__(self) -> str:
-        return f"<lpgnn.Dataset {self.name}: {len(self)} graphs, {self.nodes} nodes, {self.edges} edges>"
+        return f"<lpgnn.Dataset {self.name}: {len(self)} graphs, {self.num_nodes} nodes, {self.num_edges} edges>"
 
 
 def read(data: str | os.PathLike[str], *, format: str | None = None) -> Dataset:
-    """The data set at a path, or of that name.
+    """Reads the data set at a path, or the one with that name.
 
     A path is a folder of the TU collection or its zip file, a folder of tables, a citation graph, a GIN text file or
-    a MATLAB file of the method's authors; ``format`` names it where it is not to be recognised. A name is that of a
-    generated task (``clique``, ``subgraph``, ``chains``, ``karate``, …) or of a set that ``lpgnn data fetch`` got.
+    a MATLAB file of the method's authors; ``format`` overrides the automatic recognition. A name is that of a built-in
+    data set (``clique``, ``subgraph``, ``chains``, ``karate``, …) or of one that ``lpgnn data fetch`` has downloaded.
     """
     return Dataset(_native.Dataset.read(os.fsdecode(data), format))
 
@@ -138,9 +145,9 @@ def read(data: str | os.PathLike[str], *, format: str | None = None) -> Dataset:
 def from_arrays(
     edge_index: Any,
     *,
-    graph: Any = None,
-    graphs: int | None = None,
-    nodes: int | None = None,
+    batch: Any = None,
+    num_graphs: int | None = None,
+    num_nodes: int | None = None,
     x: Any = None,
     edge_attr: Any = None,
     y: Any = None,
@@ -148,71 +155,84 @@ def from_arrays(
     split: Mapping[str, Any] | None = None,
     name: str = "graphs",
 ) -> Dataset:
-    """Graphs from arrays.
+    """Makes a data set from arrays, data frames or tensors.
 
     ``edge_index``
-        Arcs ``(from, to)`` as an array of shape ``[2, edges]``; an edge is two of them. Nodes are numbered through all
-        graphs. An edge that is given more than once counts once, with the features that it has first. Neighbours
-        are those at either end: which end reaches a model through ``edge_attr`` only.
-    ``graph``
-        The graph of every node, in ascending order from 0; all are of one graph unless told.
-    ``graphs``, ``nodes``
-        How many there are, where the last graphs have no nodes, or where neither ``graph`` nor ``x`` nor ``y`` tells.
+        Edges ``(source, target)`` as an integer array of shape ``[2, edges]``; an undirected edge is two of them. Nodes are
+        numbered across all graphs. An edge that is given more than once counts once, with the features of its first
+        occurrence. The nodes at both ends are neighbours of each other: a model can tell the direction only from
+        ``edge_attr``.
+    ``batch``
+        The graph of every node, in ascending order from 0; without it, all nodes belong to one graph.
+    ``num_graphs``, ``num_nodes``
+        How many there are: needed if the last graphs have no nodes, or if the number of nodes does not follow from
+        ``batch``, ``x`` or ``y``.
     ``x``, ``edge_attr``
-        What is said of nodes and of edges: an array with a row each, or several by name. Floating-point columns are
-        numbers; integers, booleans and words are categories. SciPy's sparse matrices stay sparse, and so does a wide array
-        that is mostly zero. Arc features are read by the transitions ``gnn-sum``, ``gnn-mean`` and ``gnn-normalized``.
+        Features of nodes and edges: an array or a data frame with a row each, or a dictionary of arrays by name. Float
+        columns are real values; integers, booleans and strings are categories. SciPy's sparse matrices stay sparse, and so
+        does a wide array that is mostly zero. The transitions ``gnn-sum``, ``gnn-mean`` and ``gnn-normalized`` use edge
+        features.
     ``y``, ``graph_y``
-        What is to be predicted of nodes, of graphs; of graphs if there are both. Integers, booleans and words are classes,
-        floating-point numbers are values. What is ``None``, masked or not a number is not known.
+        Targets of nodes and of graphs; if both are given, graphs are predicted. Integers, booleans and strings are classes,
+        floats are real values. ``None``, NaN and masked entries are unknown.
     ``split``
-        ``train``, ``val`` and ``test``: numbers of graphs, or with ``level="node"`` of nodes; or masks of them.
+        A dictionary with ``train``, ``val`` and ``test``: indices or masks of graphs or, with ``level="node"``, of nodes.
     """
     edges = array_of(edge_index, "edge_index")
     if edges.size == 0:
         edges = np.zeros((2, 0), dtype=np.int64)
     if edges.ndim != 2 or edges.shape[0] != 2 or edges.dtype.kind not in "iu":
         raise Error(f"edge_index is {shape_of(edges)}, but integers of shape [2, edges] are expected")
-    told = {"nodes": nodes, "graph": rows_of(graph, "graph"), "x": rows_of(x, "x"), "y": rows_of(y, "y")}
-    told = {what: count for what, count in told.items() if count is not None}
-    if len(set(told.values())) > 1:
-        raise Error(f"there is no one number of nodes: {', '.join(f'{what} has {n}' for what, n in told.items())}")
-    count = next(iter(told.values()), int(edges.max()) + 1 if edges.size else 0)
-    whole("nodes", count, 0)
-    if graphs is not None:
-        whole("graphs", graphs, 0)
-    if graph is None:
-        if graphs not in (None, 1):
-            raise Error(f"graphs is {graphs}, but graph, which says what graph a node is in, is not given")
-        starts = np.array([0, count])
-    else:
-        of = array_of(graph, "graph")
-        if of.size == 0:
-            of = of.astype(np.int64)
-        if of.ndim != 1 or of.dtype.kind not in "iu" or (of[1:] < of[:-1]).any() or (of < 0).any():
-            raise Error("graph has to be one integer per node, in ascending order from 0")
-        last = int(of[-1]) + 1 if of.size else 0
-        number = last if graphs is None else graphs
-        if number < last:
-            raise Error(f"graphs is {number}, but graph names graph {last - 1}")
-        starts = np.searchsorted(of, np.arange(number + 1))
-    if edges.size and (edges.min() < 0 or edges.max() >= count):
-        edge = int(np.argmax(((edges < 0) | (edges >= count)).any(axis=0)))
-        raise Error(f"edge {edge} names nodes {edges[:, edge].tolist()}, but there are {count} nodes")
-    level = _level(len(starts) - 1, y is not None)
+    nodes = _node_count(edges, {"num_nodes": num_nodes, "batch": rows_of(batch, "batch"), "x": rows_of(x, "x"), "y": rows_of(y, "y")})
+    starts = _node_starts(batch, nodes, num_graphs)
+    if edges.size and (edges.min() < 0 or edges.max() >= nodes):
+        edge = int(np.argmax(((edges < 0) | (edges >= nodes)).any(axis=0)))
+        raise Error(f"edge {edge} joins nodes {edges[:, edge].tolist()}, but there are {nodes} nodes")
+    graphs = len(starts) - 1
     native = _native.Dataset.of_parts(
         name,
         starts.tolist(),
         np.ascontiguousarray(edges, dtype=np.uint32),
-        said(x, "x", count),
-        said(edge_attr, "edge_attr", edges.shape[1]),
-        target(y, "y", count),
-        target(graph_y, "graph_y", len(starts) - 1),
-        None if split is None else parts_of(split, len(starts) - 1, count, level),
+        feature_columns(x, "x", nodes),
+        feature_columns(edge_attr, "edge_attr", edges.shape[1]),
+        target_column(y, "y", nodes),
+        target_column(graph_y, "graph_y", graphs),
+        None if split is None else split_tuple(split, graphs, nodes, _level(graphs, y is not None)),
         (None, None),
         True,
     )
     return Dataset(native)
+
+
+def _node_count(edges: np.ndarray, told: dict[str, int | None]) -> int:
+    """The number of nodes that the arguments agree on, or else that the edges need."""
+    told = {what: count for what, count in told.items() if count is not None}
+    if len(set(told.values())) > 1:
+        given = ", ".join(f"{what} has {count}" for what, count in told.items())
+        raise Error(f"the number of nodes is ambiguous: {given}")
+    count = next(iter(told.values()), int(edges.max()) + 1 if edges.size else 0)
+    check_integer("num_nodes", count, 0)
+    return count
+
+
+def _node_starts(batch: Any, nodes: int, num_graphs: int | None) -> np.ndarray:
+    """The first node of every graph, and the number of nodes."""
+    if num_graphs is not None:
+        check_integer("num_graphs", num_graphs, 0)
+    if batch is None:
+        if num_graphs not in (None, 1):
+            raise Error(f"num_graphs is {num_graphs}, but batch, the graph of every node, is missing")
+        return np.array([0, nodes])
+    of = array_of(batch, "batch")
+    if of.size == 0:
+        of = of.astype(np.int64)
+    if of.ndim != 1 or of.dtype.kind not in "iu" or (of[1:] < of[:-1]).any() or (of < 0).any():
+        raise Error("batch has to be one integer per node, in ascending order from 0")
+    last = int(of[-1]) + 1 if of.size else 0
+    count = last if num_graphs is None else num_graphs
+    if count < last:
+        raise Error(f"num_graphs is {count}, but batch has a graph {last - 1}")
+    return np.searchsorted(of, np.arange(count + 1))
 
 
 def from_networkx(
@@ -225,28 +245,28 @@ def from_networkx(
     split: Mapping[str, Any] | None = None,
     name: str = "graphs",
 ) -> Dataset:
-    """Graphs from one of NetworkX, or from several.
+    """Makes a data set from one NetworkX graph or several.
 
-    ``x`` and ``edge_attr`` name the attributes of nodes and edges to use, ``y`` the attribute of nodes to predict.
-    ``graph_y`` is what to predict of graphs: one value each, or the name of an attribute of the graphs. Nodes come in
-    NetworkX's order, graph after graph. An edge without direction is two edges; of parallel edges the first counts.
-    All else is as in :func:`from_arrays`.
+    ``x`` and ``edge_attr`` are the names of the node and edge attributes to use as features, ``y`` is that of the node
+    attribute to predict. ``graph_y`` is the target of graphs: one value each, or the name of a graph attribute. Nodes keep
+    NetworkX's order, graph after graph. An undirected edge becomes two directed ones; of parallel edges only the first
+    counts. Everything else is as in :func:`from_arrays`.
     """
     graphs = [graphs] if hasattr(graphs, "nodes") else list(graphs)
-    of: list[int] = []
+    batch: list[int] = []
     edges: list[tuple[int, int]] = []
     node_data: list[Mapping[str, Any]] = []
-    arc_data: list[Mapping[str, Any]] = []
+    edge_data: list[Mapping[str, Any]] = []
     for number, graph in enumerate(graphs):
-        place = {node: len(of) + at for at, node in enumerate(graph.nodes)}
-        of += [number] * len(place)
+        place = {node: len(batch) + at for at, node in enumerate(graph.nodes)}
+        batch += [number] * len(place)
         node_data += [graph.nodes[node] for node in graph.nodes]
         for u, v, data in graph.edges(data=True):
             both = [(place[u], place[v])]
             if not graph.is_directed() and u != v:
                 both.append((place[v], place[u]))
             edges += both
-            arc_data += [data] * len(both)
+            edge_data += [data] * len(both)
     if isinstance(graph_y, str):
         graph_y = _attribute([graph.graph for graph in graphs], graph_y, "graph")
     elif graph_y is not None and not isinstance(graph_y, Iterable):
@@ -258,10 +278,10 @@ def from_networkx(
 
     return from_arrays(
         np.array(edges, dtype=np.int64).reshape(-1, 2).T,
-        graph=np.array(of, dtype=np.int64),
-        graphs=len(graphs),
+        batch=np.array(batch, dtype=np.int64),
+        num_graphs=len(graphs),
         x=columns(x, node_data, "node"),
-        edge_attr=columns(edge_attr, arc_data, "edge"),
+        edge_attr=columns(edge_attr, edge_data, "edge"),
         y=None if y is None else _attribute(node_data, y, "node"),
         graph_y=None if graph_y is None else list(graph_y),
         split=split,
@@ -270,10 +290,10 @@ def from_networkx(
 
 
 def from_pyg(data: Any, *, split: Mapping[str, Any] | None = None, name: str = "graphs") -> Dataset:
-    """Graphs from a ``Data`` of PyTorch Geometric, a ``Batch``, or several ``Data``, as in one of its data sets.
+    """Makes a data set from a PyTorch Geometric ``Data`` or ``Batch``, or from several ``Data``, such as a ``Dataset``.
 
-    ``y`` with a row per node of every graph is predicted of nodes, else of graphs. Masks become the split. All else is as
-    in :func:`from_arrays`.
+    If ``y`` has a row per node of every graph, nodes are predicted, otherwise graphs. ``train_mask``, ``val_mask`` and
+    ``test_mask`` become the split. Everything else is as in :func:`from_arrays`.
     """
     single = hasattr(data, "edge_index") or hasattr(data, "num_nodes")
     graphs = [
@@ -284,7 +304,7 @@ def from_pyg(data: Any, *, split: Mapping[str, Any] | None = None, name: str = "
     if not graphs:
         raise Error("there are no graphs")
     if any(hasattr(graph, "node_types") for graph in graphs):
-        raise Error("nodes of several types are not read; `to_homogeneous()` makes one type of them")
+        raise Error("heterogeneous graphs are not supported; `to_homogeneous()` converts them")
     counts = [int(graph.num_nodes) for graph in graphs]
     starts = np.concatenate([[0], np.cumsum(counts)])
 
@@ -293,36 +313,36 @@ def from_pyg(data: Any, *, split: Mapping[str, Any] | None = None, name: str = "
         edges = np.zeros((2, 0)) if edges is None else array_of(edges, "edge_index")
         return edges if edges.size else np.zeros((2, 0), dtype=np.int64)
 
-    def parts(what: str) -> list[np.ndarray] | None:
+    def per_graph(what: str) -> list[np.ndarray] | None:
         found = [getattr(graph, what, None) for graph in graphs]
-        if all(part is None for part in found):
+        if all(each is None for each in found):
             return None
-        if any(part is None for part in found):
-            raise Error(f"graph {[part is None for part in found].index(True)} has no {what}, but others have")
-        return [np.atleast_1d(array_of(part, what)) for part in found]
+        if any(each is None for each in found):
+            raise Error(f"graph {[each is None for each in found].index(True)} has no {what}, but others have one")
+        return [np.atleast_1d(array_of(each, what)) for each in found]
 
-    def all_of(what: str) -> np.ndarray | None:
-        found = parts(what)
-        if found is not None and len({part.shape[1:] for part in found}) > 1:
-            raise Error(f"{what} has not as many columns in every graph")
+    def together(what: str) -> np.ndarray | None:
+        found = per_graph(what)
+        if found is not None and len({each.shape[1:] for each in found}) > 1:
+            raise Error(f"{what} does not have the same number of columns in every graph")
         return None if found is None else np.concatenate(found)
 
-    y, graph_y = parts("y"), None
+    y, graph_y = per_graph("y"), None
     if y is not None:
-        per_node = all(part.shape[0] == count for part, count in zip(y, counts))
+        per_node = all(each.shape[0] == count for each, count in zip(y, counts))
         if not per_node or (len(graphs) > 1 and set(counts) == {1}):
             # One value, or a row of them.
-            y, graph_y = None, [part.reshape(1, -1) for part in y]
-            if len({part.shape for part in graph_y}) > 1:
-                raise Error("y has neither a row per node nor as many values for every graph")
-    if split is None and (masks := _masks(parts, int(starts[-1]))):
+            y, graph_y = None, [each.reshape(1, -1) for each in y]
+            if len({each.shape for each in graph_y}) > 1:
+                raise Error("y has neither a row per node nor the same number of values for every graph")
+    if split is None and (masks := _masks(per_graph)):
         split = {**masks, "level": "node"}
     return from_arrays(
         np.concatenate([edges_of(graph) + start for graph, start in zip(graphs, starts)], axis=1),
-        graph=np.repeat(np.arange(len(graphs)), counts),
-        graphs=len(graphs),
-        x=all_of("x"),
-        edge_attr=all_of("edge_attr"),
+        batch=np.repeat(np.arange(len(graphs)), counts),
+        num_graphs=len(graphs),
+        x=together("x"),
+        edge_attr=together("edge_attr"),
         y=None if y is None else np.concatenate(y),
         graph_y=None if graph_y is None else np.concatenate(graph_y),
         split=split,
@@ -330,32 +350,33 @@ def from_pyg(data: Any, *, split: Mapping[str, Any] | None = None, name: str = "
     )
 
 
-def _masks(parts: Any, nodes: int) -> dict[str, np.ndarray]:
+def _masks(per_graph: Any) -> dict[str, np.ndarray]:
     found = {}
-    for part, what in (("train", "train_mask"), ("val", "val_mask"), ("test", "test_mask")):
-        if (masks := parts(what)) is not None:
+    for name in SPLITS:
+        what = f"{name}_mask"
+        if (masks := per_graph(what)) is not None:
             if masks[0].ndim != 1:
                 raise Error(f"{what} is {shape_of(masks[0])}: choose one, as in data.{what} = data.{what}[:, 0]")
-            found[part] = np.concatenate(masks).astype(bool)
+            found[name] = np.concatenate(masks).astype(bool)
     return found
 
 
-def parts_of(split: Mapping[str, Any], graphs: int, nodes: int, level: str) -> Parts:
-    """A split as the native part has it."""
+def split_tuple(split: Mapping[str, Any], graphs: int, nodes: int, level: str) -> SplitTuple:
+    """A split as the extension module takes it."""
     if not isinstance(split, Mapping):
-        raise Error("a split has to be a table with train, val and test")
-    unknown = [part for part in split if split not in ("level", "train", "val", "test")]
+        raise Error("a split has to be a dictionary with train, val and test")
+    unknown = [key for key in split if key not in ("level", *SPLITS)]
     if unknown:
         raise Error(f"a split has {unknown}, but level, train, val and test are expected")
     level = split.get("level") or level
     if level not in ("node", "graph"):
         raise Error(f"the level of a split is {level!r}, but \"node\" or \"graph\" is expected")
     count = graphs if level == "graph" else nodes
-    return level, *(members(split.get(part, []), part, count, level) for part in ("train", "val", "test"))
+    return level, *(indices(split.get(name, []), name, count, level) for name in SPLITS)
 
 
-def members(found: Any, what: str, count: int, level: str) -> list[int]:
-    """Numbers of nodes or graphs, of numbers or of a mask."""
+def indices(found: Any, what: str, count: int, level: str) -> list[int]:
+    """The indices of nodes or graphs, from indices or from a mask."""
     found = array_of(list(found) if isinstance(found, range) else found, what)
     if found.dtype == bool or (found.dtype == np.uint8 and found.shape == (count,) and found.max(initial=0) <= 1):
         if found.shape != (count,):
@@ -364,7 +385,7 @@ def members(found: Any, what: str, count: int, level: str) -> list[int]:
     if found.size == 0:
         return []
     if found.ndim != 1 or found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= count:
-        raise Error(f"{what} has to be numbers of {level}s, from 0 and below {count}, or a mask of them")
+        raise Error(f"{what} has to be a mask or indices of {level}s, from 0 and below {count}")
     return found.tolist()
 
 
@@ -372,10 +393,10 @@ def _of_parts(parts: tuple[Any, ...]) -> Dataset:
     return Dataset(_native.Dataset.of_parts(*parts))
 
 
-def _split_of(parts: Parts) -> dict[str, Any]:
-    level, *found = parts
-    arrays = (np.array(part, dtype=np.int64) for part in found)
-    return {"level": level, **dict(zip(("train", "val", "test"), arrays))}
+def _split_dict(split: SplitTuple) -> dict[str, Any]:
+    level, *found = split
+    arrays = (np.array(each, dtype=np.int64) for each in found)
+    return {"level": level, **dict(zip(SPLITS, arrays))}
 
 
 def _level(graphs: int, of_nodes: bool) -> str:

@@ -1,4 +1,4 @@
-"""Training, and what comes of it."""
+"""Training, and the trained model."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from . import _native
-from ._columns import labels
-from ._graphs import Dataset, members
+from ._columns import class_values
+from ._graphs import SPLITS, Dataset, indices
 from ._native import Error
 
 #: The arguments of :func:`train` that are settings, with what they mean.
@@ -23,34 +23,34 @@ ARGUMENTS: dict[str, str] = dict(_native.arguments())
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What a model says of graphs: a row per node or per graph."""
+    """The predictions of a model: a row per node or per graph."""
 
-    #: The class of every row, or its values.
+    #: The predicted class or real values of every row.
     y: np.ndarray
-    #: What the output function gives: softmax makes probabilities of it, or it is the values.
+    #: The output of the read-out: logits for classes, or the real values.
     outputs: np.ndarray
-    #: The probability of every class, in the order of ``model.classes``; none for values.
+    #: The probability of every class, in the order of ``model.classes``; ``None`` for real values.
     probabilities: np.ndarray | None
-    #: Whether the states of a graph were found; where not, its rows are not to be trusted.
+    #: For every graph, whether the states have converged; do not trust the predictions if they have not.
     converged: np.ndarray
     #: The largest ``|x − f_a(x)|`` of every graph.
     residuals: np.ndarray
-    #: The states of all nodes, for every layer.
+    #: The states of all nodes, one array per layer.
     states: list[np.ndarray]
 
 
 class Model:
-    """A trained model with all that is needed to use it."""
+    """A trained model with everything needed to use it."""
 
     def __init__(
         self, native: _native.Model, history: list[dict[str, Any]] | None = None, ending: dict[str, Any] | None = None
     ) -> None:
         self._native = native
-        #: What every epoch was like, if it was trained just now.
+        #: One report per epoch; empty for a model that was loaded.
         self.history = history or []
-        #: Why training ended, if it was trained just now.
+        #: Why training stopped; empty for a model that was loaded.
         self.stop_reason: dict[str, Any] = (ending or {}).get("stop_reason", {})
-        #: Scores by part, the cheating gap, and how well graphs converge, if it was trained just now.
+        #: Metrics by split, the cheating gap, and how many graphs did not converge; empty for a model that was loaded.
         self.evaluation: dict[str, Any] = _evaluation((ending or {}).get("evaluation"))
 
     @property
@@ -60,73 +60,65 @@ class Model:
 
     @property
     def classes(self) -> np.ndarray | None:
-        """The classes it predicts, if it does."""
-        return labels(self._native.classes)
+        """The classes it predicts; ``None`` for real values."""
+        return class_values(self._native.classes)
 
     @property
     def epoch(self) -> int:
-        """The epoch its weights are of: the best by the validation part, or the last."""
+        """The epoch of its weights: the best on the validation split, or else the last."""
         return self._native.epoch
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings of its functions and of its training."""
+        """The settings of the model and of its training."""
         return json.loads(self._native.settings)
 
     @property
     def weights(self) -> np.ndarray:
-        """All weights."""
+        """All weights, as one flat array."""
         return self._native.weights
 
     @property
-    def value_names(self) -> list[str]:
-        """Names of the values it predicts, if it does."""
+    def target_names(self) -> list[str]:
+        """The names of the real values it predicts; empty for classes."""
         return self._native.value_names
 
     def predict(self, data: Dataset, *, threads: int | None = None) -> Prediction:
-        """Finds the states of the graphs and reads off the answer; targets are not looked at."""
-        _is_dataset(data)
+        """Computes the states of the graphs and reads out the predictions; targets are ignored."""
+        _check_dataset(data)
         found = self._native.predict(data._native, _threads(threads))
-        outputs, shares, converged, residuals, states = found
+        outputs, probabilities, converged, residuals, states = found
         classes = self.classes
-        y = outputs if classes is None or shares is None else classes[shares.argmax(axis=1)]
+        y = outputs if classes is None or probabilities is None else classes[probabilities.argmax(axis=1)]
         if classes is None and outputs.shape[1] == 1:
             y = outputs[:, 0]
-        return Prediction(y, outputs, shares, converged, residuals, states)
+        return Prediction(y, outputs, probabilities, converged, residuals, states)
 
     def evaluate(
-        self, data: Dataset, rows: Any = None, *, split: str = "test", threads: int | None = None
+        self, data: Dataset, subset: Any = None, *, split: str = "test", threads: int | None = None
     ) -> dict[str, Any]:
-        """Accuracy and other metrics, over all nodes or graphs with a known target, or over some of them.
+        """Accuracy, confusion matrix and other metrics over all nodes or graphs with a known target, or over a subset.
 
-        ``rows`` are numbers or a mask of what is predicted: of nodes, or of graphs. Or it is a split, as
-        ``data.folds`` gives them, of which the ``part`` counts; where it divides graphs and nodes are predicted, all
-        nodes of its graphs.
+        ``subset`` is an array of indices, or a mask, of the nodes or graphs that are predicted. It can also be a
+        dictionary as ``data.folds`` returns them, of which ``split`` selects ``"train"``, ``"val"`` or ``"test"``; if that
+        splits graphs and nodes are predicted, all nodes of those graphs count.
         """
-        _is_dataset(data)
-        what = self.task
-        count = data.nodes if what == "node" else len(data)
-        has = data._native.has_node_targets if what == "node" else data._native.has_graph_targets
-        if not has:
-            raise Error(f"the {what}s of {data.name} have no targets to compare with")
-        if rows is None:
+        _check_dataset(data)
+        level = self.task
+        native = data._native
+        if not (native.has_node_targets if level == "node" else native.has_graph_targets):
+            raise Error(f"the {level}s of {data.name} have no targets to compare with")
+        count = data.num_nodes if level == "node" else len(data)
+        if subset is None:
             found = list(range(count))
-        elif isinstance(rows, Mapping):
-            parts = dict(zip(("level", "train", "val", "test"), data._parts(rows)))
-            if split not in ("train", "val", "test"):
-                raise Error(f"split is {split!r}, but train, val or test is expected")
-            found = parts[split]
-            if (parts["level"], what) == ("graph", "node"):
-                starts = data.node_starts.tolist()
-                found = [node for graph in found for node in range(starts[graph], starts[graph + 1])]
-            elif parts["level"] != what:
-                raise Error("the split divides nodes, but graphs are predicted")
+        elif isinstance(subset, Mapping):
+            found = _of_split(data, subset, split, level)
         else:
-            found = members(rows, "rows", count, what)
-        return json.loads(self._native.evaluate(data._native, found, _threads(threads)))
+            found = indices(subset, "subset", count, level)
+        return json.loads(self._native.evaluate(native, found, _threads(threads)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes it to a file, which the program can use too."""
+        """Writes the model to a file, which the command line can use too."""
         self._native.save(os.fsdecode(path))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -139,7 +131,7 @@ class Model:
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """A model from its file, or from the folder of a run of the program."""
+    """Loads a model from its file, or from the run folder that ``lpgnn train`` has written."""
     path = os.fsdecode(path)
     if os.path.isdir(path):
         path = os.path.join(path, "model.safetensors")
@@ -166,23 +158,25 @@ def train(
     threads: int | None = None,
     on_epoch: Callable[[dict[str, Any]], object] | None = None,
 ) -> Model:
-    """Trains a model; what is not told is chosen for the data.
+    """Trains a model. Settings that are left out get defaults that fit the data.
 
     ``solver`` is ``one-shot``, ``bdmm`` (the paper's), ``implicit``, ``unrolled`` (the original GNN), ``sse`` or
     ``augmented-lagrangian``; ``transition`` is
-    ``gnn-sum``, ``gnn-mean``, ``gnn-normalized``, ``gin``, ``gcn-mean``, ``gcn`` or ``sage-max``. All other settings go by
-    their names, as in ``settings={"training.lipschitz": 0.9}``; ``config`` is a file of them.
+    ``gnn-sum``, ``gnn-mean``, ``gnn-normalized``, ``gin``, ``gcn-mean``, ``gcn`` or ``sage-max``. ``lr`` is the learning rate of
+    the weights. The model is evaluated every ``eval_every`` epochs, and training stops early after ``patience`` evaluations
+    without an improvement on the validation split. All other settings go by their names, as in
+    ``settings={"training.lipschitz": 0.9}``; ``config`` is the path of a TOML file with settings.
 
-    ``split`` has ``train``, ``val`` and ``test``, numbers or masks of graphs, or of nodes if there is one graph; without
-    it, the data's own counts, or one is drawn. ``on_epoch`` is called with what every epoch was like; training ends
-    when it returns ``False``. The same seed gives the same bits, at any number of ``threads``.
+    ``split`` is a dictionary with ``train``, ``val`` and ``test``: indices or masks of graphs, or of nodes if there is only
+    one graph. Without it, the split of the data is used, or a random one. ``on_epoch`` is called with a report after every
+    epoch; training stops when it returns ``False``. The same seed gives the same bits with any number of ``threads``.
     """
     given = dict(locals())
-    _is_dataset(data)
+    _check_dataset(data)
     if hidden_dims is not None:
         given["hidden_dims"] = [hidden_dims] if isinstance(hidden_dims, numbers.Integral) else list(hidden_dims)
     chosen = {name: given[name] for name in ARGUMENTS}
-    parts = None if split is None else data._parts(split)
+    split_tuple = None if split is None else data._split_tuple(split)
     asked = _asked(chosen, settings, config)
 
     def go_on(line: str) -> bool:
@@ -190,11 +184,11 @@ def train(
         return not isinstance(answer, (bool, np.bool_)) or bool(answer)
 
     call = None if on_epoch is None else go_on
-    native, lines, ending = _native.train(data._native, *asked, parts, _threads(threads), call)
+    native, lines, ending = _native.train(data._native, *asked, split_tuple, _threads(threads), call)
     model = Model(native, [json.loads(line) for line in lines], json.loads(ending))
     if model.stop_reason.get("reason") == "diverged":
-        what = f"training diverged in epoch {model.stop_reason['epoch']}: its {model.stop_reason['variable']} are no numbers any more"
-        warnings.warn(f"{what}; a smaller rate may help", RuntimeWarning, stacklevel=2)
+        what = f"training diverged in epoch {model.stop_reason['epoch']}: {model.stop_reason['variable']} are no longer finite"
+        warnings.warn(f"{what}; try a smaller learning rate", RuntimeWarning, stacklevel=2)
     return model
 
 
@@ -205,8 +199,8 @@ train.__doc__ = f"{train.__doc__}\n    Arguments that are settings:\n\n" + "\n".
 def settings(
     data: Dataset, settings: Mapping[str, Any] | None = None, *, config: str | os.PathLike[str] | None = None
 ) -> str:
-    """All settings of a training of these data with what they mean, as TOML."""
-    _is_dataset(data)
+    """All settings for training on these data, with a comment on each, as TOML."""
+    _check_dataset(data)
     return _native.settings(data._native, *_asked({}, settings, config))
 
 
@@ -215,13 +209,13 @@ def _asked(
     settings: Mapping[str, Any] | None,
     config: str | os.PathLike[str] | None,
 ) -> tuple[tuple[str, str] | None, str]:
-    """What was asked for: a file with its text, and settings as JSON, the most important last."""
+    """The settings that were given: a file with its text, and single settings as JSON, in order of precedence."""
     file = None
     if config is not None:
         with open(config, encoding="utf-8") as text:
             file = (os.fsdecode(config), text.read())
     if settings is not None and not isinstance(settings, Mapping):
-        raise Error(f"settings is {settings!r}, but a table of settings is expected")
+        raise Error(f"settings is {settings!r}, but a dictionary of settings is expected")
     arguments = {name: value for name, value in chosen.items() if value is not None}
     asked = {"settings": _flat(settings or {}), "arguments": arguments}
     for name, value in (*asked["settings"].items(), *arguments.items()):
@@ -230,11 +224,11 @@ def _asked(
     try:
         return file, json.dumps(asked, default=_plain, allow_nan=False)
     except ValueError:
-        raise Error("settings hold a number that is not finite") from None
+        raise Error("settings contain a number that is not finite") from None
 
 
 def _flat(settings: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    """Settings by their whole names; of two with the same the later counts."""
+    """Settings by their full names; if two have the same name, the later one counts."""
     flat: dict[str, Any] = {}
     for name, value in settings.items():
         name = f"{path}{name}"
@@ -246,29 +240,44 @@ def _flat(settings: Mapping[str, Any], path: str = "") -> dict[str, Any]:
 
 
 def _threads(threads: Any) -> int:
-    """As many as asked for, or as ``LPGNN_THREADS`` says; 0 are all."""
+    """As many as asked for, or as ``LPGNN_THREADS`` says; 0 means all processors."""
     if threads is None:
         threads = os.environ.get("LPGNN_THREADS") or 0
     text = str(threads)
     if isinstance(threads, bool) or not (text.isascii() and text.isdecimal() and len(text) < 4):
-        raise Error(f"threads is {threads!r}, but a number below 1000 is expected, 0 for as many as there are processors")
+        raise Error(f"threads is {threads!r}, but an integer from 0 (all processors) to 999 is expected")
     return int(text)
 
 
-def _is_dataset(data: Any) -> None:
+def _check_dataset(data: Any) -> None:
     if not isinstance(data, Dataset):
         kind = type(data).__name__
-        raise TypeError(f"data is a {kind}, but a Dataset is expected: lpgnn.read, lpgnn.from_arrays, … make one")
+        raise TypeError(f"data is a {kind}, but a Dataset is expected, as lpgnn.read or lpgnn.from_arrays return it")
 
 
 def _plain(value: Any) -> Any:
-    """Numbers and arrays of NumPy, as Python's."""
+    """NumPy's numbers and arrays as Python's."""
     if hasattr(value, "tolist"):
         return value.tolist()
-    raise TypeError(f"{value!r} is no value of a setting")
+    raise TypeError(f"{value!r} is not a value of a setting")
+
+
+def _of_split(data: Dataset, splits: Mapping[str, Any], name: str, level: str) -> list[int]:
+    """The indices of the nodes or graphs in one of the splits."""
+    if name not in SPLITS:
+        raise Error(f"split is {name!r}, but train, val or test is expected")
+    divided, *members = data._split_tuple(splits)
+    found = members[SPLITS.index(name)]
+    if divided == level:
+        return found
+    if divided == "node":
+        raise Error("the split is one of nodes, but graphs are predicted")
+    ptr = data.ptr.tolist()
+    return [node for graph in found for node in range(ptr[graph], ptr[graph + 1])]
 
 
 def _evaluation(evaluation: dict[str, Any] | None) -> dict[str, Any]:
+    """The metrics of every split by its name, beside everything else."""
     if evaluation is None:
         return {}
     rest = {key: value for key, value in evaluation.items() if key != "parts"}
@@ -276,10 +285,11 @@ def _evaluation(evaluation: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _nested(evaluation: dict[str, Any]) -> dict[str, Any] | None:
+    """The inverse of :func:`_evaluation`."""
     if not evaluation:
         return None
-    parts = [[part, evaluation[part]] for part in ("train", "val", "test") if part in evaluation]
-    rest = {key: value for key, value in evaluation.items() if key not in ("train", "val", "test")}
+    parts = [[name, evaluation[name]] for name in SPLITS if name in evaluation]
+    rest = {key: value for key, value in evaluation.items() if key not in SPLITS}
     return {"parts": parts, **rest}
 
 

@@ -7,7 +7,7 @@ __version__: str
 
 class Error(ValueError): ...
 
-_Parts = tuple[str, list[int], list[int], list[int]]
+_Split = tuple[str, list[int], list[int], list[int]]
 
 class Dataset:
     @staticmethod
@@ -16,12 +16,12 @@ class Dataset:
     def of_parts(
         name: str,
         node_starts: list[int],
-        edges: np.ndarray,
-        nodes: dict[str, Any],
-        edges: dict[str, Any],
+        edge_index: np.ndarray,
+        node_columns: dict[str, Any],
+        edge_columns: dict[str, Any],
         node_target: tuple[Any, ...] | None,
         graph_target: tuple[Any, ...] | None,
-        split: _Parts | None,
+        split: _Split | None,
         names: tuple[list[str] | None, list[str] | None],
         chosen: bool,
     ) -> Dataset: ...
@@ -31,7 +31,7 @@ class Dataset:
     edges: int
     node_starts: np.ndarray
     edge_index: np.ndarray
-    split: _Parts | None
+    split: _Split | None
     graph_names: list[str] | None
     node_names: list[str] | None
     node_classes: list[str] | None
@@ -41,7 +41,7 @@ class Dataset:
     duplicates: tuple[int, int]
     has_node_targets: bool
     has_graph_targets: bool
-    def folds(self, level: str, count: int, seed: int, val: int | None) -> list[_Parts]: ...
+    def folds(self, level: str, count: int, seed: int, val: int | None) -> list[_Split]: ...
     def write(self, folder: str, format: str, force: bool) -> list[str]: ...
 
 class Model:
@@ -66,7 +66,7 @@ def train(
     data: Dataset,
     toml: tuple[str, str] | None,
     json: str,
-    split: _Parts | None,
+    split: _Split | None,
     threads: int,
     on_epoch: Callable[[str], bool] | None,
 ) -> tuple[Model, list[str], str]: ...

@@ -5,13 +5,13 @@ use etcetera::BaseStrategy;
 
 use crate::Error;
 
-/// The environment variable that names another folder for the [`Cache`].
+/// The environment variable that overrides the folder of the [`Cache`].
 pub const CACHE_VARIABLE: &str = "LPGNN_CACHE";
 
-/// The folder in which published data sets are kept once they are fetched.
+/// The folder of downloaded data sets.
 ///
-/// A set called `NAME` is the file `NAME.zip`, as published, or a folder `NAME`. Either may be put
-/// there by hand.
+/// A data set called `NAME` is the file `NAME.zip`, as published, or a folder `NAME`. Either can be
+/// put there by hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
     folder: PathBuf,
@@ -20,7 +20,7 @@ pub struct Cache {
 /// A data set in the [`Cache`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 pub struct CachedSet {
-    /// How it is called.
+    /// Its name.
     pub name: String,
     /// The file or folder.
     pub path: PathBuf,
@@ -32,12 +32,12 @@ impl Cache {
         Self { folder: folder.into() }
     }
 
-    /// The folder that `LPGNN_CACHE` names, else `lpgnn` in the platform's folder for caches:
+    /// The folder that `LPGNN_CACHE` names, or else `lpgnn` in the platform's cache folder:
     /// `$XDG_CACHE_HOME` or `~/.cache`, on macOS `~/Library/Caches`, on Windows `%LOCALAPPDATA%`.
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when there is no home folder.
+    /// [`Error::Mismatch`] if there is no home folder.
     pub fn of_user() -> Result<Self, Error> {
         if let Some(folder) = env::var_os(CACHE_VARIABLE).filter(|folder| !folder.is_empty()) {
             return Ok(Self::at(folder));
@@ -48,17 +48,17 @@ impl Cache {
         Ok(Self::at(strategy.cache_dir().join("lpgnn")))
     }
 
-    /// Where it is.
+    /// Its folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Where the published file of `name` belongs.
+    /// The path of the published file of `name`.
     pub fn zip(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.zip"))
     }
 
-    /// The set called `name`, if it is here.
+    /// The data set called `name`, if it is in the cache.
     pub fn find(&self, name: &str) -> Option<PathBuf> {
         if !is_name(name) {
             return None;
@@ -67,11 +67,11 @@ impl Cache {
         if zip.is_file() { Some(zip) } else { folder.is_dir().then_some(folder) }
     }
 
-    /// Everything that is here, in order.
+    /// All data sets in the cache, sorted by name.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] when the folder exists and cannot be listed.
+    /// [`Error::Io`] if the folder exists and cannot be listed.
     pub fn list(&self) -> Result<Vec<CachedSet>, Error> {
         let io = |source| Error::Io { action: "list", path: self.folder.clone(), source };
         let entries = match std::fs::read_dir(&self.folder) {
@@ -92,7 +92,7 @@ impl Cache {
     }
 }
 
-/// Whether `name` can be that of a published set: it is part of a path and of an address.
+/// Whether `name` can be the name of a published data set: it becomes part of a path and of a URL.
 pub(super) fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_+.".contains(c))

@@ -4,9 +4,9 @@ use super::split::Split;
 use crate::graph::{self, NO_TARGET};
 use crate::{Error, Matrix};
 
-/// Graphs as files tell of them: names where files have names, in arrays over all graphs.
+/// Graphs as they are in files, with names where files have names, in arrays over all graphs.
 ///
-/// Whatever exists is val. [`Encoding`](super::Encoding) turns it into numbers.
+/// It is always valid. [`Encoding`](super::Encoding) turns it into numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dataset {
     name: String,
@@ -23,14 +23,14 @@ pub struct Dataset {
     conflicts: usize,
 }
 
-/// What a [`Dataset`] is made of, before it is checked.
+/// The parts of a [`Dataset`], before they are checked.
 #[derive(Clone, Debug)]
 pub struct DatasetParts {
-    /// How it is called.
+    /// The name of the data set.
     pub name: String,
     /// The first node of every graph, and the number of nodes: `graphs + 1` entries from 0.
     pub node_starts: Vec<usize>,
-    /// Edges `(u, v)`, in any order; nodes are numbered through all graphs.
+    /// Edges `(u, v)`, in any order; nodes are numbered across all graphs.
     pub edges: Vec<(u32, u32)>,
     /// One row per node.
     pub node_features: FeatureColumns,
@@ -44,12 +44,12 @@ pub struct DatasetParts {
     pub split: Option<Split>,
 }
 
-/// What is to be predicted of nodes or graphs.
+/// The targets of nodes or graphs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TargetColumn {
     /// A class each, or [`NO_TARGET`].
     Classes(Categories),
-    /// Real values, one column per name; NaN where none is known.
+    /// Real values, one column per name; NaN if unknown.
     Values {
         /// Names of the columns.
         names: Vec<String>,
@@ -59,7 +59,7 @@ pub enum TargetColumn {
 }
 
 impl TargetColumn {
-    /// How many nodes or graphs there are, with a target or without.
+    /// The number of nodes or graphs, with or without a target.
     pub fn rows(&self) -> usize {
         match self {
             Self::Classes(categories) => categories.codes().len(),
@@ -67,7 +67,7 @@ impl TargetColumn {
         }
     }
 
-    /// The rows with these numbers, in this order.
+    /// The rows with these indices, in this order.
     pub fn select(&self, rows: &[usize]) -> Self {
         match self {
             Self::Classes(categories) => Self::Classes(categories.select(rows)),
@@ -87,12 +87,12 @@ impl TargetColumn {
 }
 
 impl Dataset {
-    /// Checks that the parts fit each other, puts edges in order and merges duplicates.
+    /// Checks that the parts are consistent, sorts edges and merges duplicates.
     ///
     /// # Errors
     ///
     /// [`Error::NoGraphs`], [`Error::RowCount`], [`Error::EdgeOutOfRange`],
-    /// [`Error::EdgeBetweenGraphs`]: edges are named by their place in `parts.edges`, from 0.
+    /// [`Error::EdgeBetweenGraphs`]: edges are identified by their index in `parts.edges`, from 0.
     pub fn new(mut parts: DatasetParts) -> Result<Self, Error> {
         let (graphs, nodes) = graph::check_starts(&parts.node_starts)?;
         if graphs == 0 {
@@ -131,7 +131,7 @@ impl Dataset {
             let features = &parts.edge_features;
             order.dedup_by(|next, kept| {
                 let same = parts.edges[*next] == parts.edges[*kept];
-                conflicts += usize::from(same && !same_row(features, *next, *kept));
+                conflicts += usize::from(same && !features.same_rows(*next, *kept));
                 same
             });
             parts.edge_features = features.select(&order);
@@ -154,11 +154,11 @@ impl Dataset {
         })
     }
 
-    /// These graphs, and behind them those of `other`. A split and names are not kept.
+    /// These graphs followed by those of `other`. Split and names are dropped.
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when `other` has other features or targets, [`Error::TooLarge`].
+    /// [`Error::Mismatch`] if `other` has different features or targets, [`Error::TooLarge`].
     pub fn join(&self, other: &Self) -> Result<Self, Error> {
         let nodes = self.nodes();
         if nodes + other.nodes() >= u32::MAX as usize {
@@ -194,11 +194,11 @@ impl Dataset {
         })
     }
 
-    /// The same with what graphs and nodes are called, if they are.
+    /// The same with names of graphs and nodes.
     ///
     /// # Errors
     ///
-    /// [`Error::RowCount`] when not every graph or node has a name.
+    /// [`Error::RowCount`] if there is not one name per graph or node.
     pub fn with_names(
         self,
         graphs: Option<Vec<String>>,
@@ -217,8 +217,9 @@ impl Dataset {
         Ok(Self { names, ..self })
     }
 
-    /// The same, where whoever made it chose its features, so that all of them are meant to be read.
-    /// Those of collections hold real values beside categories, and only the latter are usual.
+    /// The same, marked as having features that its author selected, so that all of them are used by
+    /// default. The data sets of public collections have real values besides categories, and it is
+    /// customary to use only the latter.
     #[must_use]
     pub fn with_chosen_features(self) -> Self {
         let features = self.node_features();
@@ -227,31 +228,31 @@ impl Dataset {
         Self { reads_all, ..self }
     }
 
-    /// Whether real values are to be read beside categories.
+    /// Whether both categories and real values are used by default.
     pub fn reads_all(&self) -> bool {
         self.reads_all
     }
 
-    /// What a graph is called; none if by its number.
+    /// The name of a graph; none if graphs are just numbered.
     pub fn graph_name(&self, graph: usize) -> Option<&str> {
         self.names.graph(graph)
     }
 
-    /// What a node is called within its graph; none if by its number there.
+    /// The name of a node within its graph; none if nodes are just numbered.
     pub fn node_name(&self, node: usize) -> Option<&str> {
         self.names.node(node)
     }
 
-    /// Whether graphs or nodes are called otherwise than by their numbers.
+    /// Whether graphs or nodes have names other than their numbers.
     pub fn has_names(&self) -> bool {
         self.names.are_there()
     }
 
-    /// The same graphs with another split.
+    /// The same graphs with a different split.
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when a member of the split does not exist or belongs to two parts.
+    /// [`Error::Mismatch`] if a member of the split does not exist or occurs twice.
     pub fn with_split(self, split: Option<Split>) -> Result<Self, Error> {
         if let Some(split) = &split {
             split.check(self.nodes(), self.graphs())?;
@@ -259,7 +260,7 @@ impl Dataset {
         Ok(Self { split, ..self })
     }
 
-    /// How it is called.
+    /// The name of the data set.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -279,42 +280,42 @@ impl Dataset {
         &self.node_starts
     }
 
-    /// Every edge `u → v` as `(u, v)`, in order, each once; nodes are numbered through all graphs.
+    /// Every edge `u → v` as `(u, v)`, sorted, without duplicates; nodes are numbered across all graphs.
     pub fn edges(&self) -> &[(u32, u32)] {
         &self.edges
     }
 
-    /// What is said of the nodes.
+    /// The features of nodes.
     pub fn node_features(&self) -> &FeatureColumns {
         &self.node_features
     }
 
-    /// What is said of the edges.
+    /// The features of edges.
     pub fn edge_features(&self) -> &FeatureColumns {
         &self.edge_features
     }
 
-    /// What is to be predicted of nodes.
+    /// The targets of nodes.
     pub fn node_targets(&self) -> Option<&TargetColumn> {
         self.node_targets.as_ref()
     }
 
-    /// What is to be predicted of graphs.
+    /// The targets of graphs.
     pub fn graph_targets(&self) -> Option<&TargetColumn> {
         self.graph_targets.as_ref()
     }
 
-    /// The split that came with the data.
+    /// The split that comes with the data.
     pub fn split(&self) -> Option<&Split> {
         self.split.as_ref()
     }
 
-    /// How many edges were given more than once; each counts once now.
+    /// The number of duplicate edges, which have been removed.
     pub fn duplicates(&self) -> usize {
         self.duplicates
     }
 
-    /// How many of the duplicates had other features than the edge that was kept, the first given.
+    /// The number of duplicates whose features differ from those of the edge that was kept, the first one.
     pub fn conflicts(&self) -> usize {
         self.conflicts
     }
@@ -336,12 +337,12 @@ fn join_targets(
             Ok(Some(Values { names: names.clone(), values }))
         }
         _ => Err(Error::Mismatch(
-            "one has none, or classes where the other has real values, or other columns".into(),
+            "one of them has none, classes instead of real values, or different columns".into(),
         )),
     }
 }
 
-/// Puts edges in order of source and target: by counting the sources, then within each of them.
+/// Sorts edges by source and target: a counting sort by source, then a sort within each source.
 fn sort_edges(nodes: usize, edges: &mut [(u32, u32)]) {
     if edges.is_sorted() {
         return;
@@ -362,7 +363,7 @@ fn sort_edges(nodes: usize, edges: &mut [(u32, u32)]) {
     }
 }
 
-/// The places of the edges in order of source and target, of equal ones the first first.
+/// The indices of the edges sorted by source and target; equal edges keep their order.
 fn edge_order(nodes: usize, edges: &[(u32, u32)]) -> Vec<usize> {
     let starts = source_starts(nodes, edges);
     let mut next = starts.clone();
@@ -377,7 +378,7 @@ fn edge_order(nodes: usize, edges: &[(u32, u32)]) -> Vec<usize> {
     order
 }
 
-/// Where the edges of every source start when they lie in order, and the end.
+/// Where the edges of every source start once they are sorted, and the end.
 fn source_starts(nodes: usize, edges: &[(u32, u32)]) -> Vec<usize> {
     let mut starts = vec![0; nodes + 1];
     for &(source, _) in edges {
@@ -391,10 +392,10 @@ fn source_starts(nodes: usize, edges: &[(u32, u32)]) -> Vec<usize> {
 
 /// # Errors
 ///
-/// [`Error::EdgeBetweenGraphs`], naming the first edge whose ends lie in different graphs.
+/// [`Error::EdgeBetweenGraphs`], naming the first edge between different graphs.
 fn check_graphs(node_starts: &[usize], edges: &[(u32, u32)]) -> Result<(), Error> {
     let graph_of = |node: u32| node_starts.partition_point(|&start| start <= node as usize) - 1;
-    // Edges mostly come graph by graph: look first where the last one was.
+    // Edges mostly come graph by graph: try the graph of the previous edge first.
     let mut range = 0..0;
     for (edge, &(source, target)) in edges.iter().enumerate() {
         let (from, to) = (source as usize, target as usize);
@@ -408,13 +409,4 @@ fn check_graphs(node_starts: &[usize], edges: &[(u32, u32)]) -> Result<(), Error
         }
     }
     Ok(())
-}
-
-fn same_row(features: &FeatureColumns, a: usize, b: usize) -> bool {
-    let same = |x: &[f32], y: &[f32]| x.iter().zip(y).all(|(x, y)| x.to_bits() == y.to_bits());
-    features.categories().iter().all(|column| column.codes()[a] == column.codes()[b])
-        && same(features.values().row(a), features.values().row(b))
-        && features.sparse().is_none_or(|sparse| {
-            sparse.row(a).0 == sparse.row(b).0 && same(sparse.row(a).1, sparse.row(b).1)
-        })
 }

@@ -3,7 +3,7 @@ use std::cmp::Ordering;
 use crate::graph::{NO_TARGET, SparseRows};
 use crate::{Error, Matrix};
 
-/// What files say of nodes or edges, column by column, before it becomes numbers.
+/// Features of nodes or edges as they are in files, column by column.
 ///
 /// Every row may have categories (an atom's symbol), real values, and a sparse row of real values;
 /// any of the three may be absent.
@@ -17,7 +17,7 @@ pub struct FeatureColumns {
 }
 
 impl FeatureColumns {
-    /// Nothing is said of `rows` nodes or edges.
+    /// No features for `rows` nodes or edges.
     pub fn none(rows: usize) -> Self {
         Self {
             rows,
@@ -28,11 +28,11 @@ impl FeatureColumns {
         }
     }
 
-    /// The same with one more column of categories.
+    /// The same with an additional categorical column.
     ///
     /// # Errors
     ///
-    /// [`Error::RowCount`]; [`Error::Mismatch`] when a row has no category.
+    /// [`Error::RowCount`]; [`Error::Mismatch`] if a row has no category.
     pub fn with_categories(mut self, categories: Categories) -> Result<Self, Error> {
         self.check_rows("a column of categories", categories.codes.len())?;
         if let Some(row) = categories.codes.iter().position(|&code| code == NO_TARGET) {
@@ -64,7 +64,7 @@ impl FeatureColumns {
         Ok(self)
     }
 
-    /// The same with a sparse row of real values each.
+    /// The same with a sparse row of real values per node or edge.
     ///
     /// # Errors
     ///
@@ -83,17 +83,17 @@ impl FeatureColumns {
         }
     }
 
-    /// How many nodes or edges there are.
+    /// The number of nodes or edges.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Whether nothing is said.
+    /// Whether there are no features.
     pub fn is_empty(&self) -> bool {
         self.categories.is_empty() && self.values.cols() == 0 && self.sparse.is_none()
     }
 
-    /// The columns of categories.
+    /// The categorical columns.
     pub fn categories(&self) -> &[Categories] {
         &self.categories
     }
@@ -113,11 +113,11 @@ impl FeatureColumns {
         self.sparse.as_ref()
     }
 
-    /// These rows, and below them those of `other`.
+    /// These rows followed by those of `other`.
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when `other` has other columns.
+    /// [`Error::Mismatch`] if `other` has different columns.
     pub fn join(&self, other: &Self) -> Result<Self, Error> {
         let names = |features: &Self| {
             let categories = features.categories.iter().map(|column| column.name.clone());
@@ -147,7 +147,7 @@ impl FeatureColumns {
         })
     }
 
-    /// The rows with these numbers, in this order.
+    /// The rows with these indices, in this order.
     pub fn select(&self, rows: &[usize]) -> Self {
         Self {
             rows: rows.len(),
@@ -157,12 +157,22 @@ impl FeatureColumns {
             sparse: self.sparse.as_ref().map(|sparse| sparse.select(rows.iter().copied())),
         }
     }
+
+    /// Whether two rows are equal, bit by bit.
+    pub(super) fn same_rows(&self, a: usize, b: usize) -> bool {
+        let same = |x: &[f32], y: &[f32]| x.iter().zip(y).all(|(x, y)| x.to_bits() == y.to_bits());
+        self.categories.iter().all(|column| column.codes[a] == column.codes[b])
+            && same(self.values.row(a), self.values.row(b))
+            && self.sparse.as_ref().is_none_or(|sparse| {
+                sparse.row(a).0 == sparse.row(b).0 && same(sparse.row(a).1, sparse.row(b).1)
+            })
+    }
 }
 
-/// A column whose values are names: features of nodes and edges, and classes.
+/// A categorical column: a feature of nodes or edges, or classes.
 ///
-/// The different values are numbered in order, numbers by size and before words, so that the same
-/// file always gives the same numbering.
+/// The distinct values are sorted, numbers by size and before words, so that the same file always
+/// gives the same codes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Categories {
     name: String,
@@ -176,13 +186,13 @@ impl Categories {
         let mut values = column.to_vec();
         values.sort_unstable();
         values.dedup();
-        // Every value is in the list of values.
+        // Every value is in the list.
         let codes =
             column.iter().map(|x| values.binary_search(x).map_or(NO_TARGET, code)).collect();
         Self { name: name.into(), values: values.iter().map(i64::to_string).collect(), codes }
     }
 
-    /// A column of words or numbers. An empty one is [`NO_TARGET`].
+    /// A column of words or numbers. An empty string is [`NO_TARGET`].
     pub fn from_text<T: AsRef<str>>(name: impl Into<String>, column: &[T]) -> Self {
         let mut values: Vec<&str> =
             column.iter().map(AsRef::as_ref).filter(|text| !text.is_empty()).collect();
@@ -197,11 +207,11 @@ impl Categories {
         Self { name: name.into(), values, codes }
     }
 
-    /// A column from the list of its values and, per row, a place in it or [`NO_TARGET`].
+    /// A column from the list of its values and, per row, an index into it or [`NO_TARGET`].
     ///
     /// # Errors
     ///
-    /// [`Error::ColumnOutOfRange`], naming the first row with no place in the list.
+    /// [`Error::ColumnOutOfRange`], naming the first row whose index is out of range.
     pub fn from_codes(
         name: impl Into<String>,
         values: Vec<String>,
@@ -224,17 +234,17 @@ impl Categories {
         &self.name
     }
 
-    /// The different values, in order.
+    /// The distinct values, sorted.
     pub fn values(&self) -> &[String] {
         &self.values
     }
 
-    /// For every row, the place of its value in [`values`](Self::values), or [`NO_TARGET`].
+    /// For every row, the index of its value in [`values`](Self::values), or [`NO_TARGET`].
     pub fn codes(&self) -> &[u32] {
         &self.codes
     }
 
-    /// The value of a row; none where it is unlabelled.
+    /// The value of a row; none if it is unknown.
     pub fn value(&self, row: usize) -> Option<&str> {
         self.values.get(self.codes[row] as usize).map(String::as_str)
     }
@@ -248,7 +258,7 @@ impl Categories {
         counts
     }
 
-    /// These rows, and below them those of `other`, with the values of both.
+    /// These rows followed by those of `other`, with the values of both.
     pub(super) fn join(&self, other: &Self) -> Self {
         let mut values = [&self.values[..], &other.values[..]].concat();
         values.sort_unstable_by(|a, b| compare(a, b));
@@ -267,7 +277,7 @@ impl Categories {
         Self { name: self.name.clone(), values, codes }
     }
 
-    /// The rows with these numbers, in this order.
+    /// The rows with these indices, in this order.
     pub(super) fn select(&self, rows: &[usize]) -> Self {
         Self {
             name: self.name.clone(),

@@ -13,21 +13,21 @@ use super::known::{PUBLISHED, nearest};
 use super::read::{Format, ReadOptions, read};
 use crate::Error;
 
-/// Where the TU collection is published; a set is `NAME.zip` in there.
+/// The URL of the TU collection; a data set is `NAME.zip` below it.
 pub const TU_COLLECTION: &str = "https://www.chrsmrrs.com/graphkerneldatasets";
 
-/// How [`fetch`] goes about it.
+/// Options for [`fetch`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct FetchOptions {
-    /// The address of the folder that has the files.
+    /// The URL of the folder with the files.
     pub base_url: String,
-    /// How long the server may be silent.
+    /// The time-out: how long the server may be silent.
     pub patience: Duration,
-    /// How often it is asked in all.
+    /// The number of attempts.
     pub attempts: u32,
-    /// How long to wait before it is asked again; twice as long every time.
+    /// The pause before the second attempt; it doubles with each attempt.
     pub pause: Duration,
-    /// How many bytes a file may have.
+    /// The maximum size of a file in bytes.
     pub largest: u64,
 }
 
@@ -43,38 +43,38 @@ impl Default for FetchOptions {
     }
 }
 
-/// What happens while a set is fetched.
+/// Progress of a download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchEvent<'a> {
-    /// The server is asked.
+    /// A request is sent.
     Asking {
-        /// For what.
+        /// The URL.
         url: &'a str,
     },
-    /// Some bytes have come.
+    /// Data have arrived.
     Received {
-        /// How many in all.
+        /// Bytes so far.
         bytes: u64,
-        /// How many there will be, if the server tells.
+        /// Bytes in total, if the server says so.
         total: Option<u64>,
     },
-    /// It did not work, and will be tried again.
+    /// An attempt failed, and there will be another one.
     Retrying {
-        /// What happened.
+        /// The problem.
         problem: &'a str,
-        /// After this pause.
+        /// The pause before the next attempt.
         pause: Duration,
     },
-    /// Everything has come and is read to see whether it is good.
+    /// The download is complete and is being validated.
     Checking,
 }
 
-/// A set that was fetched.
+/// A downloaded data set.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Fetched {
-    /// How it is called.
+    /// Its name.
     pub name: String,
-    /// Where it is now.
+    /// The path of the file.
     pub path: PathBuf,
     /// Size of the file.
     pub bytes: u64,
@@ -82,15 +82,15 @@ pub struct Fetched {
     pub sha256: String,
 }
 
-/// Fetches a set of the TU collection into the cache, unless it is there.
+/// Downloads a data set of the TU collection into the cache, unless it is there already.
 ///
-/// Bytes go to a file without a name until all have come; then they are read as a data set; and
-/// only then do they get their name. So whatever interrupts it, there is no half of a file.
+/// The data go to an unnamed file until the download is complete and has been validated by reading
+/// it; only then does the file get its name. So an interruption never leaves an incomplete file.
 ///
 /// # Errors
 ///
-/// [`Error::Fetch`] with the cause, and where to put the file by hand; [`Error::Io`] when the
-/// cache cannot be written; those of [`read`] when what came is no TU data set.
+/// [`Error::Fetch`] with the cause, and where to put the file by hand; [`Error::Io`] if the
+/// cache cannot be written; those of [`read`] if the file is not a TU data set.
 pub fn fetch(
     name: &str,
     cache: &Cache,
@@ -127,7 +127,7 @@ pub fn fetch(
     builder.prefix(&prefix).suffix(".part.zip");
     #[cfg(unix)]
     {
-        // A temporary file is its owner's alone, a cache may be shared; the umask still counts.
+        // A temporary file is private to its owner, a cache may be shared; the umask still applies.
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
@@ -146,10 +146,10 @@ pub fn fetch(
     describe(name, &path, file)
 }
 
-/// What went wrong in one attempt.
+/// Why an attempt failed.
 struct Failure {
     problem: String,
-    /// Whether it may go better next time.
+    /// Whether another attempt may succeed.
     passing: bool,
     /// Whether the server has no such file.
     missing: bool,
@@ -184,7 +184,7 @@ fn download_patiently(
     let mut pause = options.pause;
     for attempt in 1.. {
         observer(FetchEvent::Asking { url });
-        // It has no name, so the operating system removes it however the program ends.
+        // It has no name, so the operating system removes it no matter how the program ends.
         let mut file = tempfile::tempfile_in(folder).map_err(io_error("write", folder))?;
         match download(&agent, url, options.largest, &mut file, observer) {
             Ok(()) => return Ok(file),
@@ -209,7 +209,7 @@ fn download(
 ) -> Result<(), Failure> {
     let response = agent.get(url).call().map_err(|error| match error {
         ureq::Error::BadUri(_) | ureq::Error::Http(_) => {
-            Failure::lasting(format!("it is no address: {error}"))
+            Failure::lasting(format!("it is not a URL: {error}"))
         }
         ureq::Error::Tls(_) | ureq::Error::Rustls(_) | ureq::Error::TlsRequired => {
             Failure::lasting(format!("no safe connection: {error}"))
@@ -260,14 +260,14 @@ fn download(
     }
 }
 
-/// What ureq says, as a piece of a sentence.
+/// The error of ureq as part of a sentence.
 fn sentence(error: &ureq::Error) -> String {
     match error {
         ureq::Error::Timeout(_) => "the server is silent".into(),
-        ureq::Error::HostNotFound => "there is no such server, or no network".into(),
+        ureq::Error::HostNotFound => "the server does not exist, or there is no network".into(),
         ureq::Error::ConnectionFailed => "there is no connection".into(),
         ureq::Error::Io(error) => match error.kind() {
-            io::ErrorKind::ConnectionRefused => "the connection is refused".into(),
+            io::ErrorKind::ConnectionRefused => "the connection was refused".into(),
             io::ErrorKind::UnexpectedEof => "the connection ended early".into(),
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => "the server is silent".into(),
             _ => error.to_string(),
@@ -285,7 +285,7 @@ fn hint(name: &str) -> String {
 
 /// # Errors
 ///
-/// [`Error::Input`] with the address in place of the name of the temporary file.
+/// [`Error::Input`] with the URL in place of the name of the temporary file.
 fn check(file: &NamedTempFile, url: &str) -> Result<(), Error> {
     let options = ReadOptions { format: Some(Format::Tu) };
     match read(file.path(), &options) {

@@ -8,7 +8,7 @@ use super::generate::{
 };
 use crate::Error;
 
-/// The data sets that are part of the program.
+/// The built-in data sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Builtin {
@@ -16,11 +16,11 @@ pub enum Builtin {
     Subgraph,
     /// Clique localisation, see [`CliqueConfig`].
     Clique,
-    /// Chains whose class is written at one end, see [`ChainsConfig`].
+    /// Chains whose class is a feature of one end, see [`ChainsConfig`].
     Chains,
-    /// Grids whose class is written in one corner, see [`GridsConfig`].
+    /// Grids whose class is a feature of one corner, see [`GridsConfig`].
     Grids,
-    /// Trees whose class is written at the root, see [`TreesConfig`].
+    /// Trees whose class is a feature of the root, see [`TreesConfig`].
     Trees,
     /// Communities of nodes, see [`CommunitiesConfig`].
     Communities,
@@ -53,7 +53,7 @@ impl Builtin {
         }
     }
 
-    /// What is asked, in a few words.
+    /// The task, in a few words.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Subgraph => "nodes of a given subgraph, 3 × 100 graphs of 7 nodes",
@@ -66,7 +66,7 @@ impl Builtin {
         }
     }
 
-    /// The set with its default options.
+    /// The data set with default options.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl FromStr for Builtin {
 /// A data set of the TU collection, published as `NAME.zip`.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct PublishedSet {
-    /// How it is called.
+    /// Its name.
     pub name: &'static str,
     /// Number of graphs.
     pub graphs: usize,
@@ -115,7 +115,7 @@ pub struct PublishedSet {
     pub mean_nodes: f64,
 }
 
-/// The sets of the TU collection that are used most. Others can be fetched by their names too.
+/// The most popular data sets of the TU collection. Others can be downloaded by name too.
 pub const PUBLISHED: [PublishedSet; 25] = [
     published("AIDS", 2000, 2, 15.69),
     published("BZR", 405, 2, 35.75),
@@ -153,7 +153,7 @@ const fn published(
     PublishedSet { name, graphs, classes, mean_nodes }
 }
 
-/// The name that was probably meant by `name`, if any is near.
+/// The name that was probably meant, if a similar one exists.
 pub(super) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |text: &str| text.to_lowercase().replace(['_', ' '], "-");
     let asked = plain(name);

@@ -4,6 +4,7 @@ mod encoding;
 mod features;
 #[cfg(feature = "fetch")]
 mod fetch;
+mod folds;
 mod known;
 mod names;
 mod read;
@@ -12,7 +13,7 @@ mod split;
 mod statistics;
 mod write;
 
-/// Tasks made from a seed.
+/// Generated data sets.
 pub mod generate;
 
 pub use crate::graph::Level;

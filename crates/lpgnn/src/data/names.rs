@@ -1,8 +1,8 @@
 use std::borrow::Cow;
 
-/// What graphs and nodes are called where they come from.
+/// The names of graphs and nodes in the data.
 ///
-/// Those that are called by their numbers, a node by that within its graph, have no names.
+/// There are none if they are just numbered, nodes within their graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Names {
     graphs: Option<Vec<String>>,
@@ -10,7 +10,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// One name per graph and per node, where there are any; graphs start at these nodes.
+    /// One name per graph and per node, if there are any; graphs start at these nodes.
     pub(super) fn new(
         graphs: Option<Vec<String>>,
         nodes: Option<Vec<String>>,
@@ -39,7 +39,7 @@ impl Names {
     }
 }
 
-/// A name, or else a number.
+/// A name or, without one, a number.
 pub(super) fn name_or(name: Option<&str>, number: usize) -> Cow<'_, str> {
     name.map_or_else(|| Cow::Owned(number.to_string()), Cow::Borrowed)
 }

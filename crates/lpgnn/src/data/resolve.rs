@@ -6,7 +6,7 @@ use super::known::{Builtin, PUBLISHED, nearest};
 use super::read::{ReadOptions, read};
 use crate::Error;
 
-/// The data set that somebody means by `data`; see [`Source::find`].
+/// Loads the data set that `data` refers to; see [`Source::find`].
 ///
 /// # Errors
 ///
@@ -20,17 +20,17 @@ pub fn resolve(data: &str, options: &ReadOptions, cache: &Cache) -> Result<Datas
 pub enum Source {
     /// A file or folder, in the cache or elsewhere.
     Path(PathBuf),
-    /// The program.
+    /// A built-in data set.
     Builtin(Builtin),
 }
 
 impl Source {
-    /// Where the set is that somebody means by `data`: a file or folder if there is one; else a
-    /// [`Builtin`] set; else one in the `cache`.
+    /// The data set that `data` refers to: a file or folder if it exists, or else a [`Builtin`] data set,
+    /// or else one in the `cache`.
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownSet`] when it is none of these, with what to do about it.
+    /// [`Error::UnknownSet`] if it is none of these, with advice.
     pub fn find(data: &str, cache: &Cache) -> Result<Self, Error> {
         let path = Path::new(data);
         if path.exists() {
@@ -46,7 +46,7 @@ impl Source {
         })
     }
 
-    /// The set itself; a built-in one with its defaults and seed 0.
+    /// Loads it; a built-in data set with default options and seed 0.
     ///
     /// # Errors
     ///
@@ -62,7 +62,7 @@ impl Source {
 fn hint(name: &str, cache: &Cache) -> String {
     let published = || PUBLISHED.iter().map(|set| set.name);
     if published().any(|known| known == name) {
-        return format!("; `lpgnn data fetch {name}` gets it");
+        return format!("; `lpgnn data fetch {name}` downloads it");
     }
     let cached = cache.list().unwrap_or_default();
     let here = Builtin::ALL.map(Builtin::as_str).into_iter();
@@ -70,7 +70,7 @@ fn hint(name: &str, cache: &Cache) -> String {
     match nearest(name, here.chain(published())) {
         Some(meant) => format!("; did you mean {meant}?"),
         None if is_name(name) => {
-            format!("; if it is in the TU collection, `lpgnn data fetch {name}` gets it")
+            format!("; if it is in the TU collection, `lpgnn data fetch {name}` downloads it")
         }
         None => String::new(),
     }
@@ -101,13 +101,14 @@ mod tests {
         let cache = Cache::at("no-such-cache");
         let said =
             |data: &str| resolve(data, &ReadOptions::default(), &cache).unwrap_err().to_string();
-        let tried = "is no file or folder, not built in and not in no-such-cache";
-        assert_eq!(said("NCI1"), format!("NCI1 {tried}; `lpgnn data fetch NCI1` gets it"));
+        let tried =
+            "is neither a file or folder nor a built-in data set, and it is not in no-such-cache";
+        assert_eq!(said("NCI1"), format!("NCI1 {tried}; `lpgnn data fetch NCI1` downloads it"));
         assert_eq!(said("karat"), format!("karat {tried}; did you mean karate?"));
         assert_eq!(
             said("TRIANGLES"),
             format!(
-                "TRIANGLES {tried}; if it is in the TU collection, `lpgnn data fetch TRIANGLES` gets it"
+                "TRIANGLES {tried}; if it is in the TU collection, `lpgnn data fetch TRIANGLES` downloads it"
             )
         );
         assert_eq!(said("my data/x"), format!("my data/x {tried}"));

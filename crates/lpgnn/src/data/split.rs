@@ -1,17 +1,14 @@
-use std::fs;
-use std::path::Path;
-
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use super::dataset::{Dataset, TargetColumn};
+use crate::Error;
 use crate::graph::Level;
-use crate::{Error, Place};
 
 impl Level {
-    /// Who has a target at this level, class by class; real values are one class, and so are graphs
-    /// whose nodes have the targets.
+    /// The members with a target at this level, with their class; real values count as one class, and
+    /// so do graphs whose nodes have the targets.
     fn classes(self, dataset: &Dataset) -> Option<Vec<(u32, usize)>> {
         match (self, dataset.node_targets(), dataset.graph_targets()) {
             (Self::Node, Some(targets), _) | (Self::Graph, _, Some(targets)) => {
@@ -30,7 +27,7 @@ impl Level {
         }
     }
 
-    /// How many of them a data set has.
+    /// The number of nodes or graphs of a data set.
     pub fn count(self, dataset: &Dataset) -> usize {
         match self {
             Self::Node => dataset.nodes(),
@@ -86,33 +83,33 @@ impl Level {
     }
 }
 
-/// Which nodes or graphs may be looked at when.
+/// The nodes or graphs for training, validation and test.
 ///
 /// A split comes with the data ([`Dataset::split`]), is drawn from a seed ([`Split::by_ratio`],
 /// [`Split::k_fold`]) or is read from files ([`Split::read_folds`]). Drawn splits are stratified:
-/// every part has its share of every class. Nodes and graphs without a target are in no part. Where
-/// nodes have targets and graphs are divided, every graph with a known target counts the same.
+/// classes have the same proportions in every split. Nodes and graphs without a target are left
+/// out. If nodes have targets and graphs are split, every graph with a known target counts the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// What is divided.
+    /// Whether nodes or graphs are split.
     pub level: Level,
-    /// Fits the weights.
+    /// Indices of the training split, which fits the weights.
     pub train: Vec<usize>,
-    /// Chooses the epoch and the hyper-parameters.
+    /// Indices of the validation split, which chooses the epoch and the hyper-parameters.
     pub val: Vec<usize>,
-    /// Is scored once, at the end.
+    /// Indices of the test split, which is evaluated once, at the end.
     pub test: Vec<usize>,
 }
 
-/// The shares of a [`Split`]: none negative, and 1 in all.
+/// The proportions of a [`Split`]: non-negative, and 1 in total.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ratio {
-    /// Share of the training set.
+    /// Proportion of the training split.
     pub train: f64,
-    /// Share of the validation set.
+    /// Proportion of the validation split.
     pub val: f64,
-    /// Share of the test set.
+    /// Proportion of the test split.
     pub test: f64,
 }
 
@@ -130,7 +127,7 @@ impl Ratio {
                 return Err(Error::Option {
                     option,
                     value: share.to_string(),
-                    expected: "a share lies between 0 and 1".into(),
+                    expected: "a proportion between 0 and 1 is expected".into(),
                 });
             }
         }
@@ -139,24 +136,24 @@ impl Ratio {
             return Err(Error::Option {
                 option: "train + val + test",
                 value: sum.to_string(),
-                expected: "the shares must sum to 1".into(),
+                expected: "the proportions must sum to 1".into(),
             });
         }
-        // What rounding left over would add up over millions of members.
+        // Rounding errors would add up over millions of members.
         Ok(shares.map(|share| share / sum))
     }
 }
 
 impl Split {
-    /// A random split with these shares. Every part is in ascending order.
+    /// A random stratified split with these proportions. Indices are in ascending order.
     ///
-    /// The size of every part is within one of its share of all members, and its part of every
-    /// class within two of its share of that class.
+    /// The size of every split is within one of its proportion of all members, and within two of its
+    /// proportion of every class.
     ///
     /// # Errors
     ///
-    /// [`Error::Option`] when the shares are not shares, [`Error::Mismatch`] when there are no
-    /// targets at this level.
+    /// [`Error::Option`] if a proportion is negative or they do not sum to 1, [`Error::Mismatch`] if
+    /// there are no targets at this level.
     pub fn by_ratio(
         dataset: &Dataset,
         level: Level,
@@ -176,15 +173,15 @@ impl Split {
         Ok(Self { level, train, val, test })
     }
 
-    /// `folds` splits whose test sets are disjoint and together hold everything. There are no
-    /// validation sets. Every part is in ascending order.
+    /// Random stratified folds: `folds` splits whose test splits are disjoint and together contain
+    /// everything. There is no validation split. Indices are in ascending order.
     ///
-    /// The sizes of any two test sets differ by at most one, in all and in every class.
+    /// The sizes of any two test splits differ by at most one, in total and for every class.
     ///
     /// # Errors
     ///
     /// [`Error::Option`] unless there are at least two folds and no more folds than members,
-    /// [`Error::Mismatch`] when there are no targets at this level.
+    /// [`Error::Mismatch`] if there are no targets at this level.
     pub fn k_fold(
         dataset: &Dataset,
         level: Level,
@@ -204,7 +201,7 @@ impl Split {
             });
         }
         let fold = |k| {
-            // Members lie class by class, so going round the folds serves every class evenly.
+            // Members are ordered by class, so dealing them out in turn is even for every class.
             let part = |inside: bool| {
                 let members = order.iter().enumerate();
                 let mut part: Vec<usize> = members
@@ -219,12 +216,12 @@ impl Split {
         Ok((0..folds).map(fold).collect())
     }
 
-    /// The same with one in `every` members of the training set put aside for validation, class by
-    /// class, drawn from a seed.
+    /// The same with one in `every` members of the training split held out for validation, stratified
+    /// and drawn from a seed.
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when there are no targets at this level.
+    /// [`Error::Mismatch`] if there are no targets at this level.
     pub fn with_validation(
         &self,
         dataset: &Dataset,
@@ -247,33 +244,9 @@ impl Split {
         Ok(Self { level: self.level, train, val, test: self.test.clone() })
     }
 
-    /// The splits of a folder of index files: `train_idx-1.txt` and `test_idx-1.txt`, then 2 and
-    /// so on, each with one number per line, from 0. `members` is how many nodes or graphs there
-    /// are. Parts stay in the order of the files.
-    ///
     /// # Errors
     ///
-    /// [`Error::Io`] when a file cannot be read; [`Error::Input`] with file and line when a line is
-    /// no number, is too large, or occurs twice in a split.
-    pub fn read_folds(folder: &Path, level: Level, members: usize) -> Result<Vec<Self>, Error> {
-        let mut splits = vec![];
-        loop {
-            let fold = splits.len() + 1;
-            let test_file = folder.join(format!("test_idx-{fold}.txt"));
-            if fold > 1 && !test_file.exists() {
-                return Ok(splits);
-            }
-            let mut seen = vec![false; members];
-            let train_file = folder.join(format!("train_idx-{fold}.txt"));
-            let train = read_indices(&train_file, level, &mut seen)?;
-            let test = read_indices(&test_file, level, &mut seen)?;
-            splits.push(Self { level, train, val: vec![], test });
-        }
-    }
-
-    /// # Errors
-    ///
-    /// [`Error::Mismatch`] when a member does not exist or belongs to two parts.
+    /// [`Error::Mismatch`] if a member does not exist or occurs twice.
     pub(crate) fn check(&self, nodes: usize, graphs: usize) -> Result<(), Error> {
         let what = self.level.as_str();
         let count = match self.level {
@@ -298,11 +271,11 @@ impl Split {
     }
 }
 
-/// Everything that has a target: class by class, shuffled within each.
+/// Everything that has a target, ordered by class and shuffled within each class.
 fn class_by_class(dataset: &Dataset, level: Level, seed: u64) -> Result<Vec<usize>, Error> {
     let Some(mut order) = level.classes(dataset) else {
         return Err(Error::Mismatch(format!(
-            "{} has no targets for {}s, so they cannot be divided",
+            "{} has no targets for {}s, so they cannot be split",
             dataset.name(),
             level.as_str()
         )));
@@ -320,11 +293,11 @@ fn class(targets: &TargetColumn, row: usize) -> u32 {
     }
 }
 
-/// The part to which the next member goes, given the sizes of the parts so far.
+/// The split to which the next member goes, given the current sizes.
 ///
-/// Tijdeman's chairman assignment: of the parts that may take a member without getting more than
-/// ¾ ahead of their share, the one that would first fall ¾ behind. So every part stays within ¾ of
-/// its share after every step, and within 1½ over any stretch of steps.
+/// Tijdeman's chairman assignment: of the splits that can take a member without getting more than
+/// ¾ ahead of their proportion, the one that would first fall ¾ behind. So every split stays within
+/// ¾ of its proportion after every step, and within 1½ over any sequence of steps.
 fn next_part(shares: [f64; 3], sizes: [usize; 3]) -> usize {
     const AHEAD: f64 = 0.75;
     let step = (sizes.iter().sum::<usize>() + 1) as f64;
@@ -333,41 +306,8 @@ fn next_part(shares: [f64; 3], sizes: [usize; 3]) -> usize {
     (0..3)
         .filter(|&part| shares[part] > 0.0 && behind(part) >= 1.0 - AHEAD - 1e-9)
         .min_by(|&a, &b| deadline(a).total_cmp(&deadline(b)))
-        // The shares sum to 1, so the three are 1 behind in all, and one of them at least ⅓.
+        // The proportions sum to 1, so the three are 1 behind in total, and one of them at least ⅓.
         .unwrap_or(0)
-}
-
-/// The numbers of an index file. `seen` has the members of the split so far.
-fn read_indices(path: &Path, level: Level, seen: &mut [bool]) -> Result<Vec<usize>, Error> {
-    let text = fs::read_to_string(path).map_err(|source| Error::Io {
-        action: "read",
-        path: path.to_owned(),
-        source,
-    })?;
-    let what = level.as_str();
-    let members = seen.len();
-    let mut indices = vec![];
-    for (line, field) in (1..).zip(text.lines().map(str::trim)) {
-        if field.is_empty() {
-            continue;
-        }
-        let here = || Place::line(path, line);
-        let index: usize = field.parse().map_err(|_| {
-            here().error(format!("“{field}” is not the number of a {what}, counted from 0"))
-        })?;
-        match seen.get_mut(index) {
-            None => {
-                let problem = format!("{what} {index} does not exist, there are {members}");
-                return Err(here().error(problem));
-            }
-            Some(true) => {
-                return Err(here().error(format!("{what} {index} occurs a second time")));
-            }
-            Some(seen) => *seen = true,
-        }
-        indices.push(index);
-    }
-    Ok(indices)
 }
 
 #[cfg(test)]
@@ -522,63 +462,17 @@ mod tests {
         );
         assert_eq!(
             said(Split::by_ratio(&dataset, Level::Node, Ratio::default(), 0)),
-            "graphs has no targets for nodes, so they cannot be divided"
+            "graphs has no targets for nodes, so they cannot be split"
         );
         let ratio = Ratio { train: 0.5, val: 0.5, test: 0.5 };
         assert_eq!(
             said(Split::by_ratio(&dataset, Level::Graph, ratio, 0)),
-            "train + val + test is 1.5, but the shares must sum to 1"
+            "train + val + test is 1.5, but the proportions must sum to 1"
         );
         let ratio = Ratio { train: f64::NAN, ..ratio };
         assert_eq!(
             said(Split::by_ratio(&dataset, Level::Graph, ratio, 0)),
-            "train is NaN, but a share lies between 0 and 1"
+            "train is NaN, but a proportion between 0 and 1 is expected"
         );
-    }
-
-    #[test]
-    fn folds_are_read_in_order_until_a_number_is_missing() {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, text) in [
-            ("train_idx-1.txt", "2\n0\n"),
-            ("test_idx-1.txt", "1\n\n"),
-            ("train_idx-2.txt", "1"),
-            ("test_idx-2.txt", " 0 \r\n2"),
-            ("test_idx-4.txt", "junk"),
-        ] {
-            fs::write(folder.path().join(name), text).unwrap();
-        }
-        let splits = Split::read_folds(folder.path(), Level::Graph, 3).unwrap();
-        let level = Level::Graph;
-        assert_eq!(
-            splits,
-            [
-                Split { level, train: vec![2, 0], val: vec![], test: vec![1] },
-                Split { level, train: vec![1], val: vec![], test: vec![0, 2] },
-            ]
-        );
-    }
-
-    #[test]
-    fn bad_fold_files_are_named_with_their_line() {
-        let folder = tempfile::tempdir().unwrap();
-        let (train, test) =
-            (folder.path().join("train_idx-1.txt"), folder.path().join("test_idx-1.txt"));
-        let said = || {
-            let error = Split::read_folds(folder.path(), Level::Graph, 3).unwrap_err().to_string();
-            error.replace(&folder.path().display().to_string(), "F")
-        };
-        assert_eq!(said(), "cannot read F/train_idx-1.txt");
-        fs::write(&train, "0\n1\n").unwrap();
-        assert_eq!(said(), "cannot read F/test_idx-1.txt");
-        fs::write(&test, "2\n-1\n").unwrap();
-        assert_eq!(
-            said(),
-            "F/test_idx-1.txt, line 2: “-1” is not the number of a graph, counted from 0"
-        );
-        fs::write(&test, "3\n").unwrap();
-        assert_eq!(said(), "F/test_idx-1.txt, line 1: graph 3 does not exist, there are 3");
-        fs::write(&test, "2\n1\n").unwrap();
-        assert_eq!(said(), "F/test_idx-1.txt, line 2: graph 1 occurs a second time");
     }
 }

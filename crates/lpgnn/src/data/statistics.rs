@@ -4,86 +4,86 @@ use super::features::FeatureColumns;
 use crate::graph::Level;
 use crate::graph::SparseRows;
 
-/// What can be counted in a [`Dataset`]: what it holds, and what is odd about it.
+/// Statistics of a [`Dataset`], and warnings about it.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Statistics {
-    /// How it is called.
+    /// Its name.
     pub name: String,
     /// Number of graphs.
     pub graphs: usize,
     /// Number of nodes, over all graphs.
     pub nodes: usize,
-    /// Number of edges, over all graphs, each once.
+    /// Number of directed edges, over all graphs, without duplicates.
     pub edges: usize,
-    /// Whether every edge comes with the edge back.
+    /// Whether every edge has a reverse edge.
     pub undirected: bool,
-    /// Nodes of a graph.
+    /// Nodes per graph.
     pub nodes_per_graph: Spread,
-    /// Edges of a graph.
+    /// Edges per graph.
     pub edges_per_graph: Spread,
-    /// Neighbours of a node: parents and children, each once.
+    /// Degrees: neighbours per node, parents and children, each counted once.
     pub degree: Spread,
-    /// What is said of nodes.
+    /// The features of nodes.
     pub node_features: FeatureCounts,
-    /// What is said of edges.
+    /// The features of edges.
     pub edge_features: FeatureCounts,
-    /// What is to be predicted of nodes.
+    /// The targets of nodes.
     pub node_targets: Option<TargetCounts>,
-    /// What is to be predicted of graphs.
+    /// The targets of graphs.
     pub graph_targets: Option<TargetCounts>,
-    /// The sizes of the split that came with the data.
+    /// The sizes of the split that comes with the data.
     pub split: Option<SplitCounts>,
-    /// What real files contain although one would not expect it.
+    /// Unexpected properties of the data.
     pub warnings: Warnings,
 }
 
-/// The least, the mean and the most of some counts; all 0 without any.
+/// The minimum, mean and maximum of some counts; all 0 if there are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Spread {
-    /// The least.
+    /// The minimum.
     pub min: usize,
     /// The mean.
     pub mean: f64,
-    /// The most.
+    /// The maximum.
     pub max: usize,
 }
 
-/// How much is said of every node or edge.
+/// The number of features of every node or edge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct FeatureCounts {
-    /// Columns of categories.
+    /// Categorical columns.
     pub categories: Vec<CategoryCounts>,
-    /// Number of real values.
+    /// Number of real-valued columns.
     pub values: usize,
     /// Length of a sparse row.
     pub sparse: usize,
 }
 
-/// A column of categories.
+/// A categorical column.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct CategoryCounts {
     /// Name of the column.
     pub name: String,
-    /// How many different values it has.
+    /// The number of distinct values.
     pub values: usize,
 }
 
-/// What is to be predicted, and how often it is known.
+/// Targets, and how many are known.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum TargetCounts {
     /// A class.
     Classes {
-        /// The classes in order, with the number of their members.
+        /// The classes, sorted, with their sizes.
         classes: Vec<ClassCount>,
-        /// How many have no class.
+        /// How many classes are unknown.
         unknown: usize,
     },
     /// Real values.
     Values {
         /// Names of the columns.
         names: Vec<String>,
-        /// How many have no values.
+        /// How many values are unknown.
         unknown: usize,
     },
 }
@@ -93,44 +93,44 @@ pub enum TargetCounts {
 pub struct ClassCount {
     /// Its name.
     pub class: String,
-    /// How many nodes or graphs have it.
+    /// The number of nodes or graphs of this class.
     pub count: usize,
 }
 
 /// The sizes of a [`Split`](super::Split).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SplitCounts {
-    /// What is divided.
+    /// Whether nodes or graphs are split.
     pub level: Level,
-    /// Size of the training set.
+    /// Size of the training split.
     pub train: usize,
-    /// Size of the validation set.
+    /// Size of the validation split.
     pub val: usize,
-    /// Size of the test set.
+    /// Size of the test split.
     pub test: usize,
 }
 
-/// What real files contain although one would not expect it.
+/// Unexpected properties of the data, which real files do have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Warnings {
-    /// Edges that were given again; each counts once.
+    /// Duplicate edges, which were merged.
     pub duplicate_edges: usize,
-    /// Duplicates with other features than the edge that was kept.
+    /// Duplicates whose features differ from those of the edge that was kept.
     pub conflicting_duplicates: usize,
-    /// Edges from a node to itself.
+    /// Self-loops.
     pub self_loops: usize,
-    /// Nodes of no edge.
+    /// Isolated nodes, which have no edge.
     pub isolated_nodes: usize,
     /// Graphs without nodes.
     pub empty_graphs: usize,
-    /// Graphs with nodes and without edges.
+    /// Graphs that have nodes but no edges.
     pub graphs_without_edges: usize,
-    /// Graphs of more than one component, those without edges included.
+    /// Graphs with more than one connected component, including those without edges.
     pub disconnected_graphs: usize,
 }
 
 impl Statistics {
-    /// Counts what `dataset` holds.
+    /// The statistics of `dataset`.
     pub fn of(dataset: &Dataset) -> Self {
         let edges = dataset.edges();
         let nodes_of = || dataset.node_starts().windows(2).map(|w| w[0]..w[1]);
@@ -216,7 +216,7 @@ impl FeatureCounts {
         }
     }
 
-    /// Whether nothing is said.
+    /// Whether there are no features.
     pub fn is_empty(&self) -> bool {
         self.categories.is_empty() && self.values == 0 && self.sparse == 0
     }
@@ -240,7 +240,7 @@ impl TargetCounts {
     }
 }
 
-/// Which nodes hang together: a forest whose roots stand for the components.
+/// Union-find: a forest whose roots represent the connected components.
 struct Components {
     parents: Vec<usize>,
 }

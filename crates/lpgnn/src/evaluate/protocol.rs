@@ -63,13 +63,13 @@ impl FromStr for Protocol {
     }
 }
 
-/// A mean over folds and the standard std from it (of the population, as in the paper).
+/// A mean over folds and its standard deviation (of the population, as in the paper).
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct MeanAndStd {
     /// The mean.
     #[serde(deserialize_with = "crate::nan::number")]
     pub mean: f64,
-    /// The standard std.
+    /// The standard deviation.
     #[serde(deserialize_with = "crate::nan::number")]
     pub std: f64,
 }

@@ -265,7 +265,7 @@ fn without_a_network_the_message_says_what_to_do() {
     let attempt = Attempt::at(format!("http://127.0.0.1:{port}/sets"));
     assert_eq!(
         attempt.said(),
-        format!("cannot fetch http://SERVER/sets/TINY.zip: the connection is refused; {BY_HAND}")
+        format!("cannot fetch http://SERVER/sets/TINY.zip: the connection was refused; {BY_HAND}")
     );
 }
 

@@ -75,7 +75,7 @@ type Files = Vec<(&'static str, Vec<u8>)>;
 
 /// Damages `valid` again and again with `damage`, reads it at `path` within the folder, and checks
 /// what that costs.
-fn fuzz(format: Format, path: &str, val: &Files, damage: impl Fn(&mut ChaCha8Rng, &mut Files)) {
+fn fuzz(format: Format, path: &str, valid: &Files, damage: impl Fn(&mut ChaCha8Rng, &mut Files)) {
     let number = |key: &str, without: u64| {
         std::env::var(key).map_or(without, |text| text.parse().expect("this is a number"))
     };
@@ -84,13 +84,13 @@ fn fuzz(format: Format, path: &str, val: &Files, damage: impl Fn(&mut ChaCha8Rng
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let path = folder.path().join(path);
     let options = ReadOptions { format: Some(format) };
-    write(folder.path(), val);
+    write(folder.path(), valid);
     read(&path, &options).unwrap_or_else(|error| panic!("the valid input is refused: {error}"));
     let mut accepted = 0;
     for seed in first..first + inputs {
-        let mut files = val.clone();
+        let mut files = valid.clone();
         damage(&mut ChaCha8Rng::seed_from_u64(seed), &mut files);
-        update(folder.path(), val, &files);
+        update(folder.path(), valid, &files);
         MOST.with(|most| most.set(NOW.get()));
         let (before, start) = (NOW.get(), Instant::now());
         let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -121,7 +121,7 @@ fn fuzz(format: Format, path: &str, val: &Files, damage: impl Fn(&mut ChaCha8Rng
                 );
             }
         }
-        update(folder.path(), &files, val);
+        update(folder.path(), &files, valid);
     }
     println!("{format}: {accepted} of {inputs} inputs are still valid");
     // Damage that is always noticed at the door would test nothing behind it.
@@ -322,14 +322,15 @@ fn npy(rows: usize, cols: usize) -> Vec<u8> {
 }
 
 fn table_files() -> Files {
-    let nodes = "graph,id,x,colour,target,split\nb,1,0.5,red,yes,train\na,1,1,blue,,\n\
+    let nodes = "graph,id,x,colour,y,split\nb,1,0.5,red,yes,train\na,1,1,blue,,\n\
                  b,2,-2,\"red, or so\",no,test\n";
-    let edges = "graph,to,from,weight,kind:category\nb,1,2,0.5,1\na,1,1,2,2\nb,2,1,0.5,1\n";
-    let graphs = "graph,target\na,1.5\nb,2\nc,\n";
+    let edges = "graph,target,source,weight,kind:category\nb,1,2,0.5,1\na,1,1,2,2\nb,2,1,0.5,1\n";
+    let graphs = "graph,y\na,1.5\nb,2\nc,\n";
     vec![
         ("nodes.csv", nodes.as_bytes().to_vec()),
         ("edges.csv", edges.as_bytes().to_vec()),
         ("graphs.csv", graphs.as_bytes().to_vec()),
+        ("dataset.toml", b"name = \"abc\"\ndirected = true\n".to_vec()),
         ("nodes.npy", npy(3, 2)),
         ("edges.npy", npy(3, 1)),
     ]
@@ -343,7 +344,7 @@ fn tables() {
 fn gzip(files: &Files) -> Files {
     let packed = |name: &str| match name {
         "nodes.csv" => Some("nodes.csv.gz"),
-        "edges.csv" => Some("ties.csv.gz"),
+        "edges.csv" => Some("edges.csv.gz"),
         _ => None,
     };
     let mut all = vec![];
@@ -389,8 +390,8 @@ fn data_set() -> Vec<u8> {
 
 #[test]
 fn matlab_structs() {
-    let val = vec![("x.mat", crate::mat::file(&[data_set()], false))];
-    fuzz(Format::Matlab, "x.mat", &val, damage_files);
+    let valid = vec![("x.mat", crate::mat::file(&[data_set()], false))];
+    fuzz(Format::Matlab, "x.mat", &valid, damage_files);
 }
 
 #[test]
@@ -447,7 +448,7 @@ fn memory_follows_the_size_of_the_file() {
         (Format::Tu, "", tu("1\n", &wide)),
         (Format::Tu, "", single(&[("T_A.txt", ""), ("T_graph_indicator.txt", &indicator)])),
         (Format::Tu, "", single(&[("T_A.txt", &indicator), ("T_graph_indicator.txt", "1\n")])),
-        (Format::Tables, "", single(&[("nodes.csv", &table), ("edges.csv", "from,to\n")])),
+        (Format::Tables, "", single(&[("nodes.csv", &table), ("edges.csv", "source,target\n")])),
         (Format::Gin, "g", single(&[("g", &format!("1\n1 0\n0 0 {wide}"))])),
         (Format::Citation, "", citation("16777215:1\n")),
     ] {

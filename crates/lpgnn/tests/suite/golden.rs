@@ -15,6 +15,8 @@ use lpgnn::transition::{Aggregation, EdgeInputs, EdgeNetwork, Isolated};
 use lpgnn::{Matrix, Scratch};
 use serde_json::Value;
 
+use crate::common::shared;
+
 const MEANS: Weighing = Weighing { loss_weight: 1.0, loss: Scale::Mean, constraint: Scale::Mean };
 
 fn constraint(name: &str, epsilon: f64) -> ConstraintFunction {
@@ -113,15 +115,12 @@ fn the_authors_configuration_agrees_with_complex_steps() {
     }
 }
 
-/// Golden values beside the checkout, made by `PyTorch` in double precision: an extra where they are.
+/// Golden values that `PyTorch` computed in double precision, if they are available.
 #[test]
 fn twenty_configurations_agree_with_automatic_differentiation() {
-    let peers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/peers");
-    if !peers.join("golden").is_dir() {
-        eprintln!("skipped: there are no golden values of peers beside the checkout");
+    let (Some(golden), Some(data)) = (shared("peers/golden"), shared("peers/data/a")) else {
         return;
-    }
-    let data = peers.join("data/a");
+    };
     let indices = |name: &str| bytes(&data.join(name), |b: [u8; 4]| i32::from_le_bytes(b));
     let feature =
         |path: PathBuf| -> Vec<f64> { bytes(&path, |b: [u8; 4]| f64::from(f32::from_le_bytes(b))) };
@@ -136,7 +135,7 @@ fn twenty_configurations_agree_with_automatic_differentiation() {
     let (n, s, m, h) = (batch.nodes(), 10, 1, 20);
 
     let mut cases = 0;
-    for entry in std::fs::read_dir(peers.join("golden")).unwrap() {
+    for entry in std::fs::read_dir(golden).unwrap() {
         let folder = entry.unwrap().path();
         let meta: Value =
             serde_json::from_slice(&std::fs::read(folder.join("meta.json")).unwrap()).unwrap();

@@ -6,7 +6,7 @@
 //!
 //! The figures are in `benchmarks/instructions.toml`; `make instructions` records them anew, for two
 //! profiles. That of the tests spares `make test` a build of its own; its assertions about double
-//! the count. `cargo test --release --test instructions` counts what users run. Another compiler or
+//! the count. `cargo test --release --test suite instructions::` counts what users run. Another compiler or
 //! processor gives other figures, which are told and not judged.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::common::skip;
 use support::updates::{Options, train};
 use support::workload::Workload;
 
@@ -55,7 +56,7 @@ struct Record {
 #[test]
 fn an_update_takes_no_more_instructions_than_recorded() {
     if Command::new("valgrind").arg("--version").output().is_err() {
-        println!("skipped: valgrind is not installed, so instructions are not counted");
+        skip("valgrind is not installed, so instructions are not counted");
         return;
     }
     let mut found =
@@ -76,7 +77,7 @@ fn an_update_takes_no_more_instructions_than_recorded() {
         compare(&found, recorded);
     } else {
         // A packaged crate comes without the file.
-        println!("skipped: {} has no figures of profile {PROFILE}", path.display());
+        skip(&format!("{} has no figures for the profile {PROFILE}", path.display()));
     }
 }
 

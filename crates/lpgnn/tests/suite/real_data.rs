@@ -1,25 +1,13 @@
-//! The readers on real data, where there are any: a folder `shared` beside the checkout, or the one
-//! that `LPGNN_SHARED` names.
-
-#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
+//! The readers on public data sets, if they are available: see `common/skip.rs`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use lpgnn::data::{Categories, Dataset, Level, ReadOptions, TargetColumn, read};
 
-/// The folder `datasets/{name}`; none, which is said, when it does not exist.
+/// The folder `datasets/{name}`; none if it does not exist.
 fn shared(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("LPGNN_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let path = folder.join("datasets").join(name);
-    if !path.exists() {
-        println!("skipped: there is no {}", path.display());
-        return None;
-    }
-    Some(path)
+    crate::common::shared(&format!("datasets/{name}"))
 }
 
 fn load(path: &Path) -> Dataset {

@@ -1,28 +1,27 @@
-//! Published folds, where there are any: a folder `shared` beside the checkout, or the one that
-//! `LPGNN_SHARED` names.
+//! Published folds, if they are available (see `common/skip.rs`), and those in `experiments/folds`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use lpgnn::data::{Level, ReadOptions, Split, TargetColumn, read};
 
+use crate::common::shared;
+
+const NAMES: [&str; 6] = ["MUTAG", "PTC", "NCI1", "PROTEINS", "IMDB-BINARY", "IMDB-MULTI"];
+
 #[test]
 fn published_folds_are_as_balanced_as_drawn_ones() {
-    let shared = std::env::var_os("LPGNN_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    for name in ["MUTAG", "PTC", "NCI1", "PROTEINS", "IMDB-BINARY", "IMDB-MULTI"] {
-        let folder = shared.join("datasets/folds").join(name).join("stratified-seed0");
-        if !folder.exists() {
-            println!("skipped: there is no {}", folder.display());
+    for name in NAMES {
+        let Some(folder) = shared(&format!("datasets/folds/{name}/stratified-seed0")) else {
             continue;
-        }
-        let dataset =
-            read(&shared.join("datasets/tu").join(name), &ReadOptions::default()).unwrap();
+        };
+        let Some(data) = shared(&format!("datasets/tu/{name}")) else { continue };
+        let dataset = read(&data, &ReadOptions::default()).unwrap();
         let graphs = dataset.graphs();
         let published = Split::read_folds(&folder, Level::Graph, graphs).unwrap();
+        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/folds");
+        let shipped = shipped.join(format!("{name}.txt"));
+        assert_eq!(Split::read_folds(&shipped, Level::Graph, graphs).unwrap(), published, "{name}");
         let drawn = Split::k_fold(&dataset, Level::Graph, 10, 0).unwrap();
         let Some(TargetColumn::Classes(classes)) = dataset.graph_targets() else { panic!() };
         for (source, folds) in [("published", published), ("drawn", drawn)] {
@@ -40,5 +39,18 @@ fn published_folds_are_as_balanced_as_drawn_ones() {
                 assert!(spread <= 1, "{source} {name}, class {class}: {counts:?}");
             }
         }
+    }
+}
+
+#[test]
+fn every_graph_is_in_one_of_the_ten_shipped_folds() {
+    let counts = [188, 344, 4110, 1113, 1000, 1500];
+    for (name, graphs) in NAMES.into_iter().zip(counts) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/folds");
+        let path = folder.join(format!("{name}.txt"));
+        let folds = Split::read_folds(&path, Level::Graph, graphs).unwrap();
+        assert_eq!(folds.len(), 10, "{name}");
+        let tested: usize = folds.iter().map(|fold| fold.test.len()).sum();
+        assert_eq!(tested, graphs, "{name}");
     }
 }

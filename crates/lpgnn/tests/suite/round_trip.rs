@@ -15,8 +15,7 @@ use proptest::prelude::*;
 
 fn write_and_read(dataset: &Dataset, format: WriteFormat) -> (Dataset, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
-    // The reader of tables calls a set like its folder.
-    let folder = folder.path().join(dataset.name());
+    let folder = folder.path().join("set");
     let options = WriteOptions { format, overwrite: Overwrite::Refuse };
     let losses = write(dataset, &folder, &options).unwrap();
     (read(&folder, &ReadOptions::default()).unwrap(), losses)
@@ -27,6 +26,7 @@ fn write_and_read(dataset: &Dataset, format: WriteFormat) -> (Dataset, Vec<Strin
 struct Plan {
     sizes: Vec<usize>,
     edges: Vec<(usize, usize, usize)>,
+    undirected: bool,
     node_categories: usize,
     node_values: usize,
     edge_categories: usize,
@@ -42,12 +42,13 @@ fn plan() -> impl Strategy<Value = Plan> {
     let features = (0_usize..3, 0_usize..3, 0_usize..3, 0_usize..3);
     let targets = (any::<bool>(), prop::option::of(any::<bool>()), any::<bool>());
     let sizes = vec(1_usize..6, 1..8);
-    let edges = vec((0_usize..8, 0_usize..6, 0_usize..6), 0..40);
+    let edges = (vec((0_usize..8, 0_usize..6, 0_usize..6), 0..40), any::<bool>());
     let reals = vec(prop::num::f32::NORMAL | prop::num::f32::ZERO, 50);
     (sizes, edges, features, targets, vec(-9_i64..2000, 50), reals).prop_map(
         |(sizes, edges, features, targets, numbers, reals)| Plan {
             sizes,
-            edges,
+            edges: edges.0,
+            undirected: edges.1,
             node_categories: features.0,
             node_values: features.1,
             edge_categories: features.2,
@@ -70,24 +71,26 @@ fn names(what: &str, count: usize) -> Vec<String> {
 }
 
 impl Plan {
-    /// The `i`-th column of integers.
-    fn column(&self, i: usize, rows: usize) -> Vec<i64> {
-        (0..rows).map(|row| self.numbers[(row * 7 + i * 13) % self.numbers.len()]).collect()
+    /// The `i`-th column of integers; rows of the same number are equal.
+    fn column(&self, i: usize, rows: &[usize]) -> Vec<i64> {
+        rows.iter().map(|row| self.numbers[(row * 7 + i * 13) % self.numbers.len()]).collect()
     }
 
-    fn matrix(&self, rows: usize, cols: usize) -> Matrix<f32> {
-        let entries = (0..rows * cols).map(|i| self.reals[i * 11 % self.reals.len()]).collect();
-        Matrix::from_entries(rows, cols, entries).unwrap()
+    fn matrix(&self, rows: &[usize], cols: usize) -> Matrix<f32> {
+        let entry = |i: usize| self.reals[i * 11 % self.reals.len()];
+        let entries =
+            rows.iter().flat_map(|row| (0..cols).map(move |col| entry(row * cols + col))).collect();
+        Matrix::from_entries(rows.len(), cols, entries).unwrap()
     }
 
     fn features(
         &self,
         what: &str,
-        rows: usize,
+        rows: &[usize],
         categories: usize,
         values: usize,
     ) -> FeatureColumns {
-        let mut features = FeatureColumns::none(rows);
+        let mut features = FeatureColumns::none(rows.len());
         for (i, name) in names(&format!("{what} label"), categories).into_iter().enumerate() {
             let column = Categories::from_integers(name, &self.column(i, rows));
             features = features.with_categories(column).unwrap();
@@ -102,6 +105,8 @@ impl Plan {
             node_starts.push(node_starts.last().unwrap() + size);
         }
         let (graphs, nodes) = (self.sizes.len(), *node_starts.last().unwrap());
+        let each_graph: Vec<usize> = (0..graphs).collect();
+        let each_node: Vec<usize> = (0..nodes).collect();
         let mut edges: Vec<(u32, u32)> = self
             .edges
             .iter()
@@ -111,10 +116,17 @@ impl Plan {
                 (node(u), node(v))
             })
             .collect();
+        if self.undirected {
+            edges.extend(edges.clone().iter().map(|&(u, v)| (v, u)));
+        }
         edges.sort_unstable();
         edges.dedup();
-        let edge_features =
-            self.features("edge", edges.len(), self.edge_categories, self.edge_values);
+        let row = |&(u, v): &(u32, u32)| {
+            let edge = if self.undirected { (u.min(v), u.max(v)) } else { (u, v) };
+            edges.binary_search(&edge).unwrap()
+        };
+        let rows: Vec<usize> = edges.iter().map(row).collect();
+        let edge_features = self.features("edge", &rows, self.edge_categories, self.edge_values);
         // A file without rows does not tell its columns.
         let edge_features = if edges.is_empty() { FeatureColumns::none(0) } else { edge_features };
         Dataset::new(DatasetParts {
@@ -122,20 +134,25 @@ impl Plan {
             node_starts,
             edge_features,
             edges,
-            node_features: self.features("node", nodes, self.node_categories, self.node_values),
+            node_features: self.features(
+                "node",
+                &each_node,
+                self.node_categories,
+                self.node_values,
+            ),
             node_targets: self.node_targets.then(|| {
                 TargetColumn::Classes(Categories::from_integers(
                     "node target",
-                    &self.column(5, nodes),
+                    &self.column(5, &each_node),
                 ))
             }),
             graph_targets: self.graph_targets.map(|classes| {
                 if classes {
-                    let column = self.column(6, graphs);
+                    let column = self.column(6, &each_graph);
                     TargetColumn::Classes(Categories::from_integers(graph_target, &column))
                 } else {
                     let names = vec![graph_value.to_owned()];
-                    TargetColumn::Values { names, values: self.matrix(graphs, 1) }
+                    TargetColumn::Values { names, values: self.matrix(&each_graph, 1) }
                 }
             }),
             split: self.split.then(|| Split {
@@ -175,6 +192,45 @@ proptest! {
             prop_assert!(!dataset.edge_features().is_empty());
             prop_assert_eq!(found, dataset.with_split(None).unwrap());
         }
+    }
+}
+
+#[test]
+fn edges_are_written_once_if_both_directions_are_the_same() {
+    let written = |edges: &[(u32, u32)], weights: &[f32]| {
+        let folder = tempfile::tempdir().unwrap();
+        let weights = Matrix::from_entries(edges.len(), 1, weights.to_vec()).unwrap();
+        let features = FeatureColumns::none(edges.len());
+        let dataset = Dataset::new(DatasetParts {
+            name: "pair \"of\" nodes".into(),
+            node_starts: vec![0, 2],
+            edges: edges.to_vec(),
+            node_features: FeatureColumns::none(2),
+            edge_features: features.with_values(vec!["weight".into()], weights).unwrap(),
+            node_targets: None,
+            graph_targets: None,
+            split: None,
+        })
+        .unwrap();
+        let format = WriteFormat::Tables;
+        let options = WriteOptions { format, overwrite: Overwrite::Replace };
+        write(&dataset, folder.path(), &options).unwrap();
+        assert_eq!(read(folder.path(), &ReadOptions::default()).unwrap(), dataset);
+        ["dataset.toml", "edges.csv"]
+            .map(|name| fs::read_to_string(folder.path().join(name)).unwrap())
+    };
+    let name = "name = 'pair \"of\" nodes'\n";
+    for (edges, weights, directed, rows) in [
+        (&[(0, 1), (1, 0)][..], &[2.0, 2.0][..], false, "0,0,1,2\n"),
+        (&[(0, 1), (1, 0)], &[2.0, 3.0], true, "0,0,1,2\n0,1,0,3\n"),
+        (&[(1, 0), (1, 1)], &[2.0, 3.0], true, "0,1,0,2\n0,1,1,3\n"),
+        (&[(1, 1)], &[3.0], false, "0,1,1,3\n"),
+    ] {
+        let expected = [
+            format!("{name}directed = {directed}\n"),
+            format!("graph,source,target,weight:value\n{rows}"),
+        ];
+        assert_eq!(written(edges, weights), expected);
     }
 }
 
@@ -251,7 +307,7 @@ fn tables_hold_what_is_unknown_empty_or_sparse() {
         losses,
         [
             "the node feature “split” becomes “node split 1”",
-            "sparse node features are written out, zeros and all"
+            "sparse node features become a dense array"
         ]
     );
     assert_eq!(found.node_starts(), dataset.node_starts());
@@ -277,7 +333,7 @@ fn what_tu_files_cannot_hold_is_refused_and_leaves_nothing() {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{error}");
         error.to_string()
     };
-    let but = "which TU files cannot tell, but tables can";
+    let but = "which TU files cannot represent, but tables can";
     assert_eq!(said(awkward()), format!("node 0 of awkward has no target, {but}"));
     let parts = DatasetParts { node_targets: None, ..awkward() };
     assert_eq!(said(parts), format!("graph 0 of awkward has no target, {but}"));
@@ -302,18 +358,18 @@ fn a_folder_is_replaced_only_when_told_and_only_if_it_is_a_data_set() {
     write_to(&out, WriteFormat::Tu, Overwrite::Refuse).unwrap();
     assert_eq!(
         write_to(&out, WriteFormat::Tables, Overwrite::Refuse).unwrap_err(),
-        "F/deep/out exists already"
+        "F/deep/out already exists"
     );
     write_to(&out, WriteFormat::Tables, Overwrite::Replace).unwrap();
     let mut files: Vec<_> =
         fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     files.sort();
-    assert_eq!(files, ["edges.csv", "graphs.csv", "nodes.csv"]);
+    assert_eq!(files, ["dataset.toml", "edges.csv", "graphs.csv", "nodes.csv"]);
 
     fs::write(out.join("thesis.tex"), "").unwrap();
     assert_eq!(
         write_to(&out, WriteFormat::Tables, Overwrite::Replace).unwrap_err(),
-        "F/deep/out is not replaced, because it has thesis.tex, which is no part of a data set"
+        "F/deep/out is not replaced, because it contains thesis.tex, which is not part of a data set"
     );
     assert_eq!(
         write_to(&out.join("nodes.csv"), WriteFormat::Tu, Overwrite::Replace).unwrap_err(),

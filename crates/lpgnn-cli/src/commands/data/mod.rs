@@ -1,5 +1,6 @@
 mod convert;
 mod fetch;
+mod folds;
 mod generate;
 mod info;
 mod list;
@@ -26,6 +27,8 @@ pub(crate) enum DataCommand {
     Convert(convert::Arguments),
     /// Fetch data sets of the TU collection into the cache.
     Fetch(fetch::Arguments),
+    /// Draw stratified folds for cross-validation and write them to index files.
+    Folds(folds::Arguments),
 }
 
 impl DataCommand {
@@ -36,6 +39,7 @@ impl DataCommand {
             Self::Generate(task) => generate::run(task, console),
             Self::Convert(arguments) => convert::run(&arguments, console),
             Self::Fetch(arguments) => fetch::run(&arguments, console),
+            Self::Folds(arguments) => folds::run(&arguments, console),
         }
     }
 }

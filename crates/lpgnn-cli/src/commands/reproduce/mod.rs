@@ -212,11 +212,6 @@ impl Work<'_> {
             }
             Err(error) => return Err(error).with_context(|| format!("cannot run {}", row.name)),
         };
-        if let Some(folder) = self.fold_files().filter(|folder| !folder.is_dir()) {
-            let folder = folder.display();
-            console.say(format_args!("{}: not run, since its folds are not in {folder}", row.name));
-            return Ok(before.filter(|record| record.is_of(row)));
-        }
         let config = self.config(&dataset)?;
         let print = fingerprint(&dataset);
         if let Some(record) = before {
@@ -263,8 +258,7 @@ impl Work<'_> {
     }
 
     fn fold_files(&self) -> Option<PathBuf> {
-        let files = self.row.about.fold_files.as_ref()?;
-        Some(self.arguments.data.as_ref().map_or_else(|| files.clone(), |dir| dir.join(files)))
+        self.row.about.fold_files.as_ref().map(|files| self.arguments.dir.join(files))
     }
 
     fn config(&self, dataset: &Dataset) -> anyhow::Result<RunConfig> {

@@ -9,21 +9,24 @@ use serde_json::Value;
 use super::RESULTS;
 use super::row::{Row, files};
 
-/// What a row has given, and all that is needed to get it again: a file that only the program writes.
+/// The result of a row, and everything needed to obtain it again: a file that only the program writes.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Record {
     pub(super) name: String,
-    /// That of the row, when it was run.
+    /// The hash of the row when it was run.
     hash: String,
-    /// Whether it was a smoke run.
+    /// Whether it was a smoke test.
     quick: bool,
     pub(super) report: CrossvalReport,
-    /// The settings, with the defaults of that time.
+    /// The settings, including the defaults of that time.
     config: Value,
     /// The fingerprint of the data.
     data: String,
     version: String,
-    pub(super) commit: String,
+    /// The commit of the program; none if it is no longer in the history, which the note explains.
+    pub(super) commit: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
     pub(super) processor: String,
     pub(super) threads: usize,
     pub(super) date: String,
@@ -47,11 +50,12 @@ impl Record {
             config: serde_json::to_value(config)?,
             data,
             version: env!("CARGO_PKG_VERSION").into(),
-            commit: COMMIT.into(),
+            commit: Some(COMMIT.into()),
+            note: None,
             processor: cpu,
             threads,
             date: today(),
-            // Where the data lie is nobody else's business.
+            // The path of the data is private.
             command: format!("lpgnn reproduce {} --data DIR", row.name),
         })
     }
@@ -64,7 +68,7 @@ impl Record {
         }
         let text = std::fs::read_to_string(&path)
             .with_context(|| format!("cannot read {}", path.display()))?;
-        let broken = || format!("{} is no result", path.display());
+        let broken = || format!("{} is not a result", path.display());
         Ok(Some(serde_json::from_str(&text).with_context(broken)?))
     }
 
@@ -83,7 +87,7 @@ impl Record {
         folder.join(format!("{row}.json"))
     }
 
-    /// Whether the file of the row is still the one that was run.
+    /// Whether the file of the row has not changed since it was run.
     pub(super) fn is_of(&self, row: &Row) -> bool {
         self.hash == row.hash
     }
@@ -96,7 +100,7 @@ impl Record {
 
 pub(super) const COMMIT: &str = env!("LPGNN_COMMIT");
 
-/// Whether everything that was said is still said; settings that came later are no difference.
+/// Whether all settings of then have the same value now; settings that were added later do not count.
 fn is_within(before: &Value, now: &Value) -> bool {
     match (before, now) {
         (Value::Object(before), Value::Object(now)) => {
@@ -131,10 +135,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_that_came_later_is_no_difference() {
-        let before = json!({ "model": { "state": 5 } });
-        assert!(is_within(&before, &json!({ "model": { "state": 5, "new": 1 } })));
-        assert!(!is_within(&before, &json!({ "model": { "state": 6 } })));
+    fn a_setting_that_was_added_later_makes_no_difference() {
+        let before = json!({ "model": { "state-dim": 5 } });
+        assert!(is_within(&before, &json!({ "model": { "state-dim": 5, "new": 1 } })));
+        assert!(!is_within(&before, &json!({ "model": { "state-dim": 6 } })));
         assert!(!is_within(&before, &json!({ "model": {} })));
     }
 }

@@ -73,7 +73,8 @@ fn text(dir: &Path, rows: &[Row]) -> anyhow::Result<String> {
     }
     let mut text = String::from(
         "# Results\n\nWritten by `lpgnn reproduce --report` from the files in `results`. Accuracies in \
-         percent: mean ± standard std, in\nbrackets the published ones and the difference.\n",
+         percent: mean ± standard deviation,\nand in brackets the published ones and the difference. Without a commit: the one that was used is no longer in \
+         the\nhistory.\n",
     );
     for (name, lines) in &tables {
         let fallback = Table { title: (*name).to_owned(), about: String::new() };
@@ -140,8 +141,8 @@ fn write_details(text: &mut String, lines: &[Line<'_>]) -> std::fmt::Result {
     }
     writeln!(
         text,
-        "\n| file | trainings | epoch | without structure | most frequent class | residual | cheating \
-         gap | not converged | diverged | seconds | commit | date | processor |"
+        "\n| file | runs | epoch | MLP without edges | majority class | residual | cheating gap | not \
+         converged | diverged | seconds | commit | date | processor |"
     )?;
     writeln!(text, "|{}", "---|".repeat(13))?;
     for Record { name, report, commit, date, processor, .. } in
@@ -150,7 +151,7 @@ fn write_details(text: &mut String, lines: &[Line<'_>]) -> std::fmt::Result {
         let none = || "–".to_owned();
         writeln!(
             text,
-            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {:.0} | {commit} | {date} | {processor} |",
+            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {:.0} | {} | {date} | {processor} |",
             report.folds,
             report.epoch.map_or_else(none, |epoch| epoch.to_string()),
             percent(report.baseline.mean),
@@ -160,6 +161,7 @@ fn write_details(text: &mut String, lines: &[Line<'_>]) -> std::fmt::Result {
             report.not_converged,
             report.diverged,
             report.seconds,
+            commit.clone().unwrap_or_else(none),
         )?;
     }
     Ok(())

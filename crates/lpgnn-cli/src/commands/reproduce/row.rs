@@ -29,7 +29,7 @@ pub(super) struct Experiment {
     pub(super) protocol: Protocol,
     /// Folds to draw.
     pub(super) folds: Option<usize>,
-    /// A folder of given folds, in that of the data.
+    /// Given folds, relative to the folder of the experiments.
     pub(super) fold_files: Option<PathBuf>,
     #[serde(default)]
     pub(super) fold_seed: u64,

@@ -7,10 +7,10 @@ use crate::graph::{BatchParts, GraphBatch, Targets};
 use crate::{Error, Scalar};
 use part::{Part, categories, encode, values};
 
-/// How names and numbers of a [`Dataset`] become the features `l_v` and `l_(u,v)`.
+/// How the columns of a [`Dataset`] become the numeric features `l_v` and `l_(u,v)`.
 ///
-/// It is made from the data a model is trained on and kept with the model, so that new data are
-/// read with the same eyes.
+/// It is fitted to the data a model is trained on and saved with the model, so that new data are
+/// encoded in the same way.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Encoding {
     nodes: Vec<Part>,
@@ -19,14 +19,14 @@ pub struct Encoding {
     graph_classes: Option<Vec<String>>,
 }
 
-/// The rows of the graphs that are trained on.
+/// The rows of the training graphs.
 struct Seen {
     nodes: Vec<usize>,
     edges: Vec<usize>,
 }
 
 impl Seen {
-    /// Members that do not exist are told of elsewhere.
+    /// Members that do not exist are reported elsewhere.
     fn of_graphs(dataset: &Dataset, graphs: &[usize]) -> Self {
         let mut seen = vec![false; dataset.nodes()];
         for ends in graphs.iter().filter_map(|&graph| dataset.node_starts().get(graph..graph + 2)) {
@@ -40,7 +40,7 @@ impl Seen {
     }
 }
 
-/// Which of the features become features.
+/// Which columns are used as node features.
 #[derive(
     Clone,
     Copy,
@@ -69,7 +69,7 @@ pub enum FeatureSource {
     Constant,
 }
 
-/// How an [`Encoding`] is chosen.
+/// Options for an [`Encoding`].
 #[derive(
     Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
@@ -104,11 +104,11 @@ impl Default for FeatureOptions {
 }
 
 impl Encoding {
-    /// The encoding of `dataset`, all of whose graphs are trained on.
+    /// The encoding fitted to all graphs of `dataset`.
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when the features asked for do not exist.
+    /// [`Error::Mismatch`] if the requested features do not exist.
     pub fn new(dataset: &Dataset, options: &FeatureOptions) -> Result<Self, Error> {
         let all = Seen {
             nodes: (0..dataset.nodes()).collect(),
@@ -117,12 +117,11 @@ impl Encoding {
         Self::of(dataset, options, &all)
     }
 
-    /// The encoding of `dataset`, of which only the graphs with training members of `split` are
-    /// trained on: means and deviations are theirs.
+    /// The encoding fitted to the training graphs of `split`: means and standard deviations are
+    /// computed over them.
     ///
-    /// Where nodes are divided, all graphs are seen in training, with the features of all their
-    /// nodes. Which categories and degrees there are is taken from all graphs always, since this
-    /// only gives every one of them a column.
+    /// If nodes are split, all graphs are seen in training, with the features of all their nodes.
+    /// Categories and degrees are always those of all graphs, since they only determine the columns.
     ///
     /// # Errors
     ///
@@ -155,7 +154,7 @@ impl Encoding {
         };
         if nodes.is_empty() {
             return Err(Error::Mismatch(format!(
-                "the nodes of {} have none of the features that were asked for as features",
+                "the nodes of {} have none of the requested features",
                 dataset.name()
             )));
         }
@@ -177,12 +176,12 @@ impl Encoding {
         })
     }
 
-    /// Length of a node feature.
+    /// The number of node features.
     pub fn node_width(&self) -> usize {
         self.nodes.iter().map(Part::width).sum()
     }
 
-    /// Length of an edge feature.
+    /// The number of edge features.
     pub fn edge_width(&self) -> usize {
         self.edges.iter().map(Part::width).sum()
     }
@@ -202,12 +201,12 @@ impl Encoding {
         self.nodes.iter().map(Part::describe).collect::<Vec<_>>().join(" + ")
     }
 
-    /// All graphs of `dataset`, in numbers.
+    /// All graphs of `dataset`, encoded.
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownCategory`] when a node or edge has a category that this encoding has not,
-    /// [`Error::Mismatch`] when `dataset` has other columns or classes.
+    /// [`Error::UnknownCategory`] if a node or edge has a category that is not part of this encoding,
+    /// [`Error::Mismatch`] if `dataset` has different columns or classes.
     pub fn batch<S: Scalar>(&self, dataset: &Dataset) -> Result<GraphBatch<S>, Error> {
         let node_targets =
             targets(self.node_classes.as_deref(), dataset.node_targets(), dataset.nodes())?;
@@ -216,11 +215,11 @@ impl Encoding {
         self.batch_with(dataset, node_targets, graph_targets)
     }
 
-    /// The same without targets, whatever they are.
+    /// The same, ignoring targets.
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownCategory`], [`Error::Mismatch`] when `dataset` has other columns.
+    /// [`Error::UnknownCategory`], [`Error::Mismatch`] if `dataset` has different columns.
     pub fn batch_without_targets<S: Scalar>(
         &self,
         dataset: &Dataset,
@@ -250,8 +249,8 @@ impl Encoding {
         })
     }
 
-    /// That an encoding that came from a file can be worked with: no group of columns wider than
-    /// `largest`, and one mean and one scale per value.
+    /// Checks an encoding that was read from a file: no group of columns is wider than `largest`, and
+    /// there is one mean and one scale per value.
     pub(crate) fn check(&self, largest: usize) -> Result<(), Error> {
         let mut total = 0_usize;
         for part in self.nodes.iter().chain(&self.edges) {
@@ -285,13 +284,13 @@ fn degree(dataset: &Dataset, options: &FeatureOptions) -> Part {
     Part::Degree { largest: largest.min(options.largest_degree) }
 }
 
-/// `de[v]`: the neighbours of every node, parents and children, each once.
+/// `de[v]`: the number of neighbours of every node, parents and children, each counted once.
 pub(super) fn degrees(dataset: &Dataset) -> Vec<u32> {
     let edges = dataset.edges();
     let mut degrees = vec![0_u32; dataset.nodes()];
     for &(source, target) in edges {
         degrees[source as usize] += 1;
-        // The tie counts at its target too, unless the edge back does that.
+        // The edge also counts for its target, unless the reverse edge does.
         if source != target && edges.binary_search(&(target, source)).is_err() {
             degrees[target as usize] += 1;
         }
@@ -300,7 +299,7 @@ pub(super) fn degrees(dataset: &Dataset) -> Vec<u32> {
 }
 
 /// Targets, with classes numbered as in `classes`. A class that is not among them is a mismatch;
-/// without `classes` (a model of another kind of target) only real values are taken.
+/// without `classes` (a model for another kind of target) only real values are accepted.
 fn targets<S: Scalar>(
     classes: Option<&[String]>,
     column: Option<&TargetColumn>,

@@ -1,4 +1,4 @@
-//! Groups of columns of a feature, and how features become them.
+//! Groups of encoded columns, and how they are computed.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,11 +7,11 @@ use crate::data::features::{Categories, FeatureColumns};
 use crate::graph::{Features, OneHot, SparseRows};
 use crate::{Error, Matrix, Scalar};
 
-/// A group of columns of a feature.
+/// A group of encoded columns.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub(super) enum Part {
-    /// One column per category, `1` in that of the row.
+    /// One-hot: a column per category.
     OneHot { column: String, values: Vec<String> },
     /// Real values: `(x − mean) · scale`.
     Values { names: Vec<String>, mean: Vec<f32>, scale: Vec<f32> },
@@ -21,7 +21,7 @@ pub(super) enum Part {
         #[serde(default)]
         row_normalize: bool,
     },
-    /// One column per degree `0..=largest`; a larger degree counts as the largest.
+    /// One-hot: a column per degree `0..=largest`; larger degrees count as `largest`.
     Degree { largest: usize },
     /// One column that is `1`.
     Constant,
@@ -35,7 +35,7 @@ pub(super) fn categories(features: &FeatureColumns) -> Vec<Part> {
     features.categories().iter().map(part).collect()
 }
 
-/// With `rows`, values are shifted and scaled to mean 0 and std 1 over these.
+/// With `rows`, values are standardised to mean 0 and standard deviation 1 over these rows.
 pub(super) fn values(
     features: &FeatureColumns,
     rows: Option<&[usize]>,
@@ -59,16 +59,16 @@ pub(super) fn values(
     parts
 }
 
-/// What a column is shifted by and multiplied with, so that over some rows it has mean 0 and std 1.
+/// The shift and scale that give a column mean 0 and standard deviation 1 over some rows.
 ///
-/// A constant column becomes 1: networks that are given nothing but zeros would not learn.
+/// A constant column becomes 1: networks whose inputs are all zero would not learn.
 #[allow(clippy::cast_possible_truncation, reason = "features are kept in single precision")]
 fn mean_and_scale(matrix: &Matrix<f32>, rows: &[usize], column: usize) -> (f32, f32) {
     let count = rows.len().max(1) as f64;
     let entries = || rows.iter().map(|&row| f64::from(matrix.row(row)[column]));
     let mean = entries().sum::<f64>() / count;
     let std = (entries().map(|x| (x - mean).powi(2)).sum::<f64>() / count).sqrt();
-    // Below the rounding of single precision the std of a constant column is noise.
+    // Below single-precision rounding, the standard deviation of a constant column is noise.
     let constant = std <= 1e-6 * mean.abs() || std == 0.0;
     if constant { ((mean - 1.0) as f32, 1.0) } else { (mean as f32, (1.0 / std) as f32) }
 }
@@ -95,7 +95,7 @@ impl Part {
     }
 }
 
-/// The features of all rows; one part stays in its own form, several become sparse rows.
+/// The features of all rows; a single group keeps its own form, several become sparse rows.
 pub(super) fn encode<S: Scalar>(
     parts: &[Part],
     what: &'static str,
@@ -219,9 +219,9 @@ fn part_features<S: Scalar>(
     }
 }
 
-/// These real columns, in this order, wherever the features have them: among the real values, as
-/// categories that are numbers, or as sparse rows, which have no names. None where one is missing, or
-/// where there are more.
+/// These real-valued columns, in this order, wherever the features have them: among the real values, as
+/// categories that are numbers, or as sparse rows, which have no names. None if one is missing, or if
+/// there are more.
 fn real_columns<'a>(
     features: &'a FeatureColumns,
     names: &[String],
@@ -251,7 +251,7 @@ fn real_columns<'a>(
     Matrix::from_entries(features.rows(), names.len(), entries.collect()).ok().map(Cow::Owned)
 }
 
-/// A column of real values as categories, if they are whole.
+/// A column of real values as categories, if they are integers.
 fn whole_numbers(features: &FeatureColumns, name: &str) -> Option<Categories> {
     let place = features.value_names().iter().position(|own| own == name)?;
     let numbers: Vec<i64> = (0..features.rows())
@@ -264,7 +264,7 @@ fn whole_numbers(features: &FeatureColumns, name: &str) -> Option<Categories> {
     Some(Categories::from_integers(name, &numbers))
 }
 
-/// How many real values there are and what they are called, in a few words.
+/// The number and names of real-valued columns, in a few words.
 fn list(names: &[String]) -> String {
     match names {
         [] => "no real values".to_owned(),

@@ -3,25 +3,25 @@ use super::spread::{Spread, both_ways, check_copies};
 use crate::Error;
 use crate::data::{Dataset, Ratio};
 
-/// Chains whose class is written at one end only, and is asked for at every node.
+/// Chains whose class is a feature of one end only, and has to be predicted at every node.
 ///
-/// A chain is a path of `length` nodes. Its first node has the one-hot feature of the class of the
-/// chain, all others are labelled 0. Every node is to be classified, so what is known at one end
-/// has to travel up to `length − 1` edges: a network whose states are fixed points can do it, one of
-/// few layers cannot.
+/// A chain is a path of `length` nodes. The features of its first node are the one-hot class of the
+/// chain, those of all others are 0. Every node has to be classified, so information has to travel
+/// from one end along up to `length − 1` edges: a network whose states are fixed points can do that, one
+/// with few layers cannot.
 ///
-/// The defaults are those of the implicit graph neural networks (Gu et al., 2020): two classes of
-/// 20 chains, of whose nodes 5 % are for training, 10 % for validation and the rest for the test.
+/// The defaults are those of implicit graph neural networks (Gu et al., 2020): two classes of
+/// 20 chains, with 5 % of the nodes for training, 10 % for validation and the rest for testing.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ChainsConfig {
     /// Number of classes.
     pub classes: usize,
-    /// Chains of each class.
+    /// Chains per class.
     pub chains: usize,
-    /// Nodes of a chain.
+    /// Nodes per chain.
     pub length: usize,
-    /// How the nodes are divided, stratified by class.
+    /// The split of the nodes, stratified by class.
     pub split: Ratio,
 }
 
@@ -37,11 +37,11 @@ impl Default for ChainsConfig {
 }
 
 impl ChainsConfig {
-    /// The task of this seed, which decides on the split and nothing else.
+    /// The data set for this seed, which only affects the split.
     ///
     /// # Errors
     ///
-    /// [`Error::Option`], naming the first option that cannot be used.
+    /// [`Error::Option`], naming the first invalid option.
     pub fn generate(&self, seed: u64) -> Result<Dataset, Error> {
         let Self { classes, chains, length, split } = *self;
         check("length", length, length > 0, "a chain has at least 1 node")?;

@@ -9,29 +9,29 @@ use crate::data::Dataset;
 
 /// Clique localisation: which nodes belong to a clique of at least a given size?
 ///
-/// A graph has a clique on some of its nodes, and further edges at random until it is connected.
-/// Beside the clique that was put there others may have come about: a node is to be found exactly
-/// when it is in any clique of at least `clique` nodes. Features say nothing about it.
+/// A graph has a clique on some of its nodes, and random edges that make it connected. Besides the
+/// planted clique there may be others by chance: a node is positive if and only if it is in any clique
+/// of at least `clique` nodes. Features are not informative.
 ///
-/// The defaults are those of the paper: three times 100 graphs of 7 nodes, a clique of 3; what
-/// the paper leaves open is measured in its authors' set: one feature of 0 to 8 per node without
+/// The defaults are those of the paper: three times 100 graphs with 7 nodes, a clique of 3; what
+/// the paper leaves open was measured on its authors' data: one feature from 0 to 8 per node without
 /// noise, eight or nine edges per graph, 57 % of the nodes in a clique.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CliqueConfig {
-    /// Graphs in each of the training, validation and test sets.
+    /// Graphs in each of the training, validation and test splits.
     pub graphs: usize,
-    /// Nodes of a graph.
+    /// Nodes per graph.
     pub nodes: usize,
-    /// Nodes of the clique.
+    /// Size of the clique.
     pub clique: usize,
     /// The probability of an edge, outside the clique.
     pub density: f64,
-    /// How many integers feature a node.
+    /// Number of integer features per node.
     pub feature_size: usize,
-    /// The largest such integer; the smallest is 0.
+    /// The largest value of a feature; the smallest is 0.
     pub largest_feature: u32,
-    /// Deviation of the noise on every feature.
+    /// Standard deviation of the noise on every feature.
     pub noise: f64,
 }
 
@@ -50,11 +50,11 @@ impl Default for CliqueConfig {
 }
 
 impl CliqueConfig {
-    /// The task of this seed. Graphs are split into the three sets in order.
+    /// The data set for this seed. Graphs are assigned to the three splits in order.
     ///
     /// # Errors
     ///
-    /// [`Error::Option`], naming the first option that cannot be used.
+    /// [`Error::Option`], naming the first invalid option.
     pub fn generate(&self, seed: u64) -> Result<Dataset, Error> {
         let noise = self.check()?;
         three_parts("clique", self.graphs, self.feature_size, seed, |random| {
@@ -93,7 +93,7 @@ impl CliqueConfig {
 /// The nodes of all cliques of at least `size`; that is, of all cliques of exactly `size`.
 fn in_cliques(drawing: &Drawing, size: usize) -> Vec<bool> {
     let mut found = vec![false; drawing.nodes()];
-    // A node that is in no clique need not be looked at when others look for theirs.
+    // A node that is in no clique need not be considered again.
     let mut possible = vec![true; drawing.nodes()];
     for v in 0..drawing.nodes() {
         if found[v] {
@@ -112,7 +112,7 @@ fn in_cliques(drawing: &Drawing, size: usize) -> Vec<bool> {
     found
 }
 
-/// Adds nodes to `clique` until it has `size`; each of `near` is a neighbour of all its members.
+/// Extends `clique` to `size` nodes; each of `near` is a neighbour of all its members.
 fn grow(drawing: &Drawing, clique: &mut Vec<usize>, near: &[usize], size: usize) -> bool {
     if clique.len() >= size {
         return true;

@@ -7,32 +7,32 @@ use super::{attribute_names, check, check_noise, check_size, node_targets, strea
 use crate::data::{Dataset, DatasetParts, FeatureColumns, Level, Ratio, Split};
 use crate::{Error, Matrix};
 
-/// One graph of communities whose members know each other better than others: of which community is
-/// a node?
+/// One graph with communities whose members are more likely to be connected: which community does
+/// a node belong to?
 ///
 /// Every node has a popularity `exp(σ n)` with `n` drawn from `N(0, 1)`, and `σ` the `spread`: with 0
-/// all degrees are about the same, with 1 or more a few hubs have most ties. A tie joins two nodes
-/// drawn by their popularity; it stays within a community except with probability `mixing`. The
-/// feature of a node is the one-hot vector of its community plus noise that hides most of it.
+/// all degrees are about the same, with 1 or more a few hubs have most edges. An edge joins two nodes
+/// drawn by popularity; it stays within a community except with probability `mixing`. The
+/// features of a node are the one-hot vector of its community plus noise that hides most of it.
 ///
-/// The ties of a degree-corrected stochastic block model (Karrer and Newman, 2011), given their
-/// number.
+/// The edges are those of a degree-corrected stochastic block model (Karrer and Newman, 2011), given
+/// their number.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CommunitiesConfig {
     /// Number of communities.
     pub classes: usize,
-    /// Nodes, in communities of the same size.
+    /// Number of nodes; all communities have the same size.
     pub nodes: usize,
-    /// Ties of a node, on average.
+    /// Average degree.
     pub degree: f64,
     /// `σ`: how much degrees vary.
     pub spread: f64,
-    /// Share of the ties that leave a community.
+    /// Proportion of edges between communities.
     pub mixing: f64,
-    /// Deviation of the noise on every feature.
+    /// Standard deviation of the noise on every feature.
     pub noise: f64,
-    /// How the nodes are divided, stratified by class.
+    /// The split of the nodes, stratified by class.
     pub split: Ratio,
 }
 
@@ -50,15 +50,15 @@ impl Default for CommunitiesConfig {
     }
 }
 
-/// How often a pair that is joined already is drawn again.
+/// How often a pair that is already joined is drawn again.
 const TRIES: usize = 100;
 
 impl CommunitiesConfig {
-    /// The graph of this seed.
+    /// The data set for this seed.
     ///
     /// # Errors
     ///
-    /// [`Error::Option`], naming the first option that cannot be used.
+    /// [`Error::Option`], naming the first invalid option.
     pub fn generate(&self, seed: u64) -> Result<Dataset, Error> {
         let noise = self.check()?;
         let Self { classes, nodes, split, .. } = *self;
@@ -66,7 +66,7 @@ impl CommunitiesConfig {
         let popularity: Vec<f64> = (0..nodes)
             .map(|_| (self.spread * random.sample::<f64, _>(StandardNormal)).exp())
             .collect();
-        // Node v is of community v modulo the number of communities.
+        // Node v belongs to community v modulo the number of communities.
         let members: Vec<Vec<usize>> =
             (0..classes).map(|class| (class..nodes).step_by(classes).collect()).collect();
         let of = |members: &[usize]| Choice::new(members, &popularity);
@@ -145,10 +145,10 @@ impl CommunitiesConfig {
     }
 }
 
-/// Draws nodes by their popularity.
+/// Draws nodes by popularity.
 struct Choice {
     nodes: Vec<u32>,
-    /// Sums of popularities up to every node.
+    /// Cumulative popularities.
     sums: Vec<f64>,
 }
 

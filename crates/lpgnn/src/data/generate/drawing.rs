@@ -2,7 +2,7 @@ use rand::RngExt;
 use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
 
-/// An undirected graph while it is drawn: for any two nodes, whether an edge joins them.
+/// An undirected graph under construction: for any two nodes, whether an edge joins them.
 #[derive(Clone, Debug)]
 pub(super) struct Drawing {
     nodes: usize,
@@ -32,8 +32,8 @@ impl Drawing {
         (0..self.nodes).filter(move |&u| self.has(v, u))
     }
 
-    /// Joins any two nodes with probability `density`, except where both are `fixed`, and then
-    /// what does not hang together, each component to one that came before it.
+    /// Joins any two nodes with probability `density`, unless both are `fixed`, and then connects the
+    /// components, each to an earlier one.
     pub(super) fn scribble(&mut self, density: f64, fixed: &[bool], random: &mut ChaCha8Rng) {
         for v in 0..self.nodes {
             for u in 0..v {
@@ -52,7 +52,7 @@ impl Drawing {
         }
     }
 
-    /// The nodes that hang together, by their first node.
+    /// The connected components, by their first node.
     pub(super) fn components(&self) -> Vec<Vec<usize>> {
         let mut seen = vec![false; self.nodes];
         let mut components = vec![];
@@ -75,7 +75,7 @@ impl Drawing {
         components
     }
 
-    /// Both edges of every edge, in order.
+    /// Both directions of every edge, sorted.
     #[allow(clippy::cast_possible_truncation, reason = "a drawing has far fewer than 2³² nodes")]
     pub(super) fn edges(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         (0..self.nodes).flat_map(|v| self.neighbours(v).map(move |u| (v as u32, u as u32)))

@@ -3,23 +3,23 @@ use super::spread::{Spread, both_ways, check_copies};
 use crate::Error;
 use crate::data::{Dataset, Ratio};
 
-/// Grids whose class is written in one corner only, and is asked for at every node.
+/// Grids whose class is a feature of one corner only, and has to be predicted at every node.
 ///
-/// As [`ChainsConfig`](super::ChainsConfig), but there are many ways from the corner to a node: a
-/// grid has `rows × columns` nodes, each joined to the up to four beside it, and the opposite corner
+/// Like [`ChainsConfig`](super::ChainsConfig), but with many paths from the corner to a node: a
+/// grid has `rows × columns` nodes, each joined to up to four adjacent ones, and the opposite corner
 /// is `rows + columns − 2` edges away.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct GridsConfig {
     /// Number of classes.
     pub classes: usize,
-    /// Grids of each class.
+    /// Grids per class.
     pub grids: usize,
-    /// Nodes from one side to the other.
+    /// Number of rows.
     pub rows: usize,
-    /// Nodes along a side.
+    /// Number of columns.
     pub columns: usize,
-    /// How the nodes are divided, stratified by class.
+    /// The split of the nodes, stratified by class.
     pub split: Ratio,
 }
 
@@ -31,11 +31,11 @@ impl Default for GridsConfig {
 }
 
 impl GridsConfig {
-    /// The task of this seed, which decides on the split and nothing else.
+    /// The data set for this seed, which only affects the split.
     ///
     /// # Errors
     ///
-    /// [`Error::Option`], naming the first option that cannot be used.
+    /// [`Error::Option`], naming the first invalid option.
     pub fn generate(&self, seed: u64) -> Result<Dataset, Error> {
         let Self { classes, grids, rows, columns, split } = *self;
         check("rows", rows, rows > 0, "a grid has at least 1 row")?;

@@ -1,11 +1,11 @@
 use crate::Error;
 use crate::data::{Categories, Dataset, DatasetParts, FeatureColumns, Level, Split, TargetColumn};
 
-/// Zachary's karate club: 34 members, 78 ties, and the two factions it broke into.
+/// Zachary's karate club: 34 members, 78 undirected edges, and the two factions it split into.
 ///
-/// Members are labelled by their number, one-hot. Two of them are for training, the heads of the
+/// The feature of a member is its number, one-hot. Two of them are for training, the leaders of the
 /// factions: the instructor (member 1, “Mr. Hi”) and the administrator (member 34, “Officer”). The
-/// other 32 are for the test.
+/// other 32 are for testing.
 ///
 /// W. W. Zachary, *An information flow model for conflict and fission in small groups*, Journal of
 /// Anthropological Research 33 (1977).
@@ -45,10 +45,10 @@ pub fn karate_club() -> Result<Dataset, Error> {
 
 const MEMBERS: i64 = 34;
 
-/// Members of Mr. Hi's faction after the fission; all others went with the officers.
+/// Members of Mr. Hi's faction after the fission; all others joined the officers.
 const MR_HI: [i64; 17] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 17, 18, 20, 22];
 
-/// For members 1, 2, …: the members of higher number they are tied to.
+/// For members 1, 2, …: their neighbours with a higher number.
 const TIES: [&[u32]; 33] = [
     &[2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 18, 20, 22, 32],
     &[3, 4, 8, 14, 18, 20, 22, 31],

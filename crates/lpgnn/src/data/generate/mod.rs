@@ -1,4 +1,4 @@
-//! Tasks made from a seed: the same seed gives the same bits.
+//! Generated data sets: the same seed gives the same bits.
 
 mod chains;
 mod clique;
@@ -28,13 +28,13 @@ use rand_distr::{Distribution, Normal};
 use super::{Categories, Dataset, DatasetParts, FeatureColumns, Level, Split, TargetColumn};
 use crate::{Error, Matrix};
 
-/// More nodes than this in one drawn graph would need gigabytes while it is drawn.
+/// The maximum number of nodes of a random graph; more would need gigabytes.
 const MOST_NODES: usize = 20_000;
 
-/// More features and edges than this in one set would need gigabytes.
+/// The maximum number of features and edges of a data set; more would need gigabytes.
 const MOST_NUMBERS: f64 = 2e8;
 
-/// A graph that is drawn, with the features of its nodes and the nodes that are to be found.
+/// A random graph with the features of its nodes and the positive nodes.
 struct Example {
     drawing: Drawing,
     features: Vec<Vec<f32>>,
@@ -43,7 +43,7 @@ struct Example {
 
 /// Three times `graphs` examples, for training, validation and test.
 ///
-/// Every graph has a random stream of its own, so none depends on how many there are.
+/// Every graph has a random stream of its own, so none depends on the number of graphs.
 fn three_parts(
     name: &str,
     graphs: usize,
@@ -81,14 +81,14 @@ fn three_parts(
     })
 }
 
-/// The classes of all nodes, which are called by their numbers.
+/// The classes of all nodes, named by their numbers.
 fn node_targets(classes: usize, class: Vec<u32>) -> Result<TargetColumn, Error> {
     let names = (0..classes).map(|class| class.to_string()).collect();
     Ok(TargetColumn::Classes(Categories::from_codes("node target", names, class)?))
 }
 
-/// The names that the reader of TU folders gives, so that a model knows a task again which was
-/// written to such a folder.
+/// The column names that the reader of TU folders uses, so that a model can be applied to a data set
+/// that was written to such a folder.
 fn attribute_names(width: usize) -> Vec<String> {
     match width {
         1 => vec!["node attribute".to_owned()],
@@ -107,12 +107,13 @@ fn stream(seed: u64, number: u64) -> ChaCha8Rng {
 ///
 /// # Differences
 ///
-/// Uniform, where in the sets of the method's authors the two ends come half as often.
+/// Uniform; in the data sets of the method's authors the smallest and the largest value are half as
+/// frequent.
 fn integer_feature(width: usize, largest: u32, random: &mut ChaCha8Rng) -> Vec<u32> {
     (0..width).map(|_| random.random_range(0..=largest)).collect()
 }
 
-/// The feature as the network sees it: `l + N(0, noise²)` in every component.
+/// The features as the network sees them: `l + N(0, noise²)` in every component.
 #[allow(clippy::cast_possible_truncation, reason = "features are kept in single precision")]
 fn noisy(feature: &[u32], noise: &Normal<f64>, random: &mut ChaCha8Rng) -> Vec<f32> {
     feature.iter().map(|&l| (f64::from(l) + noise.sample(random)) as f32).collect()
@@ -141,7 +142,7 @@ fn check_drawing(
     check_size("graphs", graphs, 3.0 * nodes * (feature_size as f64 + nodes * density))
 }
 
-/// Whether `count` times `each` numbers can be held.
+/// Whether `count` times `each` numbers fit into memory.
 fn check_size(option: &'static str, count: usize, each: f64) -> Result<(), Error> {
     let expected = format!("the set would have more than {MOST_NUMBERS:e} features and edges");
     check(option, count, count as f64 * each <= MOST_NUMBERS, &expected)

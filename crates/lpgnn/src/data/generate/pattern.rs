@@ -7,7 +7,7 @@ use super::drawing::Drawing;
 use super::integer_feature;
 use crate::Error;
 
-/// A small labelled graph `S` that is to be found in larger ones.
+/// A small graph `S` with node features that has to be found in larger ones.
 ///
 /// As text: the features of its nodes, then its edges, with nodes counted from 0.
 ///
@@ -25,11 +25,11 @@ pub struct Pattern {
     edges: Vec<(usize, usize)>,
 }
 
-/// Which [`Pattern`] is to be found.
+/// Which [`Pattern`] has to be found.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PatternChoice {
-    /// One that is drawn from the seed: connected, with this many nodes.
+    /// A random one, drawn from the seed: connected, with this many nodes.
     Random(usize),
     /// This one.
     Given(Pattern),
@@ -40,8 +40,8 @@ impl Pattern {
     ///
     /// # Errors
     ///
-    /// [`Error::Option`] without nodes, or when an edge is a loop or names a node that does not
-    /// exist; [`Error::RaggedRows`] when features differ in length.
+    /// [`Error::Option`] if there are no nodes, or an edge is a self-loop or refers to a node that does
+    /// not exist; [`Error::RaggedRows`] if features differ in length.
     pub fn new(features: Vec<Vec<u32>>, mut edges: Vec<(usize, usize)>) -> Result<Self, Error> {
         let wrong = |value: String, expected: String| Error::Option {
             option: "pattern",
@@ -86,7 +86,7 @@ impl Pattern {
         Self { features, edges }
     }
 
-    /// How many nodes it has.
+    /// The number of nodes.
     pub fn nodes(&self) -> usize {
         self.features.len()
     }
@@ -103,14 +103,14 @@ impl Pattern {
 
     /// The nodes of a graph that belong to any occurrence of the pattern.
     ///
-    /// An occurrence maps every node of the pattern to a node of the graph with the same feature, no
-    /// two to the same, and every edge of the pattern to an edge. The graph may have more edges
+    /// An occurrence maps the nodes of the pattern to distinct nodes of the graph with the same features,
+    /// and every edge of the pattern to an edge. The graph may have more edges
     /// between these nodes: occurrences are subgraphs, not necessarily induced ones.
     pub(super) fn occurrences(&self, drawing: &Drawing, features: &[Vec<u32>]) -> Vec<bool> {
         let mut found = vec![false; drawing.nodes()];
         let orders: Vec<Vec<usize>> = (0..self.nodes()).map(|start| self.order(start)).collect();
         for v in 0..drawing.nodes() {
-            // One occurrence through v is proof enough; enumerating all could take for ever.
+            // One occurrence that contains v is enough; enumerating all could take forever.
             for order in &orders {
                 if found[v] {
                     break;
@@ -124,7 +124,7 @@ impl Pattern {
         found
     }
 
-    /// The nodes from `start` on, each next to an earlier one where possible.
+    /// The nodes from `start` on, each adjacent to an earlier one if possible.
     fn order(&self, start: usize) -> Vec<usize> {
         let mut order = vec![start];
         while order.len() < self.nodes() {
@@ -146,12 +146,12 @@ struct Search<'a> {
     drawing: &'a Drawing,
     features: &'a [Vec<u32>],
     order: &'a [usize],
-    /// Where the first nodes of `order` are mapped to.
+    /// The images of the first nodes of `order`.
     image: Vec<usize>,
 }
 
 impl Search<'_> {
-    /// Maps the next pattern node to `v`, and then all others if that can be done.
+    /// Maps the next pattern node to `v`, and then all others if possible.
     fn place(&mut self, v: usize) -> bool {
         let depth = self.image.len();
         let node = self.order[depth];

@@ -2,26 +2,26 @@ use super::{attribute_names, check, check_size, node_targets};
 use crate::data::{Dataset, DatasetParts, FeatureColumns, Level, Ratio, Split};
 use crate::{Error, Matrix};
 
-/// A task of several copies of one undirected graph: the class of a copy is written at its first
-/// node and asked for at every node, so that it has to travel as far as the copy reaches.
+/// Several copies of one undirected graph: the class of a copy is a feature of its first node and has
+/// to be predicted at every node, so that information has to travel across the whole copy.
 pub(super) struct Spread {
     pub(super) name: &'static str,
     pub(super) classes: usize,
-    /// The option that says how many copies there are of each class, and how many.
+    /// The option for the number of copies per class, and its value.
     pub(super) copies: (&'static str, usize),
     pub(super) nodes: usize,
-    /// Both edges of every edge of a copy, in order.
+    /// Both directions of every edge of a copy, sorted.
     pub(super) edges: Vec<(u32, u32)>,
-    /// How the nodes are divided, stratified by class.
+    /// The split of the nodes, stratified by class.
     pub(super) split: Ratio,
 }
 
-/// Whether so many classes of copies of so many nodes can be held; `size` is the option that
-/// decides on their nodes.
+/// Checks that so many classes of copies of so many nodes fit into memory; `size` is the option that
+/// determines their nodes.
 ///
 /// # Errors
 ///
-/// [`Error::Option`], naming the first option that cannot be used.
+/// [`Error::Option`], naming the first invalid option.
 pub(super) fn check_copies(
     classes: usize,
     (option, copies): (&'static str, usize),
@@ -36,7 +36,7 @@ pub(super) fn check_copies(
 }
 
 impl Spread {
-    /// The task of this seed, which decides on the split and nothing else.
+    /// The data set for this seed, which only affects the split.
     pub(super) fn generate(self, seed: u64) -> Result<Dataset, Error> {
         let Self { name, classes, copies: (_, copies), nodes: size, edges: copy, split } = self;
         let graphs = classes * copies;
@@ -69,7 +69,7 @@ impl Spread {
     }
 }
 
-/// Both edges of every edge, in order.
+/// Both directions of every edge, sorted.
 pub(super) fn both_ways(edges: impl Iterator<Item = (u32, u32)>) -> Vec<(u32, u32)> {
     let mut edges: Vec<(u32, u32)> = edges.flat_map(|(u, v)| [(u, v), (v, u)]).collect();
     edges.sort_unstable();

@@ -10,19 +10,19 @@ use super::{
 use crate::Error;
 use crate::data::Dataset;
 
-/// Subgraph matching: which nodes belong to a subgraph that is a given pattern `S`?
+/// Subgraph matching: which nodes belong to an occurrence of a given pattern `S`?
 ///
 /// `τ_S(G, v) = 1` for every node `v` of every occurrence of `S`, else `0`.
 ///
-/// A graph has random integer features, the pattern on some of its nodes, and further edges at
-/// random until it is connected. The network sees the features with Gaussian noise. An occurrence is
+/// A graph has random integer features, the pattern on some of its nodes, and random edges that make
+/// it connected. The network sees the features with Gaussian noise. An occurrence is
 /// a subgraph with the features (before noise) and the edges of the pattern, induced or not: as in
-/// the paper, `Ŝ ⊂ G` isomorphic to `S`. Beside the one that was put there others may have come
-/// about, and all count.
+/// the paper, `Ŝ ⊂ G` isomorphic to `S`. Besides the planted one there may be others by
+/// chance, and all of them count.
 ///
-/// The defaults are those of the paper's table: three times 100 graphs of 7 nodes, a pattern of 3;
-/// what the paper leaves open is measured in its authors' sets: two features of 0 to 8 per node,
-/// noise of std ¼, seven or eight edges per graph.
+/// The defaults are those of the paper's table: three times 100 graphs with 7 nodes, a pattern of 3;
+/// what the paper leaves open was measured on its authors' data: two features from 0 to 8 per node,
+/// noise with standard deviation ¼, seven or eight edges per graph.
 ///
 /// ```
 /// # use lpgnn::data::generate::SubgraphConfig;
@@ -33,19 +33,19 @@ use crate::data::Dataset;
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SubgraphConfig {
-    /// Graphs in each of the training, validation and test sets.
+    /// Graphs in each of the training, validation and test splits.
     pub graphs: usize,
-    /// Nodes of a graph.
+    /// Nodes per graph.
     pub nodes: usize,
-    /// What is to be found.
+    /// The pattern.
     pub pattern: PatternChoice,
-    /// The probability of an edge, where the pattern does not decide.
+    /// The probability of an edge outside the pattern.
     pub density: f64,
-    /// How many integers feature a node.
+    /// Number of integer features per node.
     pub feature_size: usize,
-    /// The largest such integer; the smallest is 0.
+    /// The largest value of a feature; the smallest is 0.
     pub largest_feature: u32,
-    /// Deviation of the noise on every feature.
+    /// Standard deviation of the noise on every feature.
     pub noise: f64,
 }
 
@@ -64,11 +64,11 @@ impl Default for SubgraphConfig {
 }
 
 impl SubgraphConfig {
-    /// The task of this seed. Graphs are split into the three sets in order.
+    /// The data set for this seed. Graphs are assigned to the three splits in order.
     ///
     /// # Errors
     ///
-    /// [`Error::Option`], naming the first option that cannot be used.
+    /// [`Error::Option`], naming the first invalid option.
     pub fn generate(&self, seed: u64) -> Result<Dataset, Error> {
         let noise = self.check()?;
         let pattern = self.pattern(seed)?;
@@ -77,17 +77,17 @@ impl SubgraphConfig {
         })
     }
 
-    /// The pattern that [`generate`](Self::generate) puts into every graph.
+    /// The pattern that [`generate`](Self::generate) plants in every graph.
     ///
     /// # Errors
     ///
-    /// [`Error::Option`], naming the first option that cannot be used.
+    /// [`Error::Option`], naming the first invalid option.
     pub fn pattern(&self, seed: u64) -> Result<Pattern, Error> {
         self.check()?;
         Ok(match &self.pattern {
             PatternChoice::Given(pattern) => pattern.clone(),
             &PatternChoice::Random(nodes) => {
-                // A stream that no graph has.
+                // A stream that no graph uses.
                 let mut random = stream(seed, u64::MAX);
                 let (width, largest) = (self.feature_size, self.largest_feature);
                 Pattern::random(nodes, self.density, width, largest, &mut random)

@@ -3,26 +3,26 @@ use super::spread::{Spread, both_ways, check_copies};
 use crate::Error;
 use crate::data::{Dataset, Ratio};
 
-/// Trees whose class is written at the root only, and is asked for at every node.
+/// Trees whose class is a feature of the root only, and has to be predicted at every node.
 ///
-/// As [`ChainsConfig`](super::ChainsConfig), but on its way the class has to be passed on to
-/// several: every node down to `depth` has `branching` children. With a `stretch` above 1 a path of
-/// so many edges leads to each child, so that a tree of few nodes reaches far; from leaf to leaf
-/// there are up to `2 · depth · stretch` edges.
+/// Like [`ChainsConfig`](super::ChainsConfig), but information has to be passed on to several
+/// nodes: every node down to `depth` has `branching` children. With a `stretch` above 1, a path of
+/// that many edges leads to each child, so that a tree with few nodes has a large diameter; from leaf
+/// to leaf there are up to `2 · depth · stretch` edges.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TreesConfig {
     /// Number of classes.
     pub classes: usize,
-    /// Trees of each class.
+    /// Trees per class.
     pub trees: usize,
-    /// Children of a node.
+    /// Children per node.
     pub branching: usize,
     /// Levels below the root.
     pub depth: usize,
     /// Edges from a node to its child.
     pub stretch: usize,
-    /// How the nodes are divided, stratified by class.
+    /// The split of the nodes, stratified by class.
     pub split: Ratio,
 }
 
@@ -34,16 +34,16 @@ impl Default for TreesConfig {
 }
 
 impl TreesConfig {
-    /// The task of this seed, which decides on the split and nothing else.
+    /// The data set for this seed, which only affects the split.
     ///
     /// # Errors
     ///
-    /// [`Error::Option`], naming the first option that cannot be used.
+    /// [`Error::Option`], naming the first invalid option.
     pub fn generate(&self, seed: u64) -> Result<Dataset, Error> {
         let Self { classes, trees, branching, depth, stretch, split } = *self;
         check("branching", branching, branching > 0, "a node has at least 1 child")?;
         check("stretch", stretch, stretch > 0, "there is at least 1 edge to a child")?;
-        // The first level that is too large is told, before a number overflows.
+        // The first level that is too large is reported, before a number overflows.
         let (mut level, mut inner) = (1.0_f64, 0.0_f64);
         for _ in 0..depth.min(64) {
             level *= branching as f64;

@@ -9,9 +9,9 @@ use crate::data::{Categories, Dataset, DatasetParts, FeatureColumns, Level, Spli
 use crate::graph::SparseRows;
 use crate::{Error, Place};
 
-/// `labels.txt`, one class per node, negative where it is not known; `edges.txt`, a tie `u v` per line, each of which is two edges;
-/// `features.txt`, a row of `index:value` per node; `train_idx.txt`, `val_idx.txt` and
-/// `test_idx.txt`, where there are any. Nodes and indices are counted from 0.
+/// `labels.txt`, one class per node, negative if unknown; `edges.txt`, an undirected edge `u v` per
+/// line; `features.txt`, a row of `index:value` per node; `train_idx.txt`, `val_idx.txt` and
+/// `test_idx.txt`, all or none. Nodes and indices are counted from 0.
 pub(super) fn read(folder: &Path) -> Result<Dataset, Error> {
     let labels = labels(&folder.join("labels.txt"))?;
     let count = labels.codes().len();
@@ -105,8 +105,8 @@ fn sparse_rows(path: &Path, nodes: &Rows) -> Result<SparseRows<f32>, Error> {
     SparseRows::new(width, starts, columns, values)
 }
 
-/// How many features there may be. A model has weights for every one, so an index that is wrong must
-/// not cost gigabytes.
+/// The maximum number of features. A model has weights for each, so a wrong index must not cost
+/// gigabytes.
 const WIDTH: u32 = 1 << 24;
 
 /// `index:value`

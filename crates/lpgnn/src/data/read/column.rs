@@ -5,20 +5,20 @@ use crate::data::Categories;
 use crate::graph::NO_TARGET;
 use crate::{Error, Matrix, Place};
 
-/// A column of integers that are names, coded as they come: four bytes a row.
+/// A categorical column of integers, coded in order of appearance: four bytes per row.
 pub(super) struct IntegerColumn {
     codes: Vec<u32>,
-    /// The different values, in the order in which they came.
+    /// The distinct values, in order of appearance.
     values: Vec<i64>,
     known: HashMap<i64, u32>,
-    /// The codes of `−NEAR..NEAR` once more, for speed, when there are so many rows that it pays.
+    /// The codes of `−NEAR..NEAR` again, for speed, if there are enough rows for it to pay off.
     near: Vec<u32>,
 }
 
 const NEAR: i64 = 512;
 const NEAR_ROWS: usize = 1024;
 
-/// How many columns a table may have: each costs some hundred bytes before it has a row.
+/// The maximum number of columns of a table: each costs some hundred bytes before it has a row.
 pub(super) const COLUMNS: usize = 1 << 16;
 
 impl IntegerColumn {
@@ -28,7 +28,7 @@ impl IntegerColumn {
 
     /// # Errors
     ///
-    /// [`Error::TooLarge`] at the 2³²-th different value.
+    /// [`Error::TooLarge`] at the 2³²-th distinct value.
     #[inline]
     pub(super) fn push(&mut self, x: i64) -> Result<(), Error> {
         let near = usize::try_from(x.saturating_add(NEAR)).ok();
@@ -40,7 +40,7 @@ impl IntegerColumn {
         Ok(())
     }
 
-    /// A row of which nothing is known.
+    /// A row without a value.
     pub(super) fn push_unknown(&mut self) {
         self.codes.push(NO_TARGET);
     }
@@ -68,14 +68,14 @@ impl IntegerColumn {
         Ok(code)
     }
 
-    /// The column, its values numbered in order.
+    /// The column, with its values sorted.
     pub(super) fn finish(self, name: impl Into<String>) -> Result<Categories, Error> {
         let order = Categories::from_integers("", &self.values);
         recode(name, &order, self.codes)
     }
 }
 
-/// A column of words, coded as they come; an empty one is unlabelled.
+/// A categorical column of words, coded in order of appearance; an empty word is an unknown value.
 #[derive(Default)]
 pub(super) struct WordColumn {
     codes: Vec<u32>,
@@ -86,7 +86,7 @@ pub(super) struct WordColumn {
 impl WordColumn {
     /// # Errors
     ///
-    /// [`Error::TooLarge`] at the 2³²-th different value.
+    /// [`Error::TooLarge`] at the 2³²-th distinct value.
     pub(super) fn push(&mut self, word: &str) -> Result<(), Error> {
         let code = if word.is_empty() {
             NO_TARGET
@@ -102,29 +102,29 @@ impl WordColumn {
         Ok(())
     }
 
-    /// The different words, in the order in which they came.
+    /// The distinct words, in order of appearance.
     pub(super) fn values(&self) -> &[Box<str>] {
         &self.values
     }
 
-    /// For every row, the place of its word in [`values`](Self::values), or [`NO_TARGET`].
+    /// For every row, the index of its word in [`values`](Self::values), or [`NO_TARGET`].
     pub(super) fn codes(&self) -> &[u32] {
         &self.codes
     }
 
-    /// The places of the words in [`values`](Self::values).
+    /// The indices of the words in [`values`](Self::values).
     pub(super) fn into_known(self) -> HashMap<Box<str>, u32> {
         self.known
     }
 
-    /// The column, its values numbered in order.
+    /// The column, with its values sorted.
     pub(super) fn finish(self, name: impl Into<String>) -> Result<Categories, Error> {
         let order = Categories::from_text("", &self.values);
         recode(name, &order, self.codes)
     }
 }
 
-/// The column whose codes are places in the list that `order` has put in order.
+/// The column whose codes are indices into the list that `order` has sorted.
 fn recode(
     name: impl Into<String>,
     order: &Categories,
@@ -137,23 +137,23 @@ fn recode(
     Categories::from_codes(name, order.values().to_vec(), codes)
 }
 
-/// How many rows a file must have, and why.
+/// The number of rows that a file must have, and why.
 pub(super) struct Rows {
-    /// How many.
+    /// The number.
     pub(super) count: usize,
     /// `MUTAG_graph_indicator.txt has 3371 nodes`.
     pub(super) because: String,
 }
 
 impl Rows {
-    /// As many as `file` has of what `noun` says.
+    /// As many rows as `file` has of `noun`.
     pub(super) fn new(count: usize, noun: &str, file: &str) -> Self {
         Self { count, because: format!("{file} has {}", counted(count, noun)) }
     }
 
     /// # Errors
     ///
-    /// [`Error::Input`] when row `row` of `lines`, counted from 0, is one too many.
+    /// [`Error::Input`] if row `row` of `lines`, counted from 0, is one too many.
     #[inline]
     fn check_more(rows: Option<&Self>, row: usize, lines: &Lines<'_>) -> Result<(), Error> {
         match rows {
@@ -165,7 +165,7 @@ impl Rows {
 
     /// # Errors
     ///
-    /// [`Error::Input`] when `lines` ended after too few rows.
+    /// [`Error::Input`] if `lines` ended after too few rows.
     fn check_end(rows: Option<&Self>, found: usize, lines: &Lines<'_>) -> Result<(), Error> {
         match rows {
             Some(rows) if found < rows.count => Err(Place::file(lines.path()).error(format!(
@@ -178,7 +178,7 @@ impl Rows {
     }
 }
 
-/// All lines as rows of integers that are names, one column or more.
+/// All lines as rows of categorical integers, one column or more.
 ///
 /// # Errors
 ///
@@ -187,7 +187,7 @@ pub(super) fn integer_columns(
     lines: &mut Lines<'_>,
     rows: Option<&Rows>,
 ) -> Result<Vec<IntegerColumn>, Error> {
-    // The first row tells how many columns there are.
+    // The first row determines the number of columns.
     let mut values = vec![];
     if let Some(line) = lines.next_row()? {
         let mut fields = line.fields();
@@ -195,7 +195,7 @@ pub(super) fn integer_columns(
             values.push(x);
         }
         if values.len() > COLUMNS {
-            return Err(line.error(format!("has more than {COLUMNS} columns of labels")));
+            return Err(line.error(format!("has more than {COLUMNS} columns of categories")));
         }
     }
     let mut columns: Vec<IntegerColumn> = values.iter().map(|_| IntegerColumn::new()).collect();
@@ -243,7 +243,7 @@ pub(super) fn real_matrix(
     Matrix::from_entries(row, width, entries)
 }
 
-/// `node label`, or `node label 1`, `node label 2`, … when there are several.
+/// `node label`, or `node label 1`, `node label 2`, … if there are several.
 pub(super) fn numbered(name: &str, count: usize) -> Vec<String> {
     match count {
         1 => vec![name.to_owned()],

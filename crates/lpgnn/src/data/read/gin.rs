@@ -8,7 +8,7 @@ use super::text::{Lines, counted};
 use crate::data::{Dataset, DatasetParts, FeatureColumns, TargetColumn};
 use crate::{Error, Matrix, Place};
 
-/// `N`; per graph `n label`; per node `tag m nb_1 … nb_m`, and behind that any attributes.
+/// `N`; per graph `n label`; per node `tag m nb_1 … nb_m`, followed by any attributes.
 ///
 /// Neighbours are counted from 0 within the graph, and `v … u …` is the edge `v → u`.
 pub(super) fn read(path: &Path) -> Result<Dataset, Error> {
@@ -60,13 +60,13 @@ pub(super) fn read(path: &Path) -> Result<Dataset, Error> {
     })
 }
 
-/// What the lines of nodes have told so far.
+/// The nodes so far.
 struct Nodes {
     count: usize,
     tags: IntegerColumn,
     edges: Vec<(u32, u32)>,
     attributes: Vec<f32>,
-    /// How many attributes the first node has.
+    /// The number of attributes of the first node.
     width: Option<usize>,
 }
 
@@ -132,7 +132,7 @@ impl Nodes {
     }
 }
 
-/// Whether a file that starts like this may be in this format: one integer, then two.
+/// Whether a file that starts like this may have this format: one integer, then two.
 pub(super) fn is_head(head: &[u8]) -> bool {
     let mut lines = Lines::new(Path::new(""), head);
     let mut matches = |count: usize| {

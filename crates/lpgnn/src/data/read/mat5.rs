@@ -2,8 +2,8 @@
 //!
 //! A file is a header of 128 bytes and then elements, each a tag (type and length) and data. A
 //! variable is an element of type matrix, often inside a compressed one, and has elements of its
-//! own: flags, dimensions, name, and the data of its class. Nothing is allocated for what a tag
-//! claims, only for bytes that exist.
+//! own: flags, dimensions, name, and the data of its class. Memory is allocated only for bytes that
+//! exist, not for what a tag claims.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -15,7 +15,7 @@ use super::text::{self, quote};
 use super::unpack::{self, Bounded, read_error};
 use crate::{Error, Place};
 
-/// A file, its variables unpacked and not yet looked into.
+/// A file, its variables unpacked but not parsed yet.
 pub(super) struct MatFile {
     path: PathBuf,
     order: Order,
@@ -45,7 +45,7 @@ const DEPTH: usize = 16;
 impl MatFile {
     /// # Errors
     ///
-    /// [`Error::Input`], naming the byte, when the file is not what it claims to be.
+    /// [`Error::Input`], naming the byte, if the file is malformed.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         let file = text::open(path)?;
         let io = |source| Error::Io { action: "read", path: path.to_owned(), source };
@@ -130,7 +130,7 @@ impl MatFile {
     }
 }
 
-/// Checks the header and finds the order of bytes.
+/// Checks the header and determines the byte order.
 fn read_header(path: &Path, file: &mut BufReader<File>) -> Result<Order, Error> {
     let mut header = vec![];
     file.take(HEADER).read_to_end(&mut header).map_err(|error| read_error(path, error))?;
@@ -172,7 +172,7 @@ pub(super) enum Value<'a> {
     Sparse(Sparse<'a>),
     /// Names and values of the fields of a struct.
     Struct(Vec<(String, Value<'a>)>),
-    /// Text, cells, objects, arrays of three dimensions: nothing that graphs are made of.
+    /// Text, cells, objects, arrays of three dimensions: nothing that describes graphs.
     Other,
 }
 
@@ -243,7 +243,7 @@ impl<'a> Numbers<'a> {
         }
     }
 
-    /// How many there are.
+    /// The number of entries.
     pub(super) fn len(self) -> usize {
         self.bytes.len() / self.size()
     }
@@ -279,7 +279,7 @@ pub(super) struct Sparse<'a> {
 pub(super) type Entries = Vec<(usize, usize, f64)>;
 
 impl Sparse<'_> {
-    /// Every stored entry; none when the parts do not fit each other.
+    /// Every stored entry; none if the parts are inconsistent.
     pub(super) fn entries(&self) -> Option<Entries> {
         let starts: Vec<usize> = self.starts.iter().map(dimension).collect::<Option<_>>()?;
         let rows: Vec<usize> = self.row_of.iter().map(dimension).collect::<Option<_>>()?;

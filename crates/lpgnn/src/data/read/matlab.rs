@@ -11,7 +11,7 @@ use crate::{Error, Matrix, Place};
 /// Either a folder, or one of the files in it, with `conmattrain.mat` (the connectivity),
 /// `nodelabtrain.mat` and `tartrain.mat`, and the same with `valid` and `test`; or a file with a
 /// struct `dataSet` that has the fields `config`, `trainSet`, `validationSet` and `testSet`, and
-/// these the fields `connMatrix`, `nodeLabels`, `targets` and, if not all nodes are supervised,
+/// these the fields `connMatrix`, `nodeLabels`, `targets` and, if not all targets are known,
 /// `maskMatrix`.
 ///
 /// `C(i, j) ≠ 0` is the edge `i → j`; its value is a feature of the edge unless all are 1. Features
@@ -39,7 +39,7 @@ pub(super) fn read(path: &Path) -> Result<Dataset, Error> {
 const CONNECTIVITY: &str = "conmat";
 const LABELS: &str = "nodelab";
 const TARGETS: &str = "tar";
-/// What the files are called behind that.
+/// The endings of the file names.
 const SPLITS: [&str; 3] = ["train", "valid", "test"];
 
 /// Whether a folder holds the files of the first layout.
@@ -67,7 +67,7 @@ fn read_folder(folder: &Path) -> Result<Dataset, Error> {
         return Err(Place::file(folder)
             .error("has none of conmattrain.mat, conmatvalid.mat and conmattest.mat"));
     }
-    // No file tells where a graph ends.
+    // No file says where a graph ends.
     let size = block_size(&parts);
     finish(&name_of(folder), parts, size)
 }
@@ -112,7 +112,7 @@ fn read_struct(path: &Path, data: &Value<'_>) -> Result<Dataset, Error> {
         return Err(Place::file(path)
             .error("has a dataSet with none of trainSet, validationSet and testSet"));
     }
-    // `graphNum` tells the number of graphs, but in one byte.
+    // `graphNum` is the number of graphs, but in one byte.
     let size = match data.field("config").and_then(|config| config.field("graphDim")) {
         None => Some(block_size(&parts)),
         Some(Value::Dense { numbers, .. }) => numbers.iter().next().and_then(positive),
@@ -141,7 +141,7 @@ impl<'a> Named<'a> {
         Place::file(self.path).error(format!("has a {} that {problem}", self.name))
     }
 
-    /// Rows, columns and the entries other than 0, of a full or a sparse matrix.
+    /// Rows, columns and the non-zero entries of a full or a sparse matrix.
     fn entries(&self) -> Result<(usize, usize, Entries), Error> {
         match self.value {
             Value::Sparse(sparse) => {
@@ -171,7 +171,7 @@ impl<'a> Named<'a> {
     }
 }
 
-/// The graphs of one part of the split, before it is known where each of them ends.
+/// The graphs of one split, before it is known where each of them ends.
 struct Part {
     path: PathBuf,
     /// What messages call the connectivity.
@@ -223,8 +223,8 @@ impl Part {
         Ok(())
     }
 
-    /// One row of integers is classes, anything else real values. The diagonal of `mask` is 0 where
-    /// a node is not supervised.
+    /// One row of integers is classes, anything else real values. The diagonal of `mask` is 0 if
+    /// the target of a node is unknown.
     fn set_targets(&mut self, targets: &Named<'_>, mask: Option<&Named<'_>>) -> Result<(), Error> {
         let (width, numbers) = targets.per_node(self.nodes)?;
         let supervised = mask.map(|mask| self.supervised(mask)).transpose()?;
@@ -269,7 +269,7 @@ impl Part {
         let Self { path, name: connectivity, nodes, edges, weights, features, targets } = self;
         if nodes % size != 0 {
             return Err(Place::file(&path).error(format!(
-                "has a {connectivity} of {nodes} nodes, which are no graphs of {size} nodes each"
+                "has a {connectivity} of {nodes} nodes, which cannot be graphs of {size} nodes each"
             )));
         }
         let mut edge_features = FeatureColumns::none(edges.len());
@@ -312,10 +312,10 @@ fn finite(of: &Named<'_>, x: f64) -> Result<f32, Error> {
     }
 }
 
-/// The size of the graphs, all of the same size, when no file tells it: the smallest number of
-/// nodes in which the connectivity of every part falls into blocks with no edge between them.
+/// The size of the graphs, all of the same size, if no file says so: the smallest number of nodes for
+/// which the connectivity of every split consists of blocks with no edge between them.
 ///
-/// It is too small only if every graph of every part is disconnected at the same place.
+/// It is too small only if every graph of every split is disconnected at the same place.
 fn block_size(parts: &[Option<Part>; 3]) -> usize {
     let parts = || parts.iter().flatten();
     let common = parts().map(|part| part.nodes).fold(0, greatest_common_divisor);

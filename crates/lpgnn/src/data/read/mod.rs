@@ -1,4 +1,4 @@
-//! Readers of the formats that graphs come in.
+//! Readers.
 
 mod citation;
 mod column;
@@ -33,20 +33,19 @@ use crate::{Error, Place};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// OptimizerState is bounded by what the files hold, whatever they claim. A compressed file that unpacks to
-/// more than 100 times its size and more than 32 MiB is refused.
+/// Memory use is bounded by what the files contain, not by what they claim to contain. A compressed
+/// file that unpacks to more than 100 times its size and more than 32 MiB is rejected.
 ///
 /// # Errors
 ///
-/// [`Error::Input`], which names the file, the line and what was expected there; [`Error::Io`] when
-/// the operating system refuses.
+/// [`Error::Input`], which names the file, the line and what was expected there; [`Error::Io`].
 pub fn read(path: &Path, options: &ReadOptions) -> Result<Dataset, Error> {
     let format = match options.format {
         Some(format) => format,
         None => Format::recognise(path)?,
     };
     if matches!(format, Format::Citation | Format::Tables) && path.is_file() {
-        let problem = format!("is a file, but a folder is expected of the format {format}");
+        let problem = format!("is a file, but the format {format} is a folder");
         return Err(Place::file(path).error(problem));
     }
     match format {
@@ -58,10 +57,10 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Dataset, Error> {
     }
 }
 
-/// How [`read`] goes about it.
+/// Options for [`read`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// The format; recognised by content when it is not given.
+    /// The format; if none, it is recognised by content.
     pub format: Option<Format>,
 }
 
@@ -107,13 +106,12 @@ impl Format {
         }
     }
 
-    /// The format of what is at `path`: of a folder by the files in it, of a file by its first
-    /// bytes.
+    /// Recognises the format: of a folder by the files in it, of a file by its first bytes.
     ///
     /// # Errors
     ///
-    /// [`Error::Input`], which tells what was looked for, when there is nothing at `path`, or
-    /// nothing that fits, or a folder fits more than one format.
+    /// [`Error::Input`], which says what was looked for, if `path` does not exist or matches no
+    /// format, or a folder matches more than one.
     pub fn recognise(path: &Path) -> Result<Self, Error> {
         if path.is_dir() { recognise_folder(path) } else { recognise_file(path) }
     }
@@ -164,12 +162,12 @@ fn recognise_folder(folder: &Path) -> Result<Format, Error> {
     match found[..] {
         [format] => Ok(format),
         [] => Err(Place::file(folder).error(
-            "holds no graphs that are recognised: it has neither NAME_A.txt (tu), conmattrain.mat \
+            "contains no data set in a known format: it has neither NAME_A.txt (tu), conmattrain.mat \
              (matlab), edges.txt with labels.txt (citation), nodes.csv (tables), nor a folder \
              train with NAME_A.txt",
         )),
         [first, second, ..] => Err(Place::file(folder).error(format!(
-            "has the files of the formats {first} and {second}: tell which is meant"
+            "has files of the formats {first} and {second}: choose one with --format"
         ))),
     }
 }
@@ -189,14 +187,14 @@ fn recognise_file(path: &Path) -> Result<Format, Error> {
         Ok(Format::Gin)
     } else {
         Err(Place::file(path).error(
-            "is no file of graphs that is recognised: it starts neither like a zip file (tu), a \
+            "is not a data set in a known format: it starts neither like a zip file (tu), a \
              MATLAB 5.0 file (matlab), nor with a number of graphs and then a number of nodes and \
              a label (gin)",
         ))
     }
 }
 
-/// The names of the files in a folder, in order. Names that are not text are none of ours.
+/// The names of the files in a folder, sorted. Names that are not UTF-8 are ignored.
 fn list(folder: &Path) -> Result<Vec<String>, Error> {
     let io = |source| Error::Io { action: "list", path: folder.to_owned(), source };
     let mut names = vec![];
@@ -207,17 +205,16 @@ fn list(folder: &Path) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-/// How the parts of a split may be called; the first name is ours.
+/// The names of the three splits in data; the first one is ours.
 const TRAIN: &[&str] = &["train"];
 const VAL: &[&str] = &["val", "valid", "validation"];
 const TEST: &[&str] = &["test"];
 
-/// One data set from the train, val and test parts there are, split as they were; messages call a
-/// part by the path beside it.
+/// One data set from those of the train, val and test splits; messages refer to each by its path.
 ///
 /// # Errors
 ///
-/// [`Error::Input`] naming the part that has other columns than the first.
+/// [`Error::Input`] naming the one whose columns differ from those of the first.
 fn join_parts(parts: [Option<(PathBuf, Dataset)>; 3]) -> Result<Dataset, Error> {
     let mut joined: Option<Dataset> = None;
     let mut members = [vec![], vec![], vec![]];
@@ -228,7 +225,8 @@ fn join_parts(parts: [Option<(PathBuf, Dataset)>; 3]) -> Result<Dataset, Error> 
         joined = Some(match joined {
             None => part,
             Some(before) => before.join(&part).map_err(|error| {
-                Place::file(&path).error(format!("does not go with the parts before it: {error}"))
+                Place::file(&path)
+                    .error(format!("cannot be joined with the splits before it: {error}"))
             })?,
         });
     }
@@ -237,7 +235,7 @@ fn join_parts(parts: [Option<(PathBuf, Dataset)>; 3]) -> Result<Dataset, Error> 
     joined.ok_or(Error::NoGraphs)?.with_split(Some(split))
 }
 
-/// What a data set at `path` is called: like the file or folder, without extension.
+/// The name of a data set at `path`: that of the file or folder, without extension.
 fn name_of(path: &Path) -> String {
     let full = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     full.file_stem().map_or_else(|| "graphs".to_owned(), |name| name.to_string_lossy().into_owned())

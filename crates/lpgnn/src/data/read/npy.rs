@@ -1,4 +1,4 @@
-//! Arrays as `numpy.save` writes them: a table of numbers beside a CSV file.
+//! Arrays as `numpy.save` writes them: a table of numbers next to a CSV file.
 
 use std::io::{BufReader, Read};
 use std::path::Path;
@@ -49,7 +49,7 @@ pub(super) fn read(path: &Path) -> Result<Matrix<f32>, Error> {
     })?;
     let (rows, cols) = (header.rows, header.cols);
     let expected = rows.checked_mul(cols).and_then(|count| count.checked_mul(number.size));
-    // Read as far as there is something, whatever the shape claims.
+    // Read what there is, whatever the shape claims.
     let data = bytes(expected.map_or(u64::MAX, |count| count as u64))?;
     if Some(data.len()) != expected || !bytes(1)?.is_empty() {
         return Err(Place::file(path).error(format!(

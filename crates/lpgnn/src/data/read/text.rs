@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use super::unpack::read_error;
 use crate::{Error, Place};
 
-/// The lines of a text, read block by block: memory is a block, or the longest line.
+/// The lines of a text, read block by block: memory is one block, or the longest line.
 ///
-/// Lines end in LF or CR LF; the last one may do without. A byte order mark is skipped.
+/// Lines end with LF or CR LF, which is optional for the last one. A byte order mark is skipped.
 pub(super) struct Lines<'a> {
     source: Box<dyn Read + 'a>,
     path: PathBuf,
     buffer: Vec<u8>,
-    /// What is read and not yet given out: `buffer[next..filled]`.
+    /// What has been read but not returned yet: `buffer[next..filled]`.
     next: usize,
     filled: usize,
     ended: bool,
@@ -28,12 +28,12 @@ impl<'a> Lines<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Input`] when there is none, or something else than a file.
+    /// [`Error::Input`] if it does not exist or is not a file.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         Ok(Self::new(path, open(path)?))
     }
 
-    /// The lines of a text that messages call `path`.
+    /// The lines of a text that messages refer to as `path`.
     pub(super) fn new(path: &Path, source: impl Read + 'a) -> Self {
         Self {
             source: Box::new(source),
@@ -47,7 +47,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// What messages call the text.
+    /// How messages refer to the text.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -57,8 +57,8 @@ impl<'a> Lines<'a> {
         Ok(if self.advance()? { Some(self.current()) } else { None })
     }
 
-    /// The next line of a table with one row per line. Blank lines are accepted at the end only:
-    /// one in between would shift all rows that follow.
+    /// The next line of a table with one row per line. Blank lines are allowed only at the
+    /// end: in between they would shift all following rows.
     pub(super) fn next_row(&mut self) -> Result<Option<Line<'_>>, Error> {
         let mut blank = None;
         while self.advance()? {
@@ -73,8 +73,8 @@ impl<'a> Lines<'a> {
         Ok(None)
     }
 
-    /// The next row as exactly as many integers as `row` is long, which messages call `what`; false
-    /// when there is none.
+    /// The next row as exactly as many integers as `row` is long, described as `what` in messages; false
+    /// if there is none.
     #[inline]
     pub(super) fn next_integers(&mut self, row: &mut [i64], what: &str) -> Result<bool, Error> {
         if let Some(length) = scan_integers(&self.buffer[self.next..self.filled], row) {
@@ -89,7 +89,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The error that `problem` is found in the current line.
+    /// The error for a `problem` in the current line.
     #[cold]
     pub(super) fn error(&self, problem: impl Into<String>) -> Error {
         self.current().error(problem)
@@ -99,7 +99,7 @@ impl<'a> Lines<'a> {
         Line { text: &self.buffer[self.line.clone()], path: &self.path, number: self.number }
     }
 
-    /// Moves on to the next line; false when there is none.
+    /// Advances to the next line; false if there is none.
     fn advance(&mut self) -> Result<bool, Error> {
         let mut searched = self.next;
         loop {
@@ -132,7 +132,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Reads on, behind what is pending; a line longer than the buffer doubles it.
+    /// Reads more data; the buffer is doubled if a line is longer.
     fn fill(&mut self) -> Result<(), Error> {
         self.buffer.copy_within(self.next..self.filled, 0);
         self.filled -= self.next;
@@ -150,11 +150,11 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Opens a regular file: neither a directory nor a pipe, which might never end.
+/// Opens a regular file, not a directory or a pipe, which might never end.
 ///
 /// # Errors
 ///
-/// [`Error::Input`] when there is none, or something else than a file; [`Error::Io`].
+/// [`Error::Input`] if it does not exist or is not a file; [`Error::Io`].
 pub(super) fn open(path: &Path) -> Result<File, Error> {
     let io = |source| Error::Io { action: "read", path: path.to_owned(), source };
     match std::fs::metadata(path) {
@@ -170,7 +170,7 @@ pub(super) fn open(path: &Path) -> Result<File, Error> {
     }
 }
 
-/// A line, and where it stands.
+/// A line and its position.
 #[derive(Clone, Copy)]
 pub(super) struct Line<'a> {
     text: &'a [u8],
@@ -180,7 +180,7 @@ pub(super) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// The error that `problem` is found in this line.
+    /// The error for a `problem` in this line.
     #[cold]
     pub(super) fn error(&self, problem: impl Into<String>) -> Error {
         Place::line(self.path, self.number).error(problem)
@@ -190,12 +190,12 @@ impl<'a> Line<'a> {
         self.text.iter().all(u8::is_ascii_whitespace)
     }
 
-    /// The numbers of the line, between commas or blanks.
+    /// The fields of the line, separated by commas or blanks.
     pub(super) fn fields(self) -> Fields<'a> {
         Fields { rest: self.text, after_comma: false, line: self }
     }
 
-    /// Exactly as many integers as `row` is long, which messages call `what`.
+    /// Exactly as many integers as `row` is long, described as `what` in messages.
     pub(super) fn integers(self, row: &mut [i64], what: &str) -> Result<(), Error> {
         let mut fields = self.fields();
         let expected = row.len();
@@ -215,7 +215,7 @@ impl<'a> Line<'a> {
 }
 
 /// Reads integers in their most common form, `12, -3` and a line feed, in one pass over the bytes,
-/// and returns the length of the line. None means nothing but that the careful way must be taken.
+/// and returns the length of the line. None only means that the slow path has to be taken.
 #[inline]
 fn scan_integers(text: &[u8], row: &mut [i64]) -> Option<usize> {
     let mut i = 0;
@@ -258,8 +258,8 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The next field: what stands between commas or blanks. Nothing between two commas is an
-    /// error.
+    /// The next field. Fields are separated by commas or blanks; an empty field between two commas is
+    /// an error.
     #[inline]
     pub(super) fn next(&mut self) -> Result<Option<&'a [u8]>, Error> {
         let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r');
@@ -271,7 +271,7 @@ impl<'a> Fields<'a> {
         let end = text.iter().position(|byte| blank(byte) || *byte == b',').unwrap_or(text.len());
         let (field, rest) = text.split_at(end);
         if field.is_empty() && (self.after_comma || !rest.is_empty()) {
-            return Err(self.line.error("has a comma with no number beside it"));
+            return Err(self.line.error("has a comma without a number next to it"));
         }
         let rest = skip(rest);
         self.after_comma = rest.first() == Some(&b',');
@@ -328,11 +328,11 @@ fn unusual_integer(field: &[u8]) -> Option<i64> {
     })
 }
 
-/// A finite number. The error is a piece of a sentence: `“x”, not a number`.
+/// A finite number. The error is part of a sentence: `“x”, not a number`.
 ///
 /// # Errors
 ///
-/// When it is no number, NaN, infinite or too large for single precision.
+/// If it is not a number, NaN, infinite or too large for single precision.
 #[inline]
 #[allow(clippy::cast_possible_truncation, reason = "features are kept in single precision")]
 pub(super) fn real(field: &[u8]) -> Result<f32, String> {
@@ -345,7 +345,7 @@ pub(super) fn real(field: &[u8]) -> Result<f32, String> {
     }
 }
 
-/// A piece of a file, made fit for a message: short, and in one line.
+/// A piece of a file, quoted for a message: short, and on one line.
 pub(super) fn quote(piece: &[u8]) -> String {
     let text = String::from_utf8_lossy(piece);
     let mut quoted: String = text.chars().take(40).flat_map(char::escape_debug).collect();
@@ -444,9 +444,9 @@ mod tests {
             ("1 NaN", "x.txt, line 1: has “NaN”, but a finite number is expected"),
             ("1, -inf", "x.txt, line 1: has “-inf”, but a finite number is expected"),
             ("1, 1e300", "x.txt, line 1: has “1e300”, too large a number"),
-            ("1,,2", "x.txt, line 1: has a comma with no number beside it"),
-            ("1,2,", "x.txt, line 1: has a comma with no number beside it"),
-            (",1", "x.txt, line 1: has a comma with no number beside it"),
+            ("1,,2", "x.txt, line 1: has a comma without a number next to it"),
+            ("1,2,", "x.txt, line 1: has a comma without a number next to it"),
+            (",1", "x.txt, line 1: has a comma without a number next to it"),
         ] {
             let mut lines = lines(text);
             let mut fields = lines.next_row().unwrap().unwrap().fields();

@@ -35,7 +35,7 @@ pub(super) fn read(path: &Path) -> Result<Dataset, Error> {
     read_set(&mut Source::folder(path)?)
 }
 
-/// The `NAME`s of the sets in a folder, by `NAME_A.txt` and `NAME_graph_indicator.txt`.
+/// The `NAME`s of the data sets in a folder, by `NAME_A.txt` and `NAME_graph_indicator.txt`.
 pub(super) fn names(folder: &Path) -> Result<Vec<String>, Error> {
     let files = list(folder)?;
     Ok(set_names(files.iter().map(String::as_str)))
@@ -59,7 +59,7 @@ fn file_name(entry: &str) -> &str {
     entry.rsplit(['/', '\\']).next().unwrap_or(entry)
 }
 
-/// Where the files of a set are: `{prefix}_A.txt` and so on.
+/// Where the files of a data set are: `{prefix}_A.txt` and so on.
 struct Source {
     prefix: String,
     place: Container,
@@ -67,7 +67,7 @@ struct Source {
 
 enum Container {
     Folder(PathBuf),
-    /// Entries are read where they are and never written to disk, so their names lead nowhere.
+    /// Entries are read in place and never written to disk, so their names cannot do harm.
     Zip {
         path: PathBuf,
         archive: ZipArchive<BufReader<File>>,
@@ -106,7 +106,7 @@ impl Source {
         path.join(format!("{}{suffix}", self.prefix))
     }
 
-    /// The lines of a file, none when the set has no such file.
+    /// The lines of a file; none if the data set has no such file.
     fn open(&mut self, suffix: &str) -> Result<Option<Lines<'_>>, Error> {
         let path = self.path(suffix);
         match &mut self.place {
@@ -127,7 +127,7 @@ impl Source {
         }
     }
 
-    /// The lines of a file that every set has.
+    /// The lines of a required file.
     fn require(&mut self, suffix: &str) -> Result<Lines<'_>, Error> {
         let path = self.path(suffix);
         self.open(suffix)?.ok_or_else(|| {
@@ -138,7 +138,7 @@ impl Source {
 
 /// The one name there is.
 fn only(path: &Path, names: Vec<String>) -> Result<String, Error> {
-    // A folder may hold copies under other names: the one it is named after is meant.
+    // A folder may contain copies with other names: the one with the name of the folder counts.
     let own = path.file_stem().and_then(|stem| stem.to_str());
     if let Some(name) = names.iter().find(|name| Some(name.as_str()) == own) {
         return Ok(name.clone());
@@ -146,7 +146,7 @@ fn only(path: &Path, names: Vec<String>) -> Result<String, Error> {
     match <[String; 1]>::try_from(names) {
         Ok([name]) => Ok(name),
         Err(names) if names.is_empty() => Err(Place::file(path).error(
-            "holds no TU data set: there is no file NAME_A.txt or NAME_graph_indicator.txt",
+            "contains no TU data set: there is no file NAME_A.txt or NAME_graph_indicator.txt",
         )),
         Err(names) => Err(Place::file(path).error(format!(
             "holds {} TU data sets ({}, {}, …), but one is expected",
@@ -192,7 +192,7 @@ fn read_set(source: &mut Source) -> Result<Dataset, Error> {
     };
     Dataset::new(parts).map_err(|error| match error {
         Error::EdgeBetweenGraphs { edge, source_graph, target_graph } => {
-            // Blank lines are refused before the end, so an edge's number is its line's.
+            // Blank lines are rejected before the end, so the number of an edge is that of its line.
             Place::line(&source.path("_A.txt"), edge as u64 + 1).error(format!(
                 "joins a node of graph {} to a node of graph {}",
                 source_graph + 1,
@@ -203,8 +203,8 @@ fn read_set(source: &mut Source) -> Result<Dataset, Error> {
     })
 }
 
-/// What is to be predicted of graphs, the classes where there are both, and how many graphs that
-/// makes: only these files tell of graphs without nodes.
+/// The targets of graphs, classes if there are both, and their number: only these files reveal
+/// graphs without nodes.
 fn graph_targets(source: &mut Source) -> Result<(Option<TargetColumn>, Option<Rows>), Error> {
     let name = source.name().to_owned();
     let (mut targets, mut rows) = (None, None);
@@ -225,7 +225,7 @@ fn graph_targets(source: &mut Source) -> Result<(Option<TargetColumn>, Option<Ro
     Ok((targets, rows))
 }
 
-/// One class per row; none when there are no rows.
+/// One class per row; none if there are no rows.
 fn classes(
     lines: &mut Lines<'_>,
     rows: Option<&Rows>,
@@ -243,7 +243,7 @@ fn classes(
         .transpose()
 }
 
-/// The first node of every graph, from the graph that each line names.
+/// The first node of every graph, from the graph of each node.
 fn node_starts(source: &mut Source, graphs: Option<&Rows>) -> Result<Vec<usize>, Error> {
     let mut lines = source.require("_graph_indicator.txt")?;
     // The first node of every graph up to the current one, which is `starts.len()`, from 1.
@@ -309,7 +309,7 @@ fn edges(source: &mut Source, nodes: &Rows) -> Result<Vec<(u32, u32)>, Error> {
     Ok(edges)
 }
 
-/// Features, which are names, and attributes, which are real values, where there are such files.
+/// Labels, which are categories, and attributes, which are real values, if there are such files.
 fn features(source: &mut Source, files: [&str; 2], rows: &Rows) -> Result<FeatureColumns, Error> {
     let [labels, attributes] = files;
     let what = if labels.starts_with("_node") { "node" } else { "edge" };

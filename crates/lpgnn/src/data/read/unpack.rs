@@ -3,25 +3,25 @@ use std::path::Path;
 
 use crate::{Error, Place};
 
-/// How many times its size a compressed file may unpack to.
+/// The maximum ratio of unpacked to compressed size.
 const RATIO: u64 = 100;
-/// What any compressed file may unpack to.
+/// The unpacked size that is always allowed.
 const ALLOWANCE: u64 = 32 << 20;
 
-/// How many bytes a compressed file of `size` bytes may unpack to: 100 times as many, and at least
-/// 32 MiB. Real data stay far below; a file made to fill the memory does not.
+/// The maximum number of bytes that a compressed file of `size` bytes may unpack to: 100 times as many,
+/// and at least 32 MiB. Real data stay far below; a zip bomb does not.
 pub(super) fn limit(size: u64) -> u64 {
     ALLOWANCE.max(size.saturating_mul(RATIO))
 }
 
-/// Gives what `source` unpacks to, and an error in place of the byte that is too much.
+/// Reads from `source`, with an error once it exceeds a limit.
 pub(super) struct Bounded<'a, R> {
     source: R,
     left: &'a mut u64,
 }
 
 impl<'a, R> Bounded<'a, R> {
-    /// At most `left` bytes, which count down.
+    /// Reads at most `left` bytes, which is decremented.
     pub(super) fn new(source: R, left: &'a mut u64) -> Self {
         Self { source, left }
     }
@@ -38,12 +38,12 @@ impl<R: Read> Read for Bounded<'_, R> {
     }
 }
 
-/// The piece of a sentence for a file that unpacks to more than its [`limit`].
+/// Part of a sentence about a file that unpacks to more than its [`limit`].
 pub(super) fn too_much() -> String {
     format!("it would be more than {RATIO} times as large and more than {} MiB", ALLOWANCE >> 20)
 }
 
-/// The error for what reading `path` gave: about its content when that is damaged, else about the
+/// The error for a failure to read `path`: about its content if that is damaged, otherwise about the
 /// operating system.
 pub(super) fn read_error(path: &Path, error: io::Error) -> Error {
     use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};

@@ -1,4 +1,4 @@
-//! Writers of the formats that others read.
+//! Writers.
 
 mod tables;
 mod tu;
@@ -13,14 +13,14 @@ use super::Dataset;
 use crate::Error;
 use crate::graph::SparseRows;
 
-/// Writes `dataset` into a new folder, and tells what the format could not hold.
+/// Writes `dataset` to a new folder, and returns what the format cannot represent.
 ///
-/// The folder gets its name when everything is written: there is never half a data set.
+/// The folder gets its name once everything is written, so there is never an incomplete data set.
 ///
 /// # Errors
 ///
-/// [`Error::Mismatch`] when the folder exists and may not be replaced, or when the format cannot
-/// hold the data at all; [`Error::Io`] when the operating system refuses.
+/// [`Error::Mismatch`] if the folder exists and may not be replaced, or if the format cannot
+/// represent the data at all; [`Error::Io`].
 pub fn write(
     dataset: &Dataset,
     folder: &Path,
@@ -30,7 +30,7 @@ pub fn write(
     match (existing, options.overwrite) {
         (Existing::Nothing | Existing::Empty, _) => {}
         (Existing::Full, Overwrite::Refuse) => {
-            return Err(Error::Mismatch(format!("{} exists already", folder.display())));
+            return Err(Error::Mismatch(format!("{} already exists", folder.display())));
         }
         (Existing::Full, Overwrite::Replace) => check_ours(folder)?,
     }
@@ -50,29 +50,29 @@ pub fn write(
         WriteFormat::Tables => tables::write(dataset, &new)?,
     };
     if existing != Existing::Nothing {
-        // The old one goes with the working folder, once the new one has its place.
+        // The old one is removed with the temporary folder, once the new one is in place.
         fs::rename(folder, work.path().join("old")).map_err(io_error("replace", folder))?;
     }
     fs::rename(&new, folder).map_err(io_error("write", folder))?;
     Ok(losses)
 }
 
-/// How [`write()`] goes about it.
+/// Options for [`write()`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteOptions {
     /// The format.
     pub format: WriteFormat,
-    /// What to do when the folder exists and is not empty.
+    /// What to do if the folder exists and is not empty.
     pub overwrite: Overwrite,
 }
 
-/// What to do with a folder that exists.
+/// What to do with an existing folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overwrite {
-    /// Leave it alone.
+    /// Fail.
     #[default]
     Refuse,
-    /// Replace it, unless it has anything that is not part of a data set.
+    /// Replace it, unless it contains anything that is not part of a data set.
     Replace,
 }
 
@@ -82,7 +82,7 @@ pub enum Overwrite {
 pub enum WriteFormat {
     /// The text files of the TU collection.
     Tu,
-    /// `nodes.csv`, `edges.csv` and `graphs.csv`.
+    /// `nodes.csv`, `edges.csv`, `graphs.csv` and `dataset.toml`.
     Tables,
 }
 
@@ -112,7 +112,10 @@ impl FromStr for WriteFormat {
         Self::ALL.into_iter().find(|format| format.as_str() == text).ok_or_else(|| Error::Option {
             option: "format",
             value: text.to_owned(),
-            expected: format!("what can be written is {}", Self::ALL.map(Self::as_str).join(", ")),
+            expected: format!(
+                "the formats that can be written are {}",
+                Self::ALL.map(Self::as_str).join(", ")
+            ),
         })
     }
 }
@@ -139,8 +142,8 @@ fn existing(folder: &Path) -> Result<Existing, Error> {
 
 /// # Errors
 ///
-/// [`Error::Mismatch`] when a folder has a file that a writer would not have made: replacing it
-/// could be the end of somebody's work.
+/// [`Error::Mismatch`] if a folder contains a file that no writer would have written: replacing it
+/// could destroy somebody's work.
 fn check_ours(folder: &Path) -> Result<(), Error> {
     let io = |source| Error::Io { action: "list", path: folder.to_owned(), source };
     for entry in fs::read_dir(folder).map_err(io)? {
@@ -155,25 +158,25 @@ fn check_ours(folder: &Path) -> Result<(), Error> {
             continue;
         }
         return Err(Error::Mismatch(format!(
-            "{} is not replaced, because it has {name}, which is no part of a data set",
+            "{} is not replaced, because it contains {name}, which is not part of a data set",
             folder.display()
         )));
     }
     Ok(())
 }
 
-/// More zeros than this nobody wants on a disk.
+/// The largest dense array that is written in place of a sparse one.
 const MOST_ENTRIES: usize = 4_000_000_000;
 
 /// # Errors
 ///
-/// [`Error::Mismatch`] when sparse rows would be too large with all their zeros.
+/// [`Error::Mismatch`] if sparse rows would be too large as a dense array.
 fn check_written_out(sparse: &SparseRows<f32>) -> Result<(), Error> {
     let (rows, width) = (sparse.rows(), sparse.width());
     match rows.checked_mul(width) {
         Some(entries) if entries <= MOST_ENTRIES => Ok(()),
         _ => Err(Error::Mismatch(format!(
-            "{rows} sparse rows of {width} would be too large with all their zeros"
+            "{rows} sparse rows of {width} would be too large as a dense array"
         ))),
     }
 }

@@ -1,26 +1,28 @@
-//! Tables: `nodes.csv`, `edges.csv` and `graphs.csv`, as the reader of tables describes them.
+//! Tables: `nodes.csv`, `edges.csv`, `graphs.csv` and `dataset.toml`, as the reader of tables
+//! describes them.
 //!
-//! They hold everything but the name of the set and of its targets, the order within a split, and
-//! values of a category that no row has. Nodes without ids are counted from 0 in each graph. Sparse
-//! rows are written out, zeros and all, to `nodes.npy` and `edges.npy`.
+//! They hold everything but the names of the targets, the order within a split, and values of a
+//! category that no row has. Nodes without ids are counted from 0 in each graph. If every edge has a
+//! reverse with the same features, each pair is one row, and `directed` is false. Sparse rows are
+//! written as dense arrays to `nodes.npy` and `edges.npy`.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::{check_written_out, io_error};
+use super::{Output, check_written_out, io_error};
 use crate::Error;
 use crate::data::names::name_or;
 use crate::data::{Dataset, FeatureColumns, Level, Split, TargetColumn};
 use crate::graph::SparseRows;
 
-/// Names that say what a column is for, so no feature can have them.
-const RESERVED: [&str; 6] = ["graph", "id", "from", "to", "target", "split"];
+/// Names that say what a column is for, in upper or lower case, so no feature can have them.
+const RESERVED: [&str; 6] = ["graph", "id", "source", "target", "y", "split"];
 
 /// Whether a folder of tables may have a file of this name.
 pub(super) fn is_file(name: &str) -> bool {
     let plain = name.strip_suffix(".gz").unwrap_or(name);
-    ["nodes.csv", "edges.csv", "ties.csv", "graphs.csv", "nodes.npy", "edges.npy", "ties.npy"]
+    ["nodes.csv", "edges.csv", "graphs.csv", "nodes.npy", "edges.npy", "dataset.toml"]
         .contains(&plain)
 }
 
@@ -39,24 +41,58 @@ pub(super) fn write(dataset: &Dataset, folder: &Path) -> Result<Vec<String>, Err
     let mut losses = vec![];
     write_graphs(dataset, folder)?;
     write_nodes(dataset, folder, &mut losses)?;
-    write_edges(dataset, folder, &mut losses)?;
+    match undirected(dataset) {
+        Some(rows) => {
+            write_description(dataset, folder, false)?;
+            write_edges(dataset, &rows, folder, &mut losses)?;
+        }
+        None => {
+            write_description(dataset, folder, true)?;
+            let all: Vec<usize> = (0..dataset.edges().len()).collect();
+            write_edges(dataset, &all, folder, &mut losses)?;
+        }
+    }
     Ok(losses)
+}
+
+fn write_description(dataset: &Dataset, folder: &Path, directed: bool) -> Result<(), Error> {
+    let mut file = Output::create(folder.join("dataset.toml"))?;
+    file.line(format_args!("name = {}", toml::Value::from(dataset.name())))?;
+    file.line(format_args!("directed = {directed}"))?;
+    file.finish()
+}
+
+/// The edges `u → v` with `u ≤ v`, if every edge has a reverse with the same features.
+fn undirected(dataset: &Dataset) -> Option<Vec<usize>> {
+    let (edges, features) = (dataset.edges(), dataset.edge_features());
+    let mut rows = vec![];
+    for (edge, &(u, v)) in edges.iter().enumerate() {
+        // Edges are sorted.
+        let reverse = edges.binary_search(&(v, u)).ok()?;
+        if u <= v {
+            rows.push(edge);
+            if !features.same_rows(edge, reverse) {
+                return None;
+            }
+        }
+    }
+    Some(rows)
 }
 
 fn write_graphs(dataset: &Dataset, folder: &Path) -> Result<(), Error> {
     let targets = dataset.graph_targets();
-    let parts = parts(dataset, Level::Graph);
+    let splits = splits(dataset, Level::Graph);
     let mut header = vec!["graph".to_owned()];
     header.extend(targets.map(target_header));
-    header.extend(parts.as_ref().map(|_| "split".to_owned()));
+    header.extend(splits.as_ref().map(|_| "split".to_owned()));
     let mut table = Table::create(folder, "graphs", header)?;
     for graph in 0..dataset.graphs() {
         table.cell(&name_or(dataset.graph_name(graph), graph))?;
         if let Some(targets) = targets {
             table.target(targets, graph)?;
         }
-        if let Some(parts) = &parts {
-            table.cell(parts[graph])?;
+        if let Some(splits) = &splits {
+            table.cell(splits[graph])?;
         }
         table.end_row()?;
     }
@@ -65,13 +101,13 @@ fn write_graphs(dataset: &Dataset, folder: &Path) -> Result<(), Error> {
 
 fn write_nodes(dataset: &Dataset, folder: &Path, losses: &mut Vec<String>) -> Result<(), Error> {
     let (features, targets) = (dataset.node_features(), dataset.node_targets());
-    let parts = parts(dataset, Level::Node);
+    let splits = splits(dataset, Level::Node);
     let mut header = vec!["graph".to_owned()];
     let named = (0..dataset.nodes()).any(|node| dataset.node_name(node).is_some());
     header.extend(named.then(|| "id".to_owned()));
     header.extend(feature_headers("node", features, losses));
     header.extend(targets.map(target_header));
-    header.extend(parts.as_ref().map(|_| "split".to_owned()));
+    header.extend(splits.as_ref().map(|_| "split".to_owned()));
     let mut table = Table::create(folder, "nodes", header)?;
     for graph in 0..dataset.graphs() {
         let name = name_or(dataset.graph_name(graph), graph);
@@ -84,8 +120,8 @@ fn write_nodes(dataset: &Dataset, folder: &Path, losses: &mut Vec<String>) -> Re
             if let Some(targets) = targets {
                 table.target(targets, node)?;
             }
-            if let Some(parts) = &parts {
-                table.cell(parts[node])?;
+            if let Some(splits) = &splits {
+                table.cell(splits[node])?;
             }
             table.end_row()?;
         }
@@ -94,15 +130,22 @@ fn write_nodes(dataset: &Dataset, folder: &Path, losses: &mut Vec<String>) -> Re
     write_sparse("node", features, &folder.join("nodes.npy"), losses)
 }
 
-fn write_edges(dataset: &Dataset, folder: &Path, losses: &mut Vec<String>) -> Result<(), Error> {
+/// Writes the edges in `rows`, which are in order.
+fn write_edges(
+    dataset: &Dataset,
+    rows: &[usize],
+    folder: &Path,
+    losses: &mut Vec<String>,
+) -> Result<(), Error> {
     let features = dataset.edge_features();
-    let mut header = vec!["graph".to_owned(), "from".to_owned(), "to".to_owned()];
+    let mut header = vec!["graph".to_owned(), "source".to_owned(), "target".to_owned()];
     header.extend(feature_headers("edge", features, losses));
     let mut table = Table::create(folder, "edges", header)?;
     let starts = dataset.node_starts();
     let mut graph = 0;
-    for (edge, &(u, v)) in dataset.edges().iter().enumerate() {
-        // Edges are in order of their sources.
+    for &edge in rows {
+        let (u, v) = dataset.edges()[edge];
+        // Edges are sorted by source.
         while starts[graph + 1] <= u as usize {
             graph += 1;
         }
@@ -114,30 +157,30 @@ fn write_edges(dataset: &Dataset, folder: &Path, losses: &mut Vec<String>) -> Re
         table.end_row()?;
     }
     table.finish()?;
-    write_sparse("edge", features, &folder.join("edges.npy"), losses)
+    write_sparse("edge", &features.select(rows), &folder.join("edges.npy"), losses)
 }
 
-/// For every node or graph the part it belongs to, or nothing; none when others are divided.
-fn parts(dataset: &Dataset, level: Level) -> Option<Vec<&'static str>> {
+/// For every node or graph its split, or nothing; none if the data set is not split at this level.
+fn splits(dataset: &Dataset, level: Level) -> Option<Vec<&'static str>> {
     let split = dataset.split().filter(|split| split.level == level)?;
     let Split { train, val, test, .. } = split;
     let count = match level {
         Level::Node => dataset.nodes(),
         Level::Graph => dataset.graphs(),
     };
-    let mut parts = vec![""; count];
-    for (part, members) in [("train", train), ("val", val), ("test", test)] {
+    let mut splits = vec![""; count];
+    for (name, members) in [("train", train), ("val", val), ("test", test)] {
         for &member in members {
-            parts[member] = part;
+            splits[member] = name;
         }
     }
-    Some(parts)
+    Some(splits)
 }
 
 fn target_header(targets: &TargetColumn) -> String {
     match targets {
-        TargetColumn::Classes(_) => "target:class".to_owned(),
-        TargetColumn::Values { .. } => "target:value".to_owned(),
+        TargetColumn::Classes(_) => "y:class".to_owned(),
+        TargetColumn::Values { .. } => "y:value".to_owned(),
     }
 }
 
@@ -149,7 +192,8 @@ fn feature_headers(what: &str, features: &FeatureColumns, losses: &mut Vec<Strin
     let mut headers = vec![];
     for (number, (name, kind)) in (1..).zip(categories.chain(values)) {
         let mut own = name.trim().to_owned();
-        while own.is_empty() || RESERVED.contains(&own.as_str()) || names.contains(&own) {
+        let reserved = |name: &str| RESERVED.iter().any(|word| word.eq_ignore_ascii_case(name));
+        while own.is_empty() || reserved(&own) || names.contains(&own) {
             own = format!("{what} {own} {number}");
         }
         if own != name {
@@ -170,7 +214,7 @@ fn write_sparse(
     let Some(sparse) = features.sparse() else { return Ok(()) };
     check_written_out(sparse)?;
     write_array(sparse, path).map_err(io_error("write", path))?;
-    losses.push(format!("sparse {what} features are written out, zeros and all"));
+    losses.push(format!("sparse {what} features become a dense array"));
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! The text format of the TU collection.
 //!
-//! It holds graphs, integer labels, real attributes and classes. Of other data is kept what can
-//! be: words become their numbers, in order; columns lose their names; sparse rows are written
-//! out; a split of nodes is lost. A split of all graphs becomes folders `train`, `val` and
+//! It can represent graphs, integer labels, real attributes and classes. Other data are kept as far
+//! as possible: words become numbers, in sorted order; columns lose their names; sparse rows become
+//! dense; a split of nodes is lost. A split of all graphs becomes folders `train`, `val` and
 //! `test`, in the order of the split.
 
 use std::ops::Range;
@@ -57,7 +57,7 @@ fn parts(split: &Split) -> impl Iterator<Item = (&'static str, &Vec<usize>)> {
     PARTS.into_iter().zip([&split.train, &split.val, &split.test])
 }
 
-/// Why a split cannot become folders, if it cannot.
+/// Why a split cannot be written as folders, if it cannot.
 fn unkept(split: &Split, dataset: &Dataset) -> Option<String> {
     if split.level == Level::Node {
         return Some("it is one of nodes".to_owned());
@@ -80,7 +80,7 @@ fn nodes_of(dataset: &Dataset, graph: usize) -> Range<usize> {
     dataset.node_starts()[graph]..dataset.node_starts()[graph + 1]
 }
 
-/// Edges are in order of their sources, so those of a graph lie together.
+/// Edges are sorted by source, so those of a graph are contiguous.
 fn edges_of(dataset: &Dataset, graph: usize) -> Range<usize> {
     let before = |node: usize| dataset.edges().partition_point(|&(u, _)| (u as usize) < node);
     let nodes = nodes_of(dataset, graph);
@@ -89,10 +89,10 @@ fn edges_of(dataset: &Dataset, graph: usize) -> Range<usize> {
 
 /// # Errors
 ///
-/// [`Error::Mismatch`] when there is something without which the rest makes no sense.
+/// [`Error::Mismatch`] if something essential cannot be represented.
 fn check(dataset: &Dataset) -> Result<(), Error> {
     let impossible = |what: String| {
-        Err(Error::Mismatch(format!("{what}, which TU files cannot tell, but tables can")))
+        Err(Error::Mismatch(format!("{what}, which TU files cannot represent, but tables can")))
     };
     for (what, targets) in [("node", dataset.node_targets()), ("graph", dataset.graph_targets())] {
         let Some(targets) = targets else { continue };
@@ -206,7 +206,7 @@ fn write_graphs(dataset: &Dataset, graphs: &[usize], folder: &Path) -> Result<()
 
 /// The values of a column as integers, if all are.
 fn integers(column: &Categories) -> Option<Vec<i64>> {
-    // `+1` and `01` are integers too, but would come back as others.
+    // `+1` and `01` are integers too, but would be read back as `1`.
     let integer = |value: &String| value.parse::<i64>().ok().filter(|x| x.to_string() == *value);
     column.values().iter().map(integer).collect()
 }
@@ -235,7 +235,7 @@ fn write_categories(
     output.finish()
 }
 
-/// How many real values a row has, sparse ones written out.
+/// The number of real values of a row, with sparse ones as dense.
 fn attributes(features: &FeatureColumns) -> usize {
     features.values().cols() + features.sparse().map_or(0, SparseRows::width)
 }
@@ -261,7 +261,7 @@ fn write_values(
     output.finish()
 }
 
-/// Entries with commas between them.
+/// Comma-separated entries.
 struct Joined<'a, T>(&'a [T]);
 
 impl<T: std::fmt::Display> std::fmt::Display for Joined<'_, T> {

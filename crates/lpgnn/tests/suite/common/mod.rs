@@ -1,4 +1,4 @@
-//! Random graphs and models for the tests of laws.
+//! Random graphs and models, and how tests say that they are skipped.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(dead_code, unreachable_pub, reason = "every test uses its own part")]
 #![allow(
@@ -6,6 +6,8 @@
     clippy::cast_sign_loss,
     reason = "numbers here are tiny"
 )]
+
+mod skip;
 
 use lpgnn::activation::Activation;
 use lpgnn::check::uniform;
@@ -18,6 +20,8 @@ use lpgnn::transition::{
     Aggregation, Degrees, EdgeInputs, EdgeNetwork, Isolated, NeighbourSum, NodeNetwork, Transition,
 };
 use lpgnn::{Matrix, NormMemory, Scalar};
+
+pub use skip::{shared, skip};
 
 /// Components of a node feature, and of an edge feature.
 pub const LABEL: usize = 3;

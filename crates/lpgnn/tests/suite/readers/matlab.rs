@@ -100,7 +100,7 @@ fn what_does_not_fit_is_told() {
         (without("targets"), "x.mat: has no trainSet.targets"),
         (
             data_set(&[("graphDim", dense("", 1, 1, &[3.0]))], &set()),
-            "x.mat: has a trainSet.connMatrix of 4 nodes, which are no graphs of 3 nodes each",
+            "x.mat: has a trainSet.connMatrix of 4 nodes, which cannot be graphs of 3 nodes each",
         ),
         (
             data_set(&[("graphDim", dense("", 1, 1, &[0.0]))], &set()),

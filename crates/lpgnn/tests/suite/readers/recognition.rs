@@ -5,7 +5,7 @@ fn what_is_not_recognised_is_told() {
     let empty = folder(&[]);
     assert_eq!(
         refusal(empty.path(), empty.path()),
-        "DIR: holds no graphs that are recognised: it has neither NAME_A.txt (tu), \
+        "DIR: contains no data set in a known format: it has neither NAME_A.txt (tu), \
          conmattrain.mat (matlab), edges.txt with labels.txt (citation), nodes.csv (tables), \
          nor a folder train with NAME_A.txt"
     );
@@ -13,14 +13,14 @@ fn what_is_not_recognised_is_told() {
     let text = folder(&[("x", "hello\n")]);
     assert_eq!(
         refusal(text.path(), &text.path().join("x")),
-        "x: is no file of graphs that is recognised: it starts neither like a zip file (tu), a \
+        "x: is not a data set in a known format: it starts neither like a zip file (tu), a \
          MATLAB 5.0 file (matlab), nor with a number of graphs and then a number of nodes and a \
          label (gin)"
     );
     let both = folder(&[("nodes.csv", ""), ("X_A.txt", "")]);
     assert_eq!(
         refusal(both.path(), both.path()),
-        "DIR: has the files of the formats tu and tables: tell which is meant"
+        "DIR: has files of the formats tu and tables: choose one with --format"
     );
 }
 
@@ -30,8 +30,8 @@ fn a_folder_is_no_file_and_a_file_no_folder() {
     let file = folder.path().join("x");
     for (format, path, problem) in [
         (Format::Gin, folder.path(), "is a directory, but a file is expected"),
-        (Format::Tables, &file, "is a file, but a folder is expected of the format tables"),
-        (Format::Citation, &file, "is a file, but a folder is expected of the format citation"),
+        (Format::Tables, &file, "is a file, but the format tables is a folder"),
+        (Format::Citation, &file, "is a file, but the format citation is a folder"),
         (Format::Tu, &file, "cannot be read as a zip file: "),
         (Format::Matlab, &file, "does not start with “MATLAB 5.0”"),
     ] {

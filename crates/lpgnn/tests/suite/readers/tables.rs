@@ -17,7 +17,7 @@ fn the_example_of_the_documentation_is_read_as_it_says() {
     let files = files_of(page);
     assert_eq!(
         files.iter().map(|file| file.0).collect::<Vec<_>>(),
-        ["nodes.csv", "ties.csv", "graphs.csv", "gin.txt"]
+        ["nodes.csv", "edges.csv", "graphs.csv", "gin.txt"]
     );
     let folder = folder(&files);
     assert_eq!(Format::recognise(folder.path()).unwrap(), Format::Tables);
@@ -49,9 +49,10 @@ fn the_example_of_the_documentation_is_read_as_it_says() {
 const FILES: &[(&str, &str)] = &[
     (
         "nodes.csv",
-        "graph,id,x,colour,target,split\nb,1,0.5,red,yes,train\na,1,1,blue,,\nb,2,-2,red,no,test\n",
+        "graph,id,x,colour,y,split\nb,1,0.5,red,yes,train\na,1,1,blue,,\nb,2,-2,red,no,test\n",
     ),
-    ("edges.csv", "graph,to,from,weight\nb,1,2,0.5\na,1,1,2\n"),
+    ("edges.csv", "graph,target,source,weight\nb,1,2,0.5\na,1,1,2\n"),
+    ("dataset.toml", "directed = true\n"),
 ];
 
 #[test]
@@ -72,10 +73,54 @@ fn rows_of_a_graph_need_not_stand_together() {
 
 #[test]
 fn nodes_without_an_id_are_counted_from_zero() {
-    let one = folder(&[("nodes.csv", "x\n1\n2\n3\n"), ("ties.csv", "from,to\n0,2\n1,1\n")]);
+    let one = folder(&[("nodes.csv", "x\n1\n2\n3\n"), ("edges.csv", "source,target\n0,2\n1,1\n")]);
     let found = good(one.path());
     assert_eq!((found.graphs(), found.nodes()), (1, 3));
     assert_eq!(found.edges(), [(0, 2), (1, 1), (2, 0)]);
+}
+
+#[test]
+fn a_row_is_both_directions_unless_the_edges_are_directed() {
+    let nodes = ("nodes.csv", "id\na\nb\n");
+    let edges = ("edges.csv", "source,target,kind\nb,a,bond\na,a,loop\n");
+    for (description, expected) in [
+        (None, &[(0, 0), (0, 1), (1, 0)][..]),
+        (Some("directed = false\n"), &[(0, 0), (0, 1), (1, 0)]),
+        (Some("directed = true\n"), &[(0, 0), (1, 0)]),
+    ] {
+        let mut files = vec![nodes, edges];
+        files.extend(description.map(|text| ("dataset.toml", text)));
+        let found = good(folder(&files).path());
+        assert_eq!(found.edges(), expected, "{description:?}");
+        let kinds = &found.edge_features().categories()[0];
+        let kind = |&(u, v): &(u32, u32)| Some(if u == v { "loop" } else { "bond" });
+        for (row, edge) in found.edges().iter().enumerate() {
+            assert_eq!(kinds.value(row), kind(edge), "{description:?}");
+        }
+        assert_eq!(found.duplicates(), 0);
+    }
+}
+
+#[test]
+fn a_description_may_name_the_data_set() {
+    let mut files = FILES.to_vec();
+    files[2] = ("dataset.toml", "name = \"Two graphs\"\n");
+    assert_eq!(good(folder(&files).path()).name(), "Two graphs");
+}
+
+#[test]
+fn special_columns_are_recognised_in_upper_and_lower_case() {
+    let files = [
+        ("nodes.csv", "Graph,ID,x,Y:class,Split\ng,u,1,1,train\ng,v,2,0,validation\n"),
+        ("edges.csv", "SOURCE,Target\nu,v\n"),
+    ];
+    let found = good(folder(&files).path());
+    assert_eq!(found.node_features().value_names(), ["x"]);
+    assert_eq!(classes(found.node_targets()).1, [1, 0]);
+    let split = found.split().unwrap();
+    assert_eq!((&split.train[..], &split.val[..]), (&[0][..], &[1][..]));
+    let twice = folder(&[("nodes.csv", "id,ID\na,b\n"), files[1]]);
+    assert_eq!(refusal(twice.path(), twice.path()), "nodes.csv, line 1: has two columns “id”");
 }
 
 #[test]
@@ -83,13 +128,13 @@ fn ids_that_are_unique_need_no_graph() {
     let found = good(
         folder(&[
             ("nodes.csv", "id,graph\nu,1\nv,1\nw,2\n"),
-            ("edges.csv", "from,to\nv,u\nw,w\n"),
-            ("graphs.csv", "graph,target\n2,1\n0,0\n1,1\n"),
+            ("edges.csv", "source,target\nv,u\nw,w\n"),
+            ("graphs.csv", "graph,y\n2,1\n0,0\n1,1\n"),
         ])
         .path(),
     );
     assert_eq!(found.node_starts(), [0, 1, 1, 3]);
-    assert_eq!(found.edges(), [(0, 0), (2, 1)]);
+    assert_eq!(found.edges(), [(0, 0), (1, 2), (2, 1)]);
     assert_eq!(classes(found.graph_targets()).1, [1, 0, 1]);
 }
 
@@ -97,7 +142,7 @@ fn ids_that_are_unique_need_no_graph() {
 fn targets_with_a_fraction_are_real_values_and_a_header_decides_otherwise() {
     let nodes = |header: &str, cells: [&str; 3]| {
         let text = format!("x,{header}\n1,{}\n1,{}\n1,{}\n", cells[0], cells[1], cells[2]);
-        let folder = folder(&[("nodes.csv", &text), ("edges.csv", "from,to\n")]);
+        let folder = folder(&[("nodes.csv", &text), ("edges.csv", "source,target\n")]);
         load(folder.path()).map(|found| found.node_targets().cloned().unwrap())
     };
     let real = |cells, header| {
@@ -105,13 +150,13 @@ fn targets_with_a_fraction_are_real_values_and_a_header_decides_otherwise() {
         values.into_entries()
     };
     let words = |cells, header| classes(Some(&nodes(header, cells).unwrap())).0;
-    assert_eq!(real(["1", "2.5", "-3"], "target"), [1.0, 2.5, -3.0]);
-    assert!(real(["1", "", "-3"], "target:value")[1].is_nan());
-    assert_eq!(words(["10", "", "9"], "target"), ["9", "10"]);
-    assert_eq!(words(["1.5", "a", "2"], "target:class"), ["1.5", "2", "a"]);
-    let message = nodes("target", ["1.5", "2", "n/a"]).unwrap_err().to_string();
+    assert_eq!(real(["1", "2.5", "-3"], "y"), [1.0, 2.5, -3.0]);
+    assert!(real(["1", "", "-3"], "y:value")[1].is_nan());
+    assert_eq!(words(["10", "", "9"], "y"), ["9", "10"]);
+    assert_eq!(words(["1.5", "a", "2"], "y:class"), ["1.5", "2", "a"]);
+    let message = nodes("y", ["1.5", "2", "n/a"]).unwrap_err().to_string();
     assert!(
-        message.ends_with("nodes.csv, line 4: has the target “n/a”, but line 2 has “1.5”: call the column target:class or target:value"),
+        message.ends_with("nodes.csv, line 4: has the target “n/a”, but line 2 has “1.5”: call the column y:class or y:value"),
         "{message}"
     );
 }
@@ -126,7 +171,8 @@ fn gzip(text: &[u8]) -> Vec<u8> {
 fn tables_may_be_gzipped() {
     let expected = good(folder(FILES).path());
     let packed = tempfile::tempdir().unwrap();
-    for (name, text) in FILES {
+    std::fs::write(packed.path().join("dataset.toml"), FILES[2].1).unwrap();
+    for (name, text) in &FILES[..2] {
         std::fs::write(packed.path().join(format!("{name}.gz")), gzip(text.as_bytes())).unwrap();
     }
     let found = good(packed.path());
@@ -257,45 +303,56 @@ fn what_does_not_fit_is_told_with_file_and_line() {
             Some("id\n1\n2\n"),
             "edges.csv, line 1: has a column graph, but nodes.csv has none",
         ),
+        ("edges.csv", None, "edges.csv: does not exist, and no edges.csv.gz either"),
         (
             "edges.csv",
-            None,
-            "edges.csv: does not exist, and no edges.csv.gz, ties.csv or ties.csv.gz either",
+            Some("graph,source,target,y\n"),
+            "edges.csv, line 1: has the column “y”, but only these have a meaning here: graph, source, target, features",
         ),
         (
             "edges.csv",
-            Some("graph,source,target\n"),
-            "edges.csv, line 1: has the column “target”, but only graph, from, to, features may occur",
+            Some("graph,source\n"),
+            "edges.csv, line 1: needs the columns source and target, the nodes that an edge joins",
         ),
         (
             "edges.csv",
-            Some("graph,from\n"),
-            "edges.csv, line 1: has no columns from and to, but an edge goes from a node to a node",
+            Some("graph,From,To\n"),
+            "edges.csv, line 1: needs the columns source and target, the nodes that an edge joins: rename from to source and to to target",
         ),
         (
             "edges.csv",
-            Some("graph,from,to\nb,1,3\n"),
-            "edges.csv, line 2: column “to” names “3”, which is no node of nodes.csv",
+            Some("graph,source,target\nb,1,3\n"),
+            "edges.csv, line 2: column “target” names “3”, which is not a node of nodes.csv",
         ),
         (
             "edges.csv",
-            Some("graph,from,to\na,1,2\n"),
-            "edges.csv, line 2: column “to” names “2”, a node of another graph",
+            Some("graph,source,target\na,1,2\n"),
+            "edges.csv, line 2: column “target” names “2”, a node of another graph",
         ),
         (
             "edges.csv",
-            Some("graph,from,to\nc,1,2\n"),
-            "edges.csv, line 2: column “graph” names “c”, which is no graph of nodes.csv",
+            Some("graph,source,target\nc,1,2\n"),
+            "edges.csv, line 2: column “graph” names “c”, which is not a graph of nodes.csv",
         ),
         (
             "edges.csv",
-            Some("from,to\n1,2\n"),
-            "edges.csv, line 2: column “from” names “1”, a node of several graphs: a column graph is needed",
+            Some("source,target\n1,2\n"),
+            "edges.csv, line 2: column “source” names “1”, a node of several graphs: add a column graph",
         ),
         (
-            "ties.csv",
-            Some("graph,from,to\n"),
-            "ties.csv: stands beside edges.csv: only one is read",
+            "dataset.toml",
+            Some("directed = false\n\nundirected = true\n"),
+            "dataset.toml, line 3: unknown field `undirected`, expected `name` or `directed`",
+        ),
+        (
+            "nodes.csv",
+            Some("graph,id,target\na,1,yes\n"),
+            "nodes.csv, line 1: has the column “target”, which only edges.csv may have: what is to be predicted is called y",
+        ),
+        (
+            "graphs.csv",
+            Some("graph,target:class\na,1\n"),
+            "graphs.csv, line 1: has the column “target:class”, which only edges.csv may have: what is to be predicted is called y",
         ),
         (
             "graphs.csv",
@@ -310,33 +367,34 @@ fn what_does_not_fit_is_told_with_file_and_line() {
         (
             "graphs.csv",
             Some("graph,size\na,1\n"),
-            "graphs.csv, line 1: has the column “size”, but only graph, target, split may occur",
+            "graphs.csv, line 1: has the column “size”, but only these have a meaning here: graph, y, split",
         ),
-        ("graphs.csv", Some("target\na\n"), "graphs.csv, line 1: has no column graph"),
+        ("graphs.csv", Some("y\na\n"), "graphs.csv, line 1: has no column graph"),
         (
             "graphs.csv",
             Some("graph,split\na,train\nb,test\n"),
-            "nodes.csv: has a column split, and so has graphs.csv: only one may be divided",
+            "nodes.csv: has a column split, and so has graphs.csv: split one or the other",
         ),
     ];
     for &(file, content, message) in cases {
         let folder = folder(&changed(FILES, &[(file, content)]));
         assert_eq!(refusal(folder.path(), folder.path()), message);
     }
-    let between = folder(&[("nodes.csv", "id,graph\nu,1\nw,2\n"), ("edges.csv", "from,to\nu,w\n")]);
+    let between =
+        folder(&[("nodes.csv", "id,graph\nu,1\nw,2\n"), ("edges.csv", "source,target\nu,w\n")]);
     assert_eq!(
         refusal(between.path(), between.path()),
         "edges.csv, line 2: joins nodes of two graphs"
     );
-    let counted = folder(&[("nodes.csv", "graph\n1\n2\n"), ("edges.csv", "from,to\n0,0\n")]);
+    let counted = folder(&[("nodes.csv", "graph\n1\n2\n"), ("edges.csv", "source,target\n0,0\n")]);
     assert_eq!(
         refusal(counted.path(), counted.path()),
-        "edges.csv, line 1: has no column graph, and the nodes have neither an id to tell theirs"
+        "edges.csv, line 1: has no column graph, and nodes.csv has no column id that would tell the graph"
     );
-    let beyond = folder(&[("nodes.csv", "x\n1\n2\n"), ("edges.csv", "from,to\n0,2\n")]);
+    let beyond = folder(&[("nodes.csv", "x\n1\n2\n"), ("edges.csv", "source,target\n0,2\n")]);
     assert_eq!(
         refusal(beyond.path(), beyond.path()),
-        "edges.csv, line 2: column “to” names “2”: without a column id the 2 nodes of the graph \
-         are counted from 0"
+        "edges.csv, line 2: column “target” names “2”, but without a column id the 2 nodes of the \
+         graph are counted from 0"
     );
 }

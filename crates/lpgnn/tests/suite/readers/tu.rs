@@ -86,7 +86,7 @@ fn folders_train_valid_and_test_make_a_split() {
     std::fs::remove_file(parts.path().join("test/P_node_labels.txt")).unwrap();
     assert_eq!(
         refusal(parts.path(), parts.path()),
-        "test: does not go with the parts before it: the node features differ: one has the \
+        "test: cannot be joined with the splits before it: the node features differ: one has the \
          columns (node label), the other ()"
     );
 }
@@ -264,7 +264,7 @@ fn a_hostile_zip_file_is_refused() {
     std::fs::write(&path, zip(&[("readme.md", b"nothing")])).unwrap();
     assert_eq!(
         refusal(place.path(), &path),
-        "x.zip: holds no TU data set: there is no file NAME_A.txt or NAME_graph_indicator.txt"
+        "x.zip: contains no TU data set: there is no file NAME_A.txt or NAME_graph_indicator.txt"
     );
 }
 

@@ -27,7 +27,7 @@ pub(crate) enum Measure {
     /// The largest `abs(x − f_a)` of what was converged.
     ConvergedResidual,
     /// Share of the graphs that converge, in percent.
-    FixedPoint,
+    Converged,
     /// Updates until the residual is what it should be, and stays so.
     UpdatesToResidual,
     /// Updates so far.
@@ -50,19 +50,19 @@ impl Measure {
             Self::Value => "value",
             Self::Hops => "hops from end to end",
             Self::Size => "nodes and edges",
-            Self::DegreeVariation => "std of degrees over their mean",
+            Self::DegreeVariation => "std of degrees / mean",
             Self::Accuracy => "test accuracy, %",
             Self::TrainAccuracy => "training accuracy, %",
             Self::CheatingGap => "cheating gap, points",
             Self::Residual => "mean abs(x − f_a)",
             Self::ConvergedResidual => "largest abs(x − f_a)",
-            Self::FixedPoint => "graphs that converge, %",
+            Self::Converged => "graphs that converge, %",
             Self::UpdatesToResidual => "updates to the residual",
             Self::Updates => "updates",
             Self::Passes => "evaluations of f_a",
             Self::Iterations => "applications of f_a",
             Self::SpectralRadius => "spectral radius",
-            Self::Seconds => "seconds of a processor",
+            Self::Seconds => "CPU seconds",
             Self::NanosecondsPerItem => "ns per node, edge and update",
         }
     }

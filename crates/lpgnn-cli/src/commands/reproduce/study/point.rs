@@ -113,7 +113,7 @@ fn converge(config: &RunConfig, setup: &Setup) -> anyhow::Result<Measured> {
         (Measure::Iterations, converged.iterations as f64),
         (Measure::Seconds, seconds),
         (Measure::ConvergedResidual, worst),
-        (Measure::FixedPoint, 100.0 * (1.0 - converged.failures() as f64 / count)),
+        (Measure::Converged, 100.0 * (1.0 - converged.failures() as f64 / count)),
     ]
     .into())
 }

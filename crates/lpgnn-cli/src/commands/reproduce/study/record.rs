@@ -16,8 +16,11 @@ use super::measure::{Measure, Measured};
 pub(crate) struct StudyRecord {
     name: String,
     version: String,
-    /// Of the last point that was run.
-    pub(crate) commit: String,
+    /// The commit of the program that ran the last point; none if it is no longer in the history,
+    /// which the note explains.
+    pub(crate) commit: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
     pub(crate) processor: String,
     pub(crate) date: String,
     command: String,
@@ -33,7 +36,9 @@ pub(crate) struct Point {
     seed: u64,
     /// Of the data.
     data: String,
-    commit: String,
+    commit: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
     /// Once, or along a curve.
     measured: Vec<Measured>,
 }
@@ -52,7 +57,8 @@ impl StudyRecord {
         Self {
             name: study.name.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
-            commit: COMMIT.into(),
+            commit: Some(COMMIT.into()),
+            note: None,
             processor: Machine::here().cpu,
             date: today(),
             command: format!("lpgnn reproduce {}", study.name),
@@ -68,7 +74,7 @@ impl StudyRecord {
         }
         let text = std::fs::read_to_string(&path)
             .with_context(|| format!("cannot read {}", path.display()))?;
-        let broken = || format!("{} is no result of a study", path.display());
+        let broken = || format!("{} is not the result of a study", path.display());
         Ok(Some(serde_json::from_str(&text).with_context(broken)?))
     }
 
@@ -102,11 +108,13 @@ impl StudyRecord {
             value: planned.value.clone(),
             seed: planned.seed,
             data,
-            commit: COMMIT.into(),
+            commit: Some(COMMIT.into()),
+            note: None,
             measured,
         };
         self.points.insert(planned.key.clone(), point);
-        (self.commit, self.processor, self.date) = (COMMIT.into(), Machine::here().cpu, today());
+        (self.commit, self.note) = (Some(COMMIT.into()), None);
+        (self.processor, self.date) = (Machine::here().cpu, today());
     }
 
     /// The same without points that are not planned.

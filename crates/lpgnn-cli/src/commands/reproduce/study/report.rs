@@ -58,8 +58,8 @@ fn texts(dir: &Path, studies: &[Study]) -> anyhow::Result<Vec<(PathBuf, String)>
     }
     let mut text = String::from(
         "# Studies\n\nWritten by `lpgnn reproduce --report` from the files in `studies` and \
-         `results/studies`. Lines go through the mean over\nseeds; thin bars reach from the least to \
-         the largest. Time is that of one processor.\n",
+         `results/studies`. Lines show the mean over seeds,\nthin bars the range from the smallest to \
+         the largest value. Time is CPU time of a single core.\n",
     );
     let mut plots = vec![];
     for study in studies {
@@ -83,7 +83,7 @@ fn texts(dir: &Path, studies: &[Study]) -> anyhow::Result<Vec<(PathBuf, String)>
             study.name,
             study.plan.len(),
             about.seeds.len(),
-            record.commit,
+            record.commit.as_deref().unwrap_or("unknown"),
             record.date,
             record.processor
         )?;
@@ -126,7 +126,7 @@ fn write_table(text: &mut String, study: &Study, record: &StudyRecord) -> std::f
 fn tell(measure: Measure, value: f64) -> String {
     let size = value.abs();
     match measure {
-        Measure::Accuracy | Measure::TrainAccuracy | Measure::CheatingGap | Measure::FixedPoint => {
+        Measure::Accuracy | Measure::TrainAccuracy | Measure::CheatingGap | Measure::Converged => {
             // Adding zero makes plain zero of minus zero.
             format!("{:.1}", (10.0 * value).round() / 10.0 + 0.0)
         }

@@ -1,4 +1,4 @@
-//! What the cells of columns add up to: features, targets, a split.
+//! Columns as they are read cell by cell: features, targets, a split.
 
 use std::path::PathBuf;
 
@@ -15,8 +15,8 @@ pub(super) struct Collected {
     rows: usize,
 }
 
-/// The cells of a feature: real values or categories, whichever the first row has unless the header
-/// tells.
+/// The cells of a feature: real values or categories, as the header says or else as the first row
+/// suggests.
 pub(super) enum Cells {
     Undecided,
     Values(Vec<f32>),
@@ -74,7 +74,7 @@ impl Collected {
         Ok(())
     }
 
-    /// The features, and behind them those of `array`, called `{name} 1` and so on.
+    /// The features, followed by those in `array`, called `{name} 1` and so on.
     pub(super) fn finish(self, name: &str, array: Matrix<f32>) -> Result<FeatureColumns, Error> {
         let mut features = FeatureColumns::none(self.rows);
         let (mut names, mut values) = (vec![], vec![]);
@@ -103,14 +103,14 @@ impl Collected {
     }
 }
 
-/// The column `target`, where there is one.
+/// The column `y`, if there is one.
 ///
-/// Words and integers are classes; numbers, if one of them has a fraction, real values; an empty
-/// cell is not known.
+/// Words and integers are classes; numbers of which at least one has a fraction are real values; an
+/// empty cell is an unknown target.
 pub(super) struct Targets {
     column: Option<(usize, Option<Kind>)>,
     cells: WordColumn,
-    /// The values of the different cells, those of real numbers.
+    /// The values of the distinct cells; NaN if not a number.
     values: Vec<f32>,
     word: Option<Cell>,
     fraction: Option<Cell>,
@@ -125,7 +125,7 @@ pub(super) struct Cell {
 
 impl Targets {
     pub(super) fn new(columns: &[Column]) -> Self {
-        let column = place_of(columns, Role::Target).map(|place| (place, columns[place].kind));
+        let column = place_of(columns, Role::Y).map(|place| (place, columns[place].kind));
         let cells = WordColumn::default();
         Self { column, cells, values: vec![], word: None, fraction: None }
     }
@@ -169,8 +169,7 @@ impl Targets {
             }
             (None, Some(word), Some(fraction)) => {
                 return Err(Place::line(&word.path, word.line).error(format!(
-                    "has the target {}, but line {} has {}: call the column target:class or \
-                     target:value",
+                    "has the target {}, but line {} has {}: call the column y:class or y:value",
                     word.text, fraction.line, fraction.text
                 )));
             }
@@ -187,7 +186,7 @@ impl Targets {
     }
 }
 
-/// The column `split`, where there is one.
+/// The column `split`, if there is one.
 pub(super) struct Splits {
     column: Option<usize>,
     members: [Vec<usize>; 3],
@@ -202,7 +201,7 @@ impl Splits {
         let Some(place) = self.column else { return Ok(()) };
         let cell = row.text(place)?;
         match [TRAIN, VAL, TEST].iter().position(|names| names.contains(&cell)) {
-            Some(part) => self.members[part].push(number),
+            Some(split) => self.members[split].push(number),
             None if cell.is_empty() => {}
             None => {
                 let problem = format!("has {}, not train, val or test", quote(cell.as_bytes()));
@@ -212,7 +211,7 @@ impl Splits {
         Ok(())
     }
 
-    /// The split of what is at `place_of` each row.
+    /// The split; `place_of` is the index of each row's node or graph.
     pub(super) fn finish(self, level: Level, place_of: Option<&[usize]>) -> Option<Split> {
         self.column?;
         let [train, val, test] = self.members.map(|rows| match place_of {

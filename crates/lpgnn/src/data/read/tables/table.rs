@@ -30,14 +30,15 @@ pub(super) struct Row<'a> {
 }
 
 impl Table {
-    /// `{stem}.csv` or `{stem}.csv.gz`, where there is one.
+    /// Opens `{stem}.csv` or `{stem}.csv.gz`, if there is one.
     pub(super) fn open(folder: &Path, stem: &'static str) -> Result<Option<Self>, Error> {
         let plain = folder.join(format!("{stem}.csv"));
         let packed = folder.join(format!("{stem}.csv.gz"));
         let (path, source): (_, Box<dyn Read>) = match (plain.exists(), packed.exists()) {
             (false, false) => return Ok(None),
             (true, true) => {
-                return Err(Place::file(&packed).error("stands beside the same file unpacked"));
+                return Err(Place::file(&packed)
+                    .error("exists next to the same file without .gz: remove one of them"));
             }
             (true, false) => {
                 let file = text::open(&plain)?;
@@ -80,21 +81,16 @@ impl Table {
         })
     }
 
-    /// What every column is for; only `known` roles may occur.
+    /// The role of every column; only `known` roles may occur.
     pub(super) fn roles(&self, known: &[Role]) -> Result<Vec<Column>, Error> {
         let here = |problem: String| Place::line(&self.path, 1).error(problem);
         let mut columns: Vec<Column> = vec![];
         let mut names = HashSet::new();
         for header in &self.headers {
             let column = Column::parse(header);
-            // A reserved name is never a feature: a target among the features would give itself away.
+            // A reserved name is never a feature: a target among the features would leak.
             if !known.contains(&column.role) {
-                let known: Vec<&str> = known.iter().map(|role| role.name()).collect();
-                return Err(here(format!(
-                    "has the column {}, but only {} may occur",
-                    quote(header.as_bytes()),
-                    known.join(", ")
-                )));
+                return Err(here(unexpected(header, column.role, known)));
             }
             if !names.insert(column.name.clone()) {
                 return Err(here(format!("has two columns {}", quote(column.name.as_bytes()))));
@@ -104,7 +100,7 @@ impl Table {
         Ok(columns)
     }
 
-    /// Calls `each` for every row, with its number from 0; returns how many there are.
+    /// Calls `each` for every row, with its number from 0; returns the number of rows.
     pub(super) fn for_each(
         &mut self,
         mut each: impl FnMut(usize, &Row<'_>) -> Result<(), Error>,
@@ -120,7 +116,7 @@ impl Table {
         Ok(row)
     }
 
-    /// The features that a `.npy` file beside the table adds.
+    /// The features in the `.npy` file next to the table, if there is one.
     pub(super) fn array(&self, rows: usize) -> Result<Matrix<f32>, Error> {
         let path = self.folder.join(format!("{}.npy", self.stem));
         if !path.exists() {
@@ -128,7 +124,7 @@ impl Table {
         }
         let array = npy::read(&path)?;
         if rows == 0 && array.rows() == 0 {
-            // Any number of columns costs nothing in the file, but would here.
+            // Any number of columns costs nothing in an empty file, but it would here.
             return Ok(Matrix::zeros(0, 0));
         }
         if array.rows() != rows {
@@ -138,6 +134,19 @@ impl Table {
         }
         Ok(array)
     }
+}
+
+/// What is wrong with a column whose reserved name has no meaning in this table.
+fn unexpected(header: &str, role: Role, known: &[Role]) -> String {
+    let header = quote(header.as_bytes());
+    if role == Role::Target && known.contains(&Role::Y) {
+        return format!(
+            "has the column {header}, which only edges.csv may have: what is to be predicted is \
+             called y"
+        );
+    }
+    let known: Vec<&str> = known.iter().map(|role| role.name()).collect();
+    format!("has the column {header}, but only these have a meaning here: {}", known.join(", "))
 }
 
 /// What a gzipped file unpacks to, up to its limit.
@@ -167,7 +176,7 @@ impl<'a> Row<'a> {
         Place::line(self.table, self.line).error(problem)
     }
 
-    /// The error of a column.
+    /// The error for a cell of a column.
     pub(super) fn column_error(&self, column: usize, problem: impl std::fmt::Display) -> Error {
         self.error(format!("column {} {problem}", quote(self.headers[column].as_bytes())))
     }
@@ -182,7 +191,7 @@ impl<'a> Row<'a> {
             .map_err(|_| self.column_error(column, format!("has {}, not UTF-8", quote(bytes))))
     }
 
-    /// A text that may not be empty.
+    /// A cell that may not be empty.
     pub(super) fn name(&self, column: usize) -> Result<&'a str, Error> {
         match self.text(column)? {
             "" => Err(self.column_error(column, "is empty, but a name is expected")),
@@ -191,33 +200,38 @@ impl<'a> Row<'a> {
     }
 }
 
-/// What a column is for.
+/// The role of a column.
+///
+/// `Target` is the node that an edge points to; `Y` is what is to be predicted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Graph,
     Id,
-    From,
-    To,
+    Source,
     Target,
+    Y,
     Split,
     Feature,
 }
 
 impl Role {
+    const NAMED: [Self; 6] =
+        [Self::Graph, Self::Id, Self::Source, Self::Target, Self::Y, Self::Split];
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Graph => "graph",
             Self::Id => "id",
-            Self::From => "from",
-            Self::To => "to",
+            Self::Source => "source",
             Self::Target => "target",
+            Self::Y => "y",
             Self::Split => "split",
             Self::Feature => "features",
         }
     }
 }
 
-/// How the cells of a column are understood.
+/// How the cells of a column are interpreted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Words,
@@ -227,7 +241,7 @@ pub(super) enum Kind {
 pub(super) struct Column {
     pub(super) role: Role,
     pub(super) name: String,
-    /// What the header asks for: `age:category`, `age:value`, `target:class`, `target:value`.
+    /// What the header says: `age:category`, `age:value`, `y:class`, `y:value`.
     pub(super) kind: Option<Kind>,
 }
 
@@ -238,16 +252,11 @@ impl Column {
             Some((name, "value")) => (name.trim_end(), Some(Kind::Values)),
             _ => (header, None),
         };
-        let role = match name {
-            "graph" => Role::Graph,
-            "id" => Role::Id,
-            "from" => Role::From,
-            "to" => Role::To,
-            "target" => Role::Target,
-            "split" => Role::Split,
-            _ => Role::Feature,
-        };
-        Self { role, name: name.to_owned(), kind }
+        let role = Role::NAMED.into_iter().find(|role| role.name().eq_ignore_ascii_case(name));
+        match role {
+            Some(role) => Self { role, name: role.name().to_owned(), kind },
+            None => Self { role: Role::Feature, name: name.to_owned(), kind },
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Writes MATLAB level 5 files, for tests.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use std::io::Write;
 
 fn element(kind: u32, data: &[u8]) -> Vec<u8> {

@@ -41,17 +41,10 @@ pub(super) fn write(dataset: &Dataset, folder: &Path) -> Result<Vec<String>, Err
     let mut losses = vec![];
     write_graphs(dataset, folder)?;
     write_nodes(dataset, folder, &mut losses)?;
-    match undirected(dataset) {
-        Some(rows) => {
-            write_description(dataset, folder, false)?;
-            write_edges(dataset, &rows, folder, &mut losses)?;
-        }
-        None => {
-            write_description(dataset, folder, true)?;
-            let all: Vec<usize> = (0..dataset.edges().len()).collect();
-            write_edges(dataset, &all, folder, &mut losses)?;
-        }
-    }
+    let undirected = undirected(dataset);
+    write_description(dataset, folder, undirected.is_none())?;
+    let rows = undirected.unwrap_or_else(|| (0..dataset.edges().len()).collect());
+    write_edges(dataset, &rows, folder, &mut losses)?;
     Ok(losses)
 }
 

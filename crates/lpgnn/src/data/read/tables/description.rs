@@ -42,8 +42,8 @@ impl Description {
             Place::byte(&path, error.valid_up_to() as u64).error("is not UTF-8")
         })?;
         toml::from_str(text).map_err(|error| {
-            let before = error.span().map_or(0, |span| span.start.min(bytes.len()));
-            let line = 1 + bytes[..before].iter().filter(|&&byte| byte == b'\n').count();
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = 1 + before.matches('\n').count();
             // Keys are quoted in full, and may be as long as the file.
             let problem: String = error.message().replace('\n', ", ").chars().take(200).collect();
             Place::line(&path, line as u64).error(problem)

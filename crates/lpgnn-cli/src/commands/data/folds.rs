@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lpgnn::data::{Cache, Format, ReadOptions, Split, resolve};
-use lpgnn::run::{Task, TaskChoice};
+use lpgnn::graph::Level;
 
 use super::read_format;
 use crate::console::Console;
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let Arguments { input, k, seed, out, format } = arguments;
     let dataset = resolve(input, &ReadOptions { format: *format }, &Cache::of_user()?)?;
-    let level = Task::of(TaskChoice::Auto, &dataset)?.level(&dataset);
+    let level = Level::of_task(None, &dataset)?.of_split(&dataset);
     let folds = Split::k_fold(&dataset, level, *k, *seed)?;
     Split::write_folds(out, &folds)?;
     let members: usize = folds.iter().map(|fold| fold.test.len()).sum();

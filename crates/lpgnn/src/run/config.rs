@@ -184,7 +184,7 @@ mod tests {
     use crate::constraint::ConstraintFunction;
     use crate::inference::{FixedPointOptions, Inference, RelaxOptions};
     use crate::registry::Options;
-    use crate::run::{Kind, SettingInfo};
+    use crate::run::{Choice, Kind, SettingInfo};
     use crate::saddle::{AugmentedLagrangian, Bdmm, DualRule, Implicit, Sse, Unrolled};
     use crate::train::{ModelDims, SolverConfig};
 
@@ -252,7 +252,12 @@ mod tests {
                 Kind::Section(settings) if value.is_object() => {
                     let keys = value.as_object().unwrap().keys();
                     for key in keys {
-                        let choices = settings.iter().flat_map(|info| info.kind.choices());
+                        // Of a section with a tag, the settings of the choice that was made count.
+                        let chosen = |of: &&Choice| {
+                            value.as_object().unwrap().values().any(|v| *v == of.name)
+                        };
+                        let choices =
+                            settings.iter().flat_map(|info| info.kind.choices()).filter(chosen);
                         let all = settings.iter().chain(choices.flat_map(|of| &of.settings));
                         let mut known = all.filter(|info| info.key() == key).peekable();
                         assert!(known.peek().is_some(), "{}.{key} is not described", info.path);

@@ -230,8 +230,8 @@ mod tests {
         assert!((bdmm.state_lr - 0.5).abs() < 1e-12);
         assert_eq!(
             set(&["training.solver.state-lr=0.5"]).unwrap_err(),
-            "--set: training.solver.state-lr is a setting only if training.solver.kind is bdmm, \
-             but it is one-shot"
+            "--set: training.solver.state-lr is a setting only if training.solver.kind is bdmm \
+             or augmented-lagrangian, but it is one-shot"
         );
         // The same solver again leaves its settings what they are.
         let again = config.with(&[Setting::new("--solver", "training.solver.kind", "bdmm")]);
@@ -275,7 +275,7 @@ mod tests {
         );
         assert_eq!(
             rule("training.solver.dual-rule=nu-pi").unwrap_err(),
-            "--set: training.solver.dual-rule is \"nu-pi\", but one of adam, plain, { nu-pi = { \
+            "--set: training.solver.dual-rule is \"nu-pi\", but one of adam, sgd, { nu-pi = { \
              nu, kappa } } is expected"
         );
     }

@@ -21,7 +21,7 @@ pub struct ModelConfig {
     /// Built in are `gnn-sum`, `gnn-mean` and `gnn-normalized` (a network of every pair of neighbours,
     /// summed, averaged, or summed with weights `1/√(de[v] de[u])`), `sage-max` (its maximum, as in
     /// GraphSAGE), `gin` (a network of the sum), `gcn-mean` (of the mean, as in the paper's table) and
-    /// `gcn` (of the normalised mean, as published). A [registry](crate::registry) has others.
+    /// `gcn` (of the normalised mean, as published). A registry can have others.
     #[schemars(extend(
         "x-flag" = "transition",
         "x-data-default" = "gnn-sum up to degree 15; above, gnn-mean for nodes, gnn-normalized for \
@@ -69,7 +69,7 @@ pub struct ModelConfig {
     /// Read-out `f_r`, by its name.
     ///
     /// Built in are `node` for nodes, `sum`, `mean` and `max` over the nodes of a graph, and `auto`,
-    /// which is `node` for nodes and `sum` for graphs. A [registry](crate::registry) has others.
+    /// which is `node` for nodes and `sum` for graphs. A registry can have others.
     pub readout: String,
     /// Options of a read-out that is not built in.
     pub readout_options: Options,

@@ -42,6 +42,8 @@ fn every_name_in_the_notation_exists() {
         // `\|` is part of a cell.
         let line = line.replace("\\|", "¦");
         let code = line.split('|').nth(3).unwrap_or_default().to_owned();
+        // `gnn-sum`: and what follows are values of a setting.
+        let code = code.rsplit_once("`: ").map_or(code.as_str(), |(_, code)| code);
         let paths: Vec<&str> = code.split('`').skip(1).step_by(2).collect();
         // A name without a module is one in the item that follows it.
         for (i, path) in paths.iter().enumerate() {

@@ -283,7 +283,7 @@ fn a_file_that_is_no_data_set_is_not_kept() {
     assert!(attempt.said().starts_with("http://SERVER/sets/TINY.zip: "), "{}", attempt.said());
 
     let attempt = Attempt::of(vec![Answer::File(zip_of(&[("readme.txt", "hello")]))]);
-    assert!(attempt.said().contains("holds no TU data set"), "{}", attempt.said());
+    assert!(attempt.said().contains("contains no TU data set"), "{}", attempt.said());
 
     let attempt = Attempt::of(vec![Answer::File(zip_of(&[
         ("TINY/TINY_A.txt", "1, 2\n2, 7\n"),

@@ -1,14 +1,11 @@
 //! A solver of one's own: checked, used to train, stopped, written to a checkpoint and resumed.
-//!
-//! ```sh
-//! cargo run --release --example own_solver
-//! ```
 
 use std::ops::ControlFlow;
 
 use lpgnn::data::generate::CliqueConfig;
 use lpgnn::lagrangian::{Evaluation, Objective, Request, Variables};
-use lpgnn::run::{Checkpoint, RunConfig, Setting, Setup};
+use lpgnn::registry::Registry;
+use lpgnn::run::{Checkpoint, RunConfig, SavedModel, Setting, Setup};
 use lpgnn::saddle::{OptimizerState, PrimalRule, SaddleSolver, WeightDescent};
 use lpgnn::train::{EpochReport, SplitName, Trained, Trainer, TrainerState};
 use lpgnn::{Error, Scalar, check};
@@ -62,9 +59,13 @@ fn train(
     from: Option<TrainerState>,
     epochs: usize,
 ) -> Result<(Trained, TrainerState), Error> {
-    let solver = Optimistic { weights: WeightDescent::default(), lr: 0.05, penalty: 1.0 };
-    let trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
-    let mut trainer = trainer.with_solver(Box::new(solver))?;
+    // Found by its name, with the options of the configuration.
+    let registry = Registry::default().with_solver("optimistic", |options| {
+        let lr = options.get("lr")?.unwrap_or(0.05);
+        Ok(Box::new(Optimistic { weights: WeightDescent::default(), lr, penalty: 1.0 }))
+    });
+    let (plan, model) = (setup.plan.clone(), &setup.model);
+    let mut trainer = Trainer::new_with(&registry, plan, model, &setup.data)?;
     if let Some(state) = from {
         trainer = trainer.resume(state)?;
     }
@@ -88,7 +89,8 @@ fn main() -> Result<(), Error> {
     let settings = ["training.solver.kind=bdmm", "training.epochs=120", "training.batch-size=20"];
     let settings = settings.map(|text| Setting::parse("this example", text));
     let settings = settings.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let config = RunConfig::for_data("clique", &dataset, &settings).with(&settings)?;
+    let mut config = RunConfig::for_data("clique", &dataset, &settings).with(&settings)?;
+    config.training.custom_solver = Some("optimistic".into());
     let setup = Setup::new(&config, &dataset)?;
     let (whole, _) = train(&setup, None, usize::MAX)?;
 
@@ -101,6 +103,11 @@ fn main() -> Result<(), Error> {
     std::fs::remove_file(&path).ok();
     let (resumed, _) = train(&setup, Some(checkpoint?.state), usize::MAX)?;
     assert_eq!(resumed.weights, whole.weights, "a resumed training ends with the same bits");
+
+    // A model needs no solver to be used.
+    let model = SavedModel::new(&setup, &config, "clique", whole.epoch, whole.weights);
+    let loaded = SavedModel::from_bytes(&model.to_bytes()?)?;
+    assert_eq!(loaded.predict(&dataset, false)?.outputs, model.predict(&dataset, false)?.outputs);
 
     let evaluation = whole.evaluation.expect("the last epoch is evaluated");
     let accuracy = evaluation.of(SplitName::Test).and_then(|test| test.accuracy).unwrap_or(0.0);

@@ -243,6 +243,10 @@ pub struct TrainingConfig {
     /// Solver of the saddle point.
     #[schemars(extend("x-flag" = "solver"))]
     pub solver: SolverConfig,
+    /// Solver that is not built in, by its name; none: `solver`.
+    pub custom_solver: Option<String>,
+    /// Options of a solver that is not built in.
+    pub custom_solver_options: Options,
     /// Weights of the terms of the Lagrangian.
     pub weighing: Weighing,
     /// Bound on the Lipschitz constant of `f_a`, enforced after every update; none: no bound.
@@ -338,6 +342,8 @@ impl Default for TrainingConfig {
             seed: 0,
             batch_size: None,
             solver: SolverConfig::OneShot(OneShot::default()),
+            custom_solver: None,
+            custom_solver_options: Options::default(),
             weighing: Weighing::default(),
             lipschitz: Some(0.9),
             standardize: true,

@@ -21,12 +21,10 @@ impl<S: Scalar> Trainer<'_, S> {
         for batch in &data.batches {
             model.check(batch)?;
         }
-        check_requirements(
-            config.solver.name(),
-            config.solver.build::<S>().requirements(),
-            model,
-            config,
-        )?;
+        if config.custom_solver.is_none() {
+            let requirements = config.solver.build::<S>().requirements();
+            check_requirements(config.solver.name(), requirements, model, config)?;
+        }
         if config.patience.is_some() && !data.has(SplitName::Val) {
             return Err(Error::Mismatch(
                 "patience needs a validation part to see whether it improves".into(),

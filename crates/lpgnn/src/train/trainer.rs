@@ -8,6 +8,7 @@ use super::{Best, EpochReport, StopReason, Trained, TrainingData, TrainingPlan};
 use crate::lagrangian::{L2, Model, ObjectiveLayer, Variables};
 use crate::numeric::{NormMemory, Scratch, uniform};
 use crate::readout::Supervision;
+use crate::registry::Registry;
 use crate::saddle::{OptimizerState, SaddleSolver};
 use crate::transition::Degrees;
 use crate::{Error, Scalar};
@@ -81,8 +82,30 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         model: &'a Model<S>,
         data: &'a TrainingData<S>,
     ) -> Result<Self, Error> {
+        Self::new_with(&Registry::default(), plan, model, data)
+    }
+
+    /// The same, with solvers of your own: `registry` knows the name of the plan's.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`new`](Self::new), and [`Error::Option`] when there is no solver of that name.
+    pub fn new_with(
+        registry: &Registry<S>,
+        plan: TrainingPlan,
+        model: &'a Model<S>,
+        data: &'a TrainingData<S>,
+    ) -> Result<Self, Error> {
         Self::check(&plan, model, data)?;
         let config = plan.config();
+        let solver = match &config.custom_solver {
+            None => config.solver.build::<S>(),
+            Some(name) => {
+                let solver = registry.solver(name, &config.custom_solver_options)?;
+                check_requirements(name, solver.requirements(), model, config)?;
+                solver
+            }
+        };
         let degrees = Degrees::of(data.training_graphs().topology());
         let scratch = Scratch::new();
         let mut layers: Vec<Box<dyn ObjectiveLayer<S>>> = vec![];
@@ -92,7 +115,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         let state = start(&plan, model, data, degrees, &scratch)?;
         Ok(Self {
             supervision: weighted(config, data)?,
-            solver: config.solver.build::<S>(),
+            solver,
             frozen: frozen(model, &state.variables.weights),
             plan,
             model,

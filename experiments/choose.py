@@ -31,8 +31,8 @@ ALWAYS = {
 }
 BDMM = {
     "training.weighing.loss-weight": [0.01, 0.1, 1.0],
-    "training.weighing.penalty": [0.0, 1.0],
-    "training.solver.dual-rule": ["adam", "plain"],
+    "training.solver.penalty": [0.0, 1.0],
+    "training.solver.dual-rule": ["adam", "sgd"],
     "training.solver.state-lr": [0.003, 0.01, 0.03],
     "training.solver.multiplier-lr": [0.001, 0.01],
 }

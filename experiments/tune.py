@@ -37,6 +37,7 @@ SPACE = {
     "training.eval-every": [1],
     "model.activation": ["tanh", "relu"],
     "training.solver.weights.lr-half-life": ["none", 50, 150],
+    "model.isolated": ["zero"],
 }
 
 

@@ -9,7 +9,7 @@ use crate::numeric::{
 };
 use crate::parameters::{Parameters, Role};
 
-/// What the matrices of `h` that state_weights states from hop to hop are.
+/// The weights of `h` that multiply states, and so carry them from hop to hop.
 #[derive(
     Clone,
     Copy,

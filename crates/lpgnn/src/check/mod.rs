@@ -101,7 +101,7 @@ fn relative_error(a: f64, b: f64) -> f64 {
 
 /// Whether a transition function keeps its contract on `batch`: its derivatives are those of its
 /// value, in weights, states and features, and are added to what is there; its fused pass agrees with
-/// forward and backward; and a node's f_x depends on the node and its neighbours alone.
+/// forward and backward; and `f_a` at a node depends on the node and its neighbours alone.
 ///
 /// # Errors
 ///
@@ -255,7 +255,7 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// A node's f_x depends on the node and its neighbours alone.
+    /// `f_a` at a node depends on the node and its neighbours alone.
     fn check_locality(&self) -> Result<(), Error> {
         let f_x = self.value(&self.weights, &self.features, &self.states);
         for u in 0..self.batch.nodes() {
@@ -266,7 +266,7 @@ impl<'a> Trial<'a> {
             for v in (0..self.batch.nodes()).filter(|&v| v != u && !near(v)) {
                 if f_x.row(v).iter().zip(other.row(v)).any(|(a, b)| a.to_bits() != b.to_bits()) {
                     return Err(Error::Mismatch(format!(
-                        "the f_x of node {v} depends on node {u}, which is no neighbour"
+                        "f_a at node {v} depends on node {u}, which is not a neighbour"
                     )));
                 }
             }

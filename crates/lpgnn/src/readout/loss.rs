@@ -51,7 +51,7 @@ impl<S: Scalar> Supervision<S> {
             return Err(Error::Option {
                 option: "a class weight",
                 value: weight.to_string(),
-                expected: "a number that is not negative is expected".into(),
+                expected: "a non-negative number is expected".into(),
             });
         }
         match &self.targets {
@@ -64,7 +64,7 @@ impl<S: Scalar> Supervision<S> {
                 Ok(self)
             }
             targets => Err(Error::Mismatch(format!(
-                "{} class weights cannot weigh {} classes",
+                "there are {} class weights, but {} classes",
                 weights.len(),
                 targets.width()
             ))),

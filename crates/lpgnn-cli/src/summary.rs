@@ -81,7 +81,9 @@ fn advice(record: &RunRecord) -> Vec<String> {
         let rate = (training.solver.weights().lr / 10.0).min(0.01);
         advice.push(format!("a smaller learning rate: --lr {rate}"));
         if training.lipschitz.is_none() {
-            advice.push("a bound on the Lipschitz constant of f_a: --set training.lipschitz=0.9".into());
+            advice.push(
+                "a bound on the Lipschitz constant of f_a: --set training.lipschitz=0.9".into(),
+            );
         }
         return advice;
     }
@@ -109,7 +111,9 @@ fn advice(record: &RunRecord) -> Vec<String> {
             }
         });
         if training.lipschitz.is_none() {
-            advice.push("a bound on the Lipschitz constant of f_a: --set training.lipschitz=0.9".into());
+            advice.push(
+                "a bound on the Lipschitz constant of f_a: --set training.lipschitz=0.9".into(),
+            );
         }
     }
     let Some(evaluation) = &record.evaluation else { return advice };
@@ -125,7 +129,10 @@ fn advice(record: &RunRecord) -> Vec<String> {
         advice.push(match (training.lipschitz, training.inference) {
             (None, _) => "a contractive f_a: --set training.lipschitz=0.9".into(),
             (_, Inference::FixedPoint(converge)) => {
-                format!("more iterations: --set training.inference.max-iter={}", 4 * converge.max_iter)
+                format!(
+                    "more iterations: --set training.inference.max-iter={}",
+                    4 * converge.max_iter
+                )
             }
             (_, Inference::Relax(relax)) => {
                 format!("more iterations: --set training.inference.max-iter={}", 4 * relax.max_iter)

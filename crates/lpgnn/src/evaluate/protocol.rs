@@ -36,11 +36,15 @@ impl Protocol {
     /// What it does, in a few words.
     pub fn describe(self) -> &'static str {
         match self {
-            Self::BestMeanEpoch => "P1: one epoch for all folds, selected by their mean; optimistic",
+            Self::BestMeanEpoch => {
+                "P1: one epoch for all folds, selected by their mean; optimistic"
+            }
             Self::Nested => {
                 "P4: epoch selected on an inner split, outer fold evaluated once; unbiased"
             }
-            Self::Split => "one split, epoch selected on validation data, mean over seeds; unbiased",
+            Self::Split => {
+                "one split, epoch selected on validation data, mean over seeds; unbiased"
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::Error;
 
-/// Writes a file whole or not at all: beside its place first, to the disk, then moved there.
+/// Writes a file atomically: to a temporary name, synced to disk, then renamed.
 ///
 /// # Errors
 ///

@@ -56,7 +56,7 @@ use crate::{Error, Scalar};
 
 /// A method that finds a saddle point.
 ///
-/// To write a custom solver, implement [`update`](Self::update), and test it with
+/// To write a custom solver, implement [`step`](Self::step), and test it with
 /// [`check::solver`](crate::check::solver).
 pub trait SaddleSolver<S: Scalar = f32>: Debug + Send {
     /// Moves `at` by one update and returns the evaluation that the update was taken from.

@@ -83,7 +83,8 @@ impl<S: Scalar> TrainingData<S> {
             }
             Level::Node if level == Level::Graph => {
                 return Err(Error::Mismatch(
-                    "graphs have targets, but nodes are split; a split of graphs is expected".into(),
+                    "graphs have targets, but nodes are split; a split of graphs is expected"
+                        .into(),
                 ));
             }
             Level::Node => {

@@ -217,8 +217,7 @@ impl Work<'_> {
         let print = fingerprint(&dataset);
         if let Some(record) = before {
             if record.is_of(row) && record.has_same(&config, &print)? {
-                console
-                    .say(format_args!("{}: already has a result; --again repeats it", row.name));
+                console.say(format_args!("{}: already has a result; --again repeats it", row.name));
                 return Ok(Some(record));
             }
             console

@@ -1,4 +1,4 @@
-//! A transition function and a constraint function of one's own, each checked and used.
+//! A custom transition function and a custom constraint function, each checked and used.
 //!
 //! ```sh
 //! cargo run --release --example own_functions

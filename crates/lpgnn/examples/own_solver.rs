@@ -1,4 +1,4 @@
-//! A solver of one's own: checked, used to train, stopped, written to a checkpoint and resumed.
+//! A custom solver: checked, used to train, stopped, written to a checkpoint and resumed.
 //!
 //! ```sh
 //! cargo run --release --example own_solver

@@ -82,7 +82,7 @@ fn csv(used: &Used, layer: usize) -> Result<String, std::fmt::Error> {
     Ok(text)
 }
 
-/// Version 1.0 of the NumPy format: single precision, little-endian, row-major.
+/// Version 1.0 of numpy's format: single precision, little-endian, row-major.
 fn npy(used: &Used, layer: usize) -> anyhow::Result<Vec<u8>> {
     let states = &used.predictions.fixed_point.states[layer];
     let shape = format!("({}, {})", states.rows(), states.cols());

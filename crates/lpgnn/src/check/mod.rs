@@ -1,4 +1,4 @@
-//! Checks that a new function can be put through: the ones this crate uses itself.
+//! Checks for custom functions and solvers, which this crate also uses for its own.
 
 mod quadratic;
 mod readout;
@@ -95,7 +95,7 @@ fn entry(at: &mut Variables<f64>, part: usize, i: usize) -> &mut f64 {
 /// The distance of two numbers, relative to the larger one or to 1.
 fn relative_error(a: f64, b: f64) -> f64 {
     let error = (a - b).abs() / a.abs().max(b.abs()).max(1.0);
-    // An error that is not a number is the worst of all.
+    // NaN is the largest error.
     if error.is_nan() { f64::INFINITY } else { error }
 }
 
@@ -248,7 +248,7 @@ impl<'a> Trial<'a> {
         ] {
             if found.iter().zip(expected).any(|(a, b)| relative_error(*a, *b) > 1e-9) {
                 return Err(Error::Mismatch(format!(
-                    "the gradient of {what} is another than that by backward"
+                    "the gradient of {what} differs from that of backward"
                 )));
             }
         }
@@ -357,13 +357,13 @@ pub fn constraint(g: &dyn Constraint<f64>) -> Result<(), Error> {
         if error >= ROUNDING {
             let found = g.derivative(a);
             return fail(format!(
-                "the derivative of {g:?} at {a} is {found}, its slope is {slope}"
+                "the derivative of {g:?} at {a} is {found}, but its slope is {slope}"
             ));
         }
         if relative_error(values[i], g.value(a)) > 1e-12
             || relative_error(slopes[i], g.derivative(a)) > 1e-12
         {
-            return fail(format!("{g:?} at {a} is another number when many are evaluated at once"));
+            return fail(format!("{g:?} at {a} differs when many values are evaluated at once"));
         }
     }
     let both = g.value(1.0) * g.value(-1.0) < 0.0;

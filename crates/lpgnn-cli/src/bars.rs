@@ -11,14 +11,14 @@ use crate::console::Console;
 use crate::interrupt;
 use crate::summary::tell_value;
 
-/// A bar for each of several trials that are under way; lines where there is no terminal.
+/// A progress bar for each running trial; plain lines if stderr is not a terminal.
 pub(crate) struct Bars<'a> {
     all: Option<MultiProgress>,
     console: &'a Console,
 }
 
 impl<'a> Bars<'a> {
-    /// From now on, Ctrl-C stops what is watched.
+    /// From now on, Ctrl-C stops the experiment.
     pub(crate) fn new(console: &'a Console) -> anyhow::Result<Self> {
         interrupt::listen()?;
         let all = (stderr().is_terminal() && !console.is_quiet()).then(MultiProgress::new);
@@ -28,7 +28,7 @@ impl<'a> Bars<'a> {
     /// A line, above the bars if there are any.
     fn say(&self, line: &str) {
         match &self.all {
-            // A line that cannot be written is no reason to stop.
+            // A message that cannot be written is no reason to stop.
             Some(all) => drop(all.println(line)),
             None => self.console.say(line),
         }
@@ -39,7 +39,7 @@ impl ExperimentObserver for Bars<'_> {
     fn trial(&self, name: TrialName, at: usize, until: usize) -> Box<dyn TrialObserver + '_> {
         let Some(all) = &self.all else { return Box::new(Bar(ProgressBar::hidden())) };
         let style = ProgressStyle::with_template("{prefix:>10} {wide_bar} {msg}, {eta} left");
-        // The template is ours; were it wrong, the plain bar would still do.
+        // If the template were invalid, the default bar would still do.
         let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = ProgressBar::new(until as u64).with_style(style).with_prefix(name.to_string());
         Box::new(Bar(all.add(bar.with_position(at as u64))))
@@ -47,7 +47,7 @@ impl ExperimentObserver for Bars<'_> {
 
     fn fold(&self, fold: &FoldRecord) {
         let test = fold.trial.test_value.map_or_else(|| "-".into(), tell_value);
-        let diverged = if fold.trial.diverged() { "; it diverged" } else { "" };
+        let diverged = if fold.trial.diverged() { "; diverged" } else { "" };
         let (kind, number) = (fold.name.kind.as_str(), fold.name.number);
         let epoch = fold.trial.best_epoch;
         self.say(&format!("{kind} {number:>2}: test {test} after epoch {epoch}{diverged}"));
@@ -59,7 +59,7 @@ impl ExperimentObserver for Bars<'_> {
     }
 }
 
-/// The bar of a trial, which goes with it.
+/// The progress bar of a trial; dropping it removes the bar.
 struct Bar(ProgressBar);
 
 impl TrialObserver for Bar {

@@ -3,7 +3,7 @@ use std::io::{self, Write};
 
 use anyhow::Context;
 
-/// What the program says to whoever sits in front of it, on stderr.
+/// Messages to the user, on stderr.
 pub(crate) struct Console {
     quiet: bool,
 }
@@ -17,16 +17,16 @@ impl Console {
         self.quiet
     }
 
-    /// A line, unless silence was asked for.
+    /// Prints a line, unless `--quiet` is given.
     pub(crate) fn say(&self, line: impl Display) {
         if !self.quiet {
-            // There is nobody left to tell when even this cannot be written.
+            // If stderr cannot be written to, there is nowhere left to report it.
             let _ = writeln!(io::stderr(), "{line}");
         }
     }
 }
 
-/// The sentence of an error, and those of its causes below it, on stderr.
+/// Prints an error to stderr, with its causes below it.
 pub(crate) fn tell_error(error: &anyhow::Error) {
     let causes = error.chain().skip(1).map(|cause| format!("  cause: {cause}\n"));
     let text: String = std::iter::once(format!("error: {error}\n")).chain(causes).collect();
@@ -37,7 +37,7 @@ pub(crate) fn tell_error(error: &anyhow::Error) {
 ///
 /// # Errors
 ///
-/// That of the operating system.
+/// Those of the operating system.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout

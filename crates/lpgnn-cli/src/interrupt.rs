@@ -5,12 +5,11 @@ use anyhow::Context;
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// As a shell says it of a process that Ctrl-C has ended: what was asked for is not done, and
-/// nothing has failed.
+/// The exit code that shells report for a process interrupted by Ctrl-C: the work is incomplete,
+/// but nothing has failed.
 pub(crate) const STOPPED: u8 = 130;
 
-/// The work ended because somebody wanted it to. What is done is kept; the sentence tells how to go
-/// on.
+/// The work was interrupted by the user. Completed work is kept; the message says how to continue.
 #[derive(Debug)]
 pub(crate) struct Stopped(pub(crate) String);
 
@@ -22,8 +21,7 @@ impl fmt::Display for Stopped {
 
 impl std::error::Error for Stopped {}
 
-/// From now on Ctrl-C, or a request to terminate, is a wish that [`asked`] tells of; a second one
-/// ends the program at once.
+/// From now on, Ctrl-C or SIGTERM makes [`asked`] true; a second one exits immediately.
 pub(crate) fn listen() -> anyhow::Result<()> {
     static LISTENING: AtomicBool = AtomicBool::new(false);
     if LISTENING.swap(true, Ordering::Relaxed) {
@@ -34,10 +32,10 @@ pub(crate) fn listen() -> anyhow::Result<()> {
             std::process::exit(i32::from(STOPPED));
         }
     })
-    .context("cannot listen to Ctrl-C")
+    .context("cannot install a handler for Ctrl-C")
 }
 
-/// Whether somebody wants the work to end.
+/// Whether the user asked to stop.
 pub(crate) fn asked() -> bool {
     ASKED.load(Ordering::Relaxed)
 }

@@ -1,4 +1,4 @@
-//! The program `lpgnn`: data is written to stdout, console to stderr.
+//! The program `lpgnn`: results go to stdout, messages to stderr.
 
 mod bars;
 mod commands;
@@ -25,19 +25,19 @@ struct Arguments {
     #[command(subcommand)]
     command: Command,
 
-    /// Say nothing but errors on stderr.
+    /// Print nothing but errors to stderr.
     #[arg(long, short, global = true)]
     quiet: bool,
 
-    /// Threads to use; as many as there are processors unless told.
+    /// Number of threads [default: one per processor].
     #[arg(long, global = true, value_name = "N", env = "LPGNN_THREADS", hide_env_values = true)]
     threads: Option<NonZeroUsize>,
 }
 
-const CODES: &str = "Exit codes: 0 done, 1 failed, 2 misused, 130 stopped on request (Ctrl-C; a \
-                     second one ends it at once)";
+const CODES: &str = "Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted (Ctrl-C; press \
+                     it twice to exit immediately)";
 
-/// With the commit and the optional parts of the library.
+/// With the commit and the features of the library.
 const VERSION: &str =
     concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("LPGNN_COMMIT"), "; features: fetch)");
 
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     let console = Console::new(quiet);
     let code = match use_threads(threads).and_then(|()| command.run(&console)) {
         Ok(()) => DONE,
-        // Whoever read our output has seen enough, as `head` has.
+        // The reader of our output, such as `head`, has closed the pipe.
         Err(error) if is_broken_pipe(&error) => DONE,
         Err(error) if error.is::<Stopped>() => {
             console.say(error);
@@ -68,14 +68,14 @@ fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-/// More would take minutes to start, and no machine has as many processors.
+/// More would take minutes to start, and no machine has that many processors.
 const MOST_THREADS: usize = 1000;
 
-/// This thread is one of them: an update of a small problem takes less than to wake another for it.
+/// The current thread is one of them: an update of a small problem is faster than waking another.
 fn use_threads(threads: Option<NonZeroUsize>) -> anyhow::Result<()> {
     let threads = threads.map_or(0, NonZeroUsize::get);
     if threads >= MOST_THREADS {
-        anyhow::bail!("--threads is {threads}, but a number below {MOST_THREADS} is expected");
+        anyhow::bail!("--threads is {threads}, but an integer below {MOST_THREADS} is expected");
     }
     rayon::ThreadPoolBuilder::new()
         .num_threads(threads)

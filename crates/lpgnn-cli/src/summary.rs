@@ -1,4 +1,4 @@
-//! A run record in a few lines for people.
+//! A human-readable summary of a run record.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use lpgnn::experiment::record::RunRecord;
 use lpgnn::inference::Inference;
 use lpgnn::train::{SolverConfig, SplitMetrics, StopReason};
 
-/// A cheating gap above which there is something to say about it.
+/// Cheating gap above which the summary suggests a remedy.
 const WIDE: f64 = 0.03;
 
-/// How a run went, and what to try where something is not well.
+/// How a run went, and what to try if something went wrong.
 pub(crate) fn text(record: &RunRecord) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -23,11 +23,12 @@ fn lines(record: &RunRecord, text: &mut String) -> std::fmt::Result {
         StopReason::Epochs => format!("done: {epochs} epochs in {seconds:.1} s"),
         StopReason::NoImprovement => {
             format!(
-                "done: no better validation score any more after {epochs} epochs, {seconds:.1} s"
+                "done: stopped early after {epochs} epochs without further improvement on \
+                 validation data, {seconds:.1} s"
             )
         }
         StopReason::Diverged { epoch, variable } => format!(
-            "diverged: the {variable} are no longer numbers in epoch {epoch}, {seconds:.1} s"
+            "diverged: the {variable} became NaN or infinite in epoch {epoch}, {seconds:.1} s"
         ),
         _ => format!("stopped after {epochs} epochs, {seconds:.1} s"),
     };
@@ -36,9 +37,9 @@ fn lines(record: &RunRecord, text: &mut String) -> std::fmt::Result {
         let parts: Vec<String> = evaluation
             .parts
             .iter()
-            .map(|(part, score)| format!("{part} {}", tell_metrics(score)))
+            .map(|(split, metrics)| format!("{split} {}", tell_metrics(metrics)))
             .collect();
-        let of_classes = evaluation.parts.iter().any(|(_, score)| score.accuracy.is_some());
+        let of_classes = evaluation.parts.iter().any(|(_, metrics)| metrics.accuracy.is_some());
         let name = if of_classes { "accuracy" } else { "loss" };
         let majority = record
             .majority
@@ -59,11 +60,11 @@ fn lines(record: &RunRecord, text: &mut String) -> std::fmt::Result {
             writeln!(text, "  cheating gap {:.1} points of training accuracy", 100.0 * gap)?;
         }
         let converged = match evaluation.not_converged {
-            0 => "every graph".to_owned(),
-            count => format!("all graphs but {count}"),
+            0 => "all graphs".to_owned(),
+            count => format!("all but {count} graphs"),
         };
         let radius = evaluation.spectral_radius;
-        writeln!(text, "  converged      {converged}; spectral radius about {radius:.2}")?;
+        writeln!(text, "  converged    {converged}; spectral radius about {radius:.2}")?;
     }
     for advice in advice(record) {
         writeln!(text, "  try          {advice}")?;
@@ -76,30 +77,33 @@ fn advice(record: &RunRecord) -> Vec<String> {
     let training = &record.config.training;
     let mut advice = vec![];
     if matches!(record.stop_reason, StopReason::Diverged { .. }) {
-        // However large it was: more than this is hardly ever of use.
+        // However large it was: a larger one than this is hardly ever useful.
         let rate = (training.solver.weights().lr / 10.0).min(0.01);
         advice.push(format!("a smaller learning rate: --lr {rate}"));
         if training.lipschitz.is_none() {
-            advice.push("a bound on f_a: --set training.lipschitz=0.9".into());
+            advice.push(
+                "a bound on the Lipschitz constant of f_a: --set training.lipschitz=0.9".into(),
+            );
         }
         return advice;
     }
     if record.constraints_met() == Some(false) {
         advice.push(match &training.solver {
             SolverConfig::OneShot(solver) => format!(
-                "states that follow the weights: --set training.solver.inner-steps={}",
+                "more state steps per update: --set training.solver.inner-steps={}",
                 2 * solver.inner_steps
             ),
             SolverConfig::Bdmm(solver) => format!(
-                "states that come to rest: --set training.solver.state-lr-half-life={}",
+                "a faster decay of the state learning rate: --set \
+                 training.solver.state-lr-half-life={}",
                 (solver.state_lr_half_life.unwrap_or(training.epochs as f64) / 4.0).max(1.0)
             ),
             SolverConfig::Sse(solver) => format!(
-                "states that follow the weights: --set training.solver.state-steps={}",
+                "more state steps per update: --set training.solver.state-steps={}",
                 2 * solver.state_steps
             ),
             SolverConfig::AugmentedLagrangian(solver) => format!(
-                "a penalty that may grow further: --set training.solver.max-penalty={}",
+                "a larger maximum penalty: --set training.solver.max-penalty={}",
                 10.0 * solver.max_penalty
             ),
             SolverConfig::Implicit(_) | SolverConfig::Unrolled(_) => {
@@ -107,26 +111,31 @@ fn advice(record: &RunRecord) -> Vec<String> {
             }
         });
         if training.lipschitz.is_none() {
-            advice.push("a bound on f_a: --set training.lipschitz=0.9".into());
+            advice.push(
+                "a bound on the Lipschitz constant of f_a: --set training.lipschitz=0.9".into(),
+            );
         }
     }
     let Some(evaluation) = &record.evaluation else { return advice };
     if evaluation.cheating_gap.is_some_and(|gap| gap > WIDE) {
         advice.push(
-            "the states know more than f_a gives, which new graphs will not: \
-                 --solver one-shot, --set model.reads.from=f_x or a smaller \
-                 training.weighing.loss-weight"
+            "the trained states encode more than f_a can compute on new graphs; use \
+             --solver one-shot, --set model.reads.from=transition or a smaller \
+             training.weighing.loss-weight"
                 .into(),
         );
     }
     if evaluation.not_converged > 0 {
         advice.push(match (training.lipschitz, training.inference) {
-            (None, _) => "f_a that contracts: --set training.lipschitz=0.9".into(),
+            (None, _) => "a contractive f_a: --set training.lipschitz=0.9".into(),
             (_, Inference::FixedPoint(converge)) => {
-                format!("more steps: --set training.inference.max-iter={}", 4 * converge.max_iter)
+                format!(
+                    "more iterations: --set training.inference.max-iter={}",
+                    4 * converge.max_iter
+                )
             }
             (_, Inference::Relax(relax)) => {
-                format!("more steps: --set training.inference.max-iter={}", 4 * relax.max_iter)
+                format!("more iterations: --set training.inference.max-iter={}", 4 * relax.max_iter)
             }
         });
     }
@@ -144,6 +153,6 @@ pub(crate) fn tell_value(value: f64) -> String {
 }
 
 /// The accuracy, or the loss where there is none.
-pub(crate) fn tell_metrics(score: &SplitMetrics) -> String {
-    score.accuracy.map_or_else(|| format!("{:.4}", score.loss), percent)
+pub(crate) fn tell_metrics(metrics: &SplitMetrics) -> String {
+    metrics.accuracy.map_or_else(|| format!("{:.4}", metrics.loss), percent)
 }

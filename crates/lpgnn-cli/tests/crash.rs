@@ -125,7 +125,7 @@ fn ctrl_c_stops_after_the_epoch_and_keeps_everything() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{said}");
     assert!(said.contains("stopped after"), "{said}");
-    assert!(said.ends_with("`lpgnn train --resume run` continues it\n"), "{said}");
+    assert!(said.ends_with("run `lpgnn train --resume run` to continue\n"), "{said}");
     for name in ["config.toml", "model.safetensors", "checkpoint.safetensors", "record.json"] {
         assert!(place.path().join("run").join(name).exists(), "{name} is missing");
     }
@@ -149,7 +149,7 @@ fn ctrl_c_stops_folds_and_trials_and_tells_how_to_go_on() {
         let output = child.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(130), "{said}");
-        assert!(said.ends_with("the same command with --out out continues it\n"), "{said}");
+        assert!(said.ends_with("run the same command with --out out to continue\n"), "{said}");
         let kept = std::fs::read_dir(place.path().join("out")).unwrap().flatten();
         let kept: Vec<_> = kept.map(|entry| entry.file_name()).collect();
         let checkpoint = |name: &std::ffi::OsString| {
@@ -222,7 +222,7 @@ fn a_full_disk_is_told_and_damages_nothing() {
     std::os::unix::fs::symlink("/dev/full", &log).unwrap();
     let (done, said) = run(place.path(), &["train", "--resume", "run", "--epochs=9"]);
     assert!(!done);
-    assert!(said.contains("error: training stopped, because run cannot be written"), "{said}");
+    assert!(said.contains("error: training stopped because run cannot be written"), "{said}");
     assert!(said.contains("No space left on device"), "{said}");
     assert_eq!(std::fs::read(place.path().join("run/model.safetensors")).unwrap(), before);
 }

@@ -55,21 +55,21 @@ fn what_is_out_of_date_is_noticed() {
     // Where it stands decides on nothing but the tables.
     fs::write(file("nodes/karate.toml"), ROW.replace("\"karate\"\nprotocol", "\"K\"\nprotocol"))
         .unwrap();
-    let said = "error: experiments/RESULTS.md is out of date; `lpgnn reproduce --report` writes it \
-                again\n";
+    let said = "error: experiments/RESULTS.md is out of date; run `lpgnn reproduce --report` to \
+                update it\n";
     assert_eq!(check(), (Some(1), said.into()));
     run(&["--report"]);
     assert_eq!(check(), (Some(0), String::new()));
 
     fs::write(file("nodes/karate.toml"), ROW.replace("epochs = 5", "epochs = 6")).unwrap();
-    let said = "error: nodes/karate was run with other settings; `lpgnn reproduce nodes/karate` runs \
-                it again\n";
+    let said = "error: nodes/karate was run with other settings; run `lpgnn reproduce \
+                nodes/karate` again\n";
     assert_eq!(check(), (Some(1), said.into()));
     run(&["karate"]);
     assert_eq!(check(), (Some(0), String::new()));
 
     fs::rename(file("nodes/karate.toml"), file("nodes/club.toml")).unwrap();
-    let said = "error: experiments has a result of nodes/karate, but there is no such row\n";
+    let said = "error: experiments has a result for nodes/karate, but there is no such row\n";
     assert_eq!(check(), (Some(1), said.into()));
 }
 
@@ -128,15 +128,15 @@ fn a_study_is_run_point_by_point_and_noticed_when_it_is_out_of_date() {
 
     // What is told decides on the report alone.
     study(&STUDY.replace("protocol", "finding = \"It does.\"\nprotocol"));
-    let said = "error: experiments/STUDIES.md is out of date; `lpgnn reproduce --report` writes it \
-                again\n";
+    let said = "error: experiments/STUDIES.md is out of date; run `lpgnn reproduce --report` to \
+                update it\n";
     assert_eq!(check(), (Some(1), said.into()));
     run(&["--report"]);
     assert_eq!(check(), (Some(0), String::new()));
 
     study(&STUDY.replace("[5, 10]", "[5, 10, 15]"));
-    let said = "error: studies/converging has points that were not run; `lpgnn reproduce \
-                studies/converging` runs them\n";
+    let said = "error: studies/converging has points without results; run `lpgnn reproduce \
+                studies/converging`\n";
     assert_eq!(check(), (Some(1), said.into()));
     let said = run(&["converging"]);
     assert!(said.contains("4 of 12 points to run"), "{said}");
@@ -146,7 +146,7 @@ fn a_study_is_run_point_by_point_and_noticed_when_it_is_out_of_date() {
 
     fs::rename(file("studies/converging.toml"), file("studies/other.toml")).unwrap();
     let said =
-        "error: experiments has a result of studies/converging, but there is no such study\n";
+        "error: experiments has a result for studies/converging, but there is no such study\n";
     assert_eq!(check(), (Some(1), said.into()));
 }
 

@@ -82,7 +82,7 @@ fn what_is_fetched_is_here_and_can_be_read() {
     assert_eq!(output.status.code(), Some(0), "{stderr}");
     let paths = [cache.join("ONE.zip"), cache.join("TWO.zip")];
     assert_eq!(stdout, format!("{}\n{}\n", paths[0].display(), paths[1].display()));
-    assert!(stderr.contains(&format!("ONE: asking {url}/ONE.zip\n")), "{stderr}");
+    assert!(stderr.contains(&format!("ONE: downloading {url}/ONE.zip\n")), "{stderr}");
     assert!(stderr.contains(", sha256 "), "{stderr}");
 
     let (stdout, _) = text(&lpgnn(&cache, &["data", "list"]).output().unwrap());

@@ -59,6 +59,7 @@ impl Dataset {
 
     #[staticmethod]
     #[allow(clippy::needless_pass_by_value, reason = "it is what Python gives")]
+    #[allow(clippy::too_many_arguments, reason = "Python passes the arrays one by one")]
     fn of_parts(
         name: String,
         node_starts: Vec<usize>,

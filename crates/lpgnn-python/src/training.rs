@@ -16,7 +16,7 @@ use crate::error::{Error, exception, json_exception};
 use crate::model::Model;
 use crate::threads::pool;
 
-/// How often Python is asked whether somebody has pressed Ctrl-C.
+/// How often Python is asked whether Ctrl-C was pressed.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Trains, and returns the model, a line of JSON per epoch, and how training ended, as JSON.

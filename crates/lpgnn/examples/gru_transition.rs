@@ -1,4 +1,4 @@
-//! A gated (GRU) transition of one's own: checked, trained, saved, loaded and predicted with.
+//! A custom gated (GRU) transition: checked, trained, saved, loaded and predicted with.
 
 use lpgnn::data::{FeatureSource, generate::CliqueConfig};
 use lpgnn::graph::{Graph, GraphBatch};

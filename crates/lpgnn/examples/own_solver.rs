@@ -1,4 +1,4 @@
-//! A solver of one's own: checked, used to train, stopped, written to a checkpoint and resumed.
+//! A custom solver: checked, found by its name, used to train, stopped, resumed, and its model saved and loaded.
 
 use std::ops::ControlFlow;
 

@@ -1,4 +1,4 @@
-//! A `SortPooling` read-out of one's own: checked, trained, saved, loaded and predicted with.
+//! A custom `SortPooling` read-out: checked, trained, saved, loaded and predicted with.
 
 use lpgnn::data::{Categories, Dataset, DatasetParts, FeatureColumns, TargetColumn};
 use lpgnn::graph::{Graph, GraphBatch, Level};

@@ -97,7 +97,7 @@ impl ConstraintFunction {
                 Err(Error::Option {
                     option: "epsilon",
                     value: epsilon.to_string(),
-                    expected: "the half-width of a tube is positive and finite".into(),
+                    expected: "a positive, finite half-width is expected".into(),
                 })
             }
             usable => Ok(usable),
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn a_tube_without_width_is_refused() {
         let error = AbsoluteInsensitive { epsilon: 0.0 }.check().unwrap_err();
-        let sentence = "epsilon is 0, but the half-width of a tube is positive and finite";
+        let sentence = "epsilon is 0, but a positive, finite half-width is expected";
         assert_eq!(error.to_string(), sentence);
     }
 }

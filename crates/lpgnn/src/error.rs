@@ -45,17 +45,17 @@ pub enum Error {
         /// Entries that were given.
         found: usize,
     },
-    /// Something that goes with nodes, edges or graphs has another number of rows than they.
+    /// A table has another number of rows than there are nodes, edges or graphs.
     #[error("{what} has {found} rows where {expected} were expected")]
     RowCount {
-        /// What has them.
+        /// The table.
         what: &'static str,
-        /// How many there should be.
+        /// Expected number of rows.
         expected: usize,
-        /// How many there are.
+        /// Number of rows found.
         found: usize,
     },
-    /// A column number is too large.
+    /// A column index is out of range.
     #[error("row {row} of {what} names column {column}, but there are {width} columns")]
     ColumnOutOfRange {
         /// What has the row.
@@ -67,7 +67,7 @@ pub enum Error {
         /// How many columns there are.
         width: usize,
     },
-    /// A number is infinite or not a number.
+    /// A number is infinite or NaN.
     #[error("row {row}, column {column} of {what} is {value}, but a finite number is expected")]
     NotFinite {
         /// What has the row.
@@ -79,7 +79,7 @@ pub enum Error {
         /// The value.
         value: f64,
     },
-    /// A category that the model has never seen.
+    /// A category that was not seen in training.
     #[error("{what} {row} has {column} “{value}”, which is not one of the {known} known values")]
     UnknownCategory {
         /// `node` or `edge`.
@@ -93,7 +93,7 @@ pub enum Error {
         /// How many values are known.
         known: usize,
     },
-    /// Data do not have what was asked of them.
+    /// Data, model and settings do not fit each other.
     #[error("{0}")]
     Mismatch(String),
     /// Nodes and edges are numbered with 32 bits.
@@ -109,7 +109,7 @@ pub enum Error {
         option: &'static str,
         /// Its value, as given.
         value: String,
-        /// What would do.
+        /// What is expected.
         expected: String,
     },
     /// A setting does not exist, or its value cannot be read.
@@ -120,7 +120,7 @@ pub enum Error {
         /// What is wrong with it, and what was expected.
         problem: String,
     },
-    /// A file holds something else than it should.
+    /// The contents of a file are invalid.
     #[error("{place}: {problem}")]
     Input {
         /// Where.
@@ -128,17 +128,17 @@ pub enum Error {
         /// What is wrong there, and what was expected.
         problem: String,
     },
-    /// A name that is no data set's.
+    /// There is no data set of this name.
     #[error("{name} is neither a file or folder nor a built-in data set, and it is not in {}{hint}", cache.display())]
     UnknownSet {
         /// The name.
         name: String,
-        /// The folder of fetched sets.
+        /// The folder of downloaded data sets.
         cache: PathBuf,
-        /// What may be done about it, after a semicolon, or nothing.
+        /// A suggestion, after a semicolon, or nothing.
         hint: String,
     },
-    /// A file could not be fetched.
+    /// A file could not be downloaded.
     #[error(
         "cannot fetch {url}: {problem}{hint}; a copy from elsewhere can be put at {}",
         path.display()
@@ -148,12 +148,12 @@ pub enum Error {
         url: String,
         /// What happened.
         problem: String,
-        /// Which address may have been meant, after a semicolon, or nothing.
+        /// A suggestion for the address, after a semicolon, or nothing.
         hint: String,
         /// Where the file belongs.
         path: PathBuf,
     },
-    /// A folder is not what it should be.
+    /// A folder cannot be used.
     #[error("{} {problem}", path.display())]
     Folder {
         /// The folder.
@@ -161,23 +161,23 @@ pub enum Error {
         /// What is wrong with it, and what can be done.
         problem: String,
     },
-    /// A folder in which another process is at work.
+    /// Another process is using the folder.
     #[error("another process is working on {}", path.display())]
     Locked {
         /// The folder.
         path: PathBuf,
     },
-    /// The operating system gives no threads.
+    /// Threads cannot be started.
     #[error("cannot start threads: {0}")]
     Threads(String),
-    /// The operating system refused.
+    /// An input or output operation failed.
     #[error("cannot {action} {}", path.display())]
     Io {
         /// What was tried: `read`, `write`, …
         action: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// Its answer.
+        /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },

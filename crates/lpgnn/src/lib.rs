@@ -38,8 +38,9 @@
 //! adjoint equation of the fixed point.
 //!
 //! Free states can cheat: a residual too small to notice is enough to write the answer into them.
-//! So evaluation are always made from states found afresh ([`inference`]), and every scored epoch tells
-//! the [cheating gap](train::ModelEvaluation::cheating_gap): accuracy from trained states minus that.
+//! So models are always evaluated on converged states ([`inference`]), and every evaluation reports the
+//! [cheating gap](train::ModelEvaluation::cheating_gap): accuracy from trained states minus that from
+//! converged ones.
 //! A [bound](train::TrainingConfig::lipschitz) on the Lipschitz constant of `f_a` below 1 leaves one
 //! fixed point for states to be at.
 //!
@@ -57,17 +58,17 @@
 //!     EpochReport, ModelConfig, SplitName, Trainer, TrainerState, TrainingConfig, TrainingData,
 //! };
 //!
-//! // Three times 20 graphs of 7 nodes, labelled with their degrees, in one batch.
+//! // Three times 20 graphs of 7 nodes, with their degrees as features, in one batch.
 //! let dataset = CliqueConfig { graphs: 20, ..CliqueConfig::default() }.generate(0)?;
 //! let features = FeatureOptions { source: FeatureSource::Degree, ..FeatureOptions::default() };
 //! let encoding = Encoding::new(&dataset, &features)?;
 //! let batch = encoding.batch::<f32>(&dataset)?;
 //!
-//! // A third to learn from, a third to choose the epoch, a third to be scored on.
-//! let split = dataset.split().expect("a drawn task comes with its split");
+//! // A third for training, a third for validation, a third for testing.
+//! let split = dataset.split().expect("generated data come with a split");
 //! let data = TrainingData::new(&batch, split, Level::Node)?;
 //!
-//! // The functions, and how to train them. What is not told is as documented.
+//! // The functions, and how to train them, with defaults for everything else.
 //! let model = ModelConfig { state_dim: 10, ..ModelConfig::default() }.build(data.dims())?;
 //! let config = TrainingConfig { epochs: 60, eval_every: 20, ..TrainingConfig::default() };
 //! let plan = config.check()?;
@@ -80,19 +81,19 @@
 //! let trained = Trainer::new(plan, &model, &data)?.run(&mut watch)?;
 //!
 //! assert!(losses[59] < losses[0]);
-//! let evaluation = trained.evaluation.expect("the last epoch is scored");
-//! let accuracy = evaluation.of(SplitName::Test).and_then(|score| score.accuracy).unwrap();
+//! let evaluation = trained.evaluation.expect("the last epoch is evaluated");
+//! let accuracy = evaluation.of(SplitName::Test).and_then(|metrics| metrics.accuracy).unwrap();
 //! assert!(accuracy > 0.8, "{accuracy}"); // 57 % of the nodes are in a clique
 //! assert!(evaluation.cheating_gap.unwrap().abs() < 0.1); // the states did not cheat
 //! assert_eq!(evaluation.not_converged, 0); // and exist for every graph
 //! # Ok::<(), lpgnn::Error>(())
 //! ```
 //!
-//! # The way of the data
+//! # The data flow
 //!
 //! [`data`] → [`graph`] → [`parameters`], [`network`], [`activation`] → [`transition`] →
 //! [`readout`] → [`constraint`] → [`lagrangian`] → [`optim`] → [`saddle`] → [`registry`] → [`train`] →
-//! [`inference`] → [`evaluate`] → [`run`] → [`experiment`]; and [`check`] for functions of one's own.
+//! [`inference`] → [`evaluate`] → [`run`] → [`experiment`]; and [`check`] for custom functions.
 //!
 //! Functions are nothing but their shape: weights come from outside as one flat slice. All random
 //! numbers come from seeds, and the same configuration with the same seed gives the same bits for
@@ -133,11 +134,11 @@ pub mod lagrangian;
 /// How a variable follows its gradient.
 pub mod optim;
 
-/// Who moves when: solvers of the saddle point.
+/// Solvers of the saddle point.
 ///
 pub mod saddle;
 
-/// Transitions, read-outs and solvers by name, with those of one's own among them.
+/// Transitions, read-outs and solvers by name, including custom ones.
 pub mod registry;
 
 /// From a configuration to trained weights.
@@ -148,7 +149,7 @@ pub mod train;
 ///
 pub mod inference;
 
-/// Metrics, and the protocols by which numbers are made.
+/// Metrics and evaluation protocols.
 ///
 pub mod evaluate;
 
@@ -160,7 +161,7 @@ pub mod run;
 ///
 pub mod experiment;
 
-/// What functions and solvers of one's own should pass before they are used.
+/// Checks for custom functions and solvers.
 ///
 pub mod check;
 

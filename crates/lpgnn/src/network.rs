@@ -9,7 +9,7 @@ use crate::numeric::{
 };
 use crate::parameters::{Parameters, Role};
 
-/// What the matrices of `h` that state_weights states from hop to hop are.
+/// The weights of `h` that multiply states, and so carry them from hop to hop.
 #[derive(
     Clone,
     Copy,
@@ -179,6 +179,18 @@ pub(crate) struct Stack<S> {
     pub(crate) layers: Vec<Layer<S>>,
 }
 
+/// A forward pass through a [`Stack`], as its way back needs it.
+pub(crate) struct Passed<'a, S: Scalar> {
+    pub(crate) rows: usize,
+    /// The input.
+    pub(crate) z: &'a [S],
+    /// Distance of the rows of `z`.
+    pub(crate) z_stride: usize,
+    /// The activations of every layer.
+    pub(crate) outputs: &'a [Activations<'a, S>],
+    pub(crate) dropout: Option<Dropout>,
+}
+
 impl<S: Scalar> Stack<S> {
     /// The activations of every layer for `rows` inputs `z`; hidden units may be left out.
     pub(crate) fn forward<'a>(
@@ -210,21 +222,18 @@ impl<S: Scalar> Stack<S> {
     }
 
     /// The way back: `d` is `∂𝓛/∂` of the last layer's sums, after the slope of its activation, and
-    /// is consumed; `∂𝓛/∂z` is written to `d_z` (rows `z_stride` apart) as its [`Finish`] says, and
+    /// is consumed; `∂𝓛/∂z` is written to `d_z` (strided like `z`) as its [`Finish`] says, and
     /// partial gradients are added to `partial`.
     pub(crate) fn backward<'a>(
         &self,
         layout: &Parameters,
-        rows: usize,
-        z: &[S],
-        z_stride: usize,
-        outputs: &[Activations<'_, S>],
+        passed: &Passed<'_, S>,
         mut d: Spare<'a, S>,
-        dropout: Option<Dropout>,
         mut partial: Option<&mut [S]>,
         d_z: Option<(&mut [S], Finish<'_, S>)>,
         scratch: &'a Scratch<S>,
     ) {
+        let Passed { rows, z, z_stride, outputs, dropout } = *passed;
         for (k, layer) in self.layers.iter().enumerate().rev() {
             let (input, stride) =
                 if k == 0 { (z, z_stride) } else { (outputs[k - 1].read(), padded(layer.inputs)) };

@@ -2,7 +2,7 @@
 //! this crate.
 //!
 //! A [`Registry`](crate::registry::Registry) is a value that is passed along, not a global: it starts
-//! with everything built in, and whoever has a function of their own adds it.
+//! with everything built in; custom functions are added to it.
 //!
 //! ```
 //! use lpgnn::graph::Level;

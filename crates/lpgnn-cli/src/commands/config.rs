@@ -8,7 +8,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     settings: SettingArguments,
 
-    /// Print the JSON schema of such files instead: editors check and complete them with it.
+    /// Print the JSON schema of such files instead, for validation and completion in editors.
     #[arg(long)]
     json_schema: bool,
 }
@@ -18,7 +18,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         return print_json(&Schema::of_runs().to_json_schema("Settings of lpgnn"));
     }
     let chosen = arguments.settings.choose()?;
-    // What can be printed can be used.
+    // Only a configuration that training accepts is printed.
     Setup::new(&chosen.config, &chosen.dataset)?;
     print(&chosen.config.to_toml())
 }

@@ -21,33 +21,33 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     settings: SettingArguments,
 
-    /// Folds to make.
+    /// Number of folds.
     #[arg(long, value_name = "K", default_value_t = 10, conflicts_with = "fold_files")]
     folds: usize,
 
-    /// Given folds: a folder with train_idx-1.txt, test_idx-1.txt and so on, as `lpgnn data folds`
-    /// writes it, or a file with the fold of every node or graph.
+    /// Predefined folds: a folder with train_idx-1.txt, test_idx-1.txt and so on, as written by
+    /// `lpgnn data folds`, or a file with the fold of each node or graph.
     #[arg(long, value_name = "DIR|FILE")]
     fold_files: Option<PathBuf>,
 
-    /// Where random numbers of the folds start.
+    /// Random seed of the folds.
     #[arg(long, value_name = "N", default_value_t = 0)]
     fold_seed: u64,
 
-    /// best-mean-epoch is the paper's, and optimistic; nested is fair.
+    /// Evaluation protocol: best-mean-epoch is the paper's but optimistic; nested is unbiased.
     #[arg(long, value_parser = protocol(), default_value = Protocol::BestMeanEpoch.as_str())]
     protocol: Protocol,
 
-    /// Choose among the models of a space, too, on the inner split; for nested.
+    /// Search space for model selection on the inner split; requires --protocol nested.
     #[arg(long, value_name = "FILE|NAME")]
     space: Option<String>,
 
-    /// The folder of the results; the next free one in runs/ unless told. Folds that are done
-    /// there are not done again.
+    /// Output folder; completed folds in it are not repeated [default: the next free folder in
+    /// runs/].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Write JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -79,14 +79,14 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     ));
     let shown = folder.path().display();
     let Some(report) = crossval.run(&folder, &Bars::new(console)?)? else {
-        let again = format!("stopped; the same command with --out {shown} continues it");
+        let again = format!("interrupted; run the same command with --out {shown} to continue");
         return Err(Stopped(again).into());
     };
     console.say(format_args!("results in {shown}"));
     if arguments.json { print_json(&report) } else { print(&text(&report)?) }
 }
 
-/// The configurations to choose from: the one that was asked for, or those of a space.
+/// The candidate configurations: the given one, or those of a search space.
 fn candidates(arguments: &Arguments, config: &RunConfig) -> anyhow::Result<Vec<RunConfig>> {
     match (&arguments.space, arguments.protocol) {
         (None, _) => Ok(vec![config.clone()]),
@@ -96,7 +96,7 @@ fn candidates(arguments: &Arguments, config: &RunConfig) -> anyhow::Result<Vec<R
         (Some(_), _) => bail!(lpgnn::Error::Option {
             option: "--space",
             value: "given".into(),
-            expected: "only --protocol nested chooses among models".into(),
+            expected: "model selection requires --protocol nested".into(),
         }),
     }
 }
@@ -115,14 +115,14 @@ fn text(report: &CrossvalReport) -> Result<String, std::fmt::Error> {
         writeln!(text, "  diverged              {} folds", report.diverged)?;
     }
     if report.not_converged > 0 {
-        writeln!(text, "  not converged         {} graphs over all folds", report.not_converged)?;
+        writeln!(text, "  not converged         {} graphs in all folds", report.not_converged)?;
     }
     Ok(text)
 }
 
 fn range(values: MeanAndStd) -> String {
     if values.mean < 0.0 {
-        // Minus a loss.
+        // The negative of a loss.
         return format!("loss {:.4} ± {:.4}", -values.mean, values.std);
     }
     format!("{:>5.1} ± {:>4.1} %", 100.0 * values.mean, 100.0 * values.std)

@@ -14,11 +14,11 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     model: ModelArguments,
 
-    /// Which part to look at: of the split that the model was trained on, or of that of the data.
+    /// The split to evaluate on, from the model's training run or from the data.
     #[arg(long, value_enum, default_value_t = SplitChoice::All)]
     split: SplitChoice,
 
-    /// Write JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -56,7 +56,9 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     let outputs = used.predictions.outputs.select(rows.iter().copied());
     let seen = used.was_trained_on();
     if seen && arguments.split == SplitChoice::All {
-        console.say("note: the model was trained on these data; --split test is the part that it has not seen");
+        console.say(
+            "note: the model was trained on these data; use --split test for data it has not seen",
+        );
     }
     let converged = &used.predictions.fixed_point;
     let report = Report {
@@ -72,11 +74,11 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     if arguments.json { print_json(&report) } else { print(&text(&report)?) }
 }
 
-/// The nodes or graphs of a part.
+/// The nodes or graphs of a split.
 fn rows(choice: SplitChoice, used: &Used) -> anyhow::Result<Vec<usize>> {
     let Some(split) = split_of(used)? else {
         anyhow::bail!(
-            "{} comes without a split and is not what the model was trained on, so it has no such part",
+            "{} has no splits: it comes without any, and the model was not trained on it",
             used.dataset.name()
         );
     };
@@ -87,7 +89,7 @@ fn rows(choice: SplitChoice, used: &Used) -> anyhow::Result<Vec<usize>> {
         SplitChoice::Test => split.test,
     };
     if members.is_empty() {
-        anyhow::bail!("that part of {} is empty", used.dataset.name());
+        anyhow::bail!("that split of {} is empty", used.dataset.name());
     }
     let starts = used.dataset.node_starts();
     Ok(match (split.level, used.model.task) {
@@ -95,13 +97,13 @@ fn rows(choice: SplitChoice, used: &Used) -> anyhow::Result<Vec<usize>> {
             members.iter().flat_map(|&graph| starts[graph]..starts[graph + 1]).collect()
         }
         (Level::Node, Level::Graph) => {
-            anyhow::bail!("{} divides nodes, but the model predicts graphs", used.dataset.name())
+            anyhow::bail!("{} splits nodes, but the model predicts graphs", used.dataset.name())
         }
         _ => members,
     })
 }
 
-/// That of the training, or else that of the data.
+/// The splits of the training run, or else those of the data.
 fn split_of(used: &Used) -> anyhow::Result<Option<Split>> {
     if used.was_trained_on() {
         return Ok(Some(used.model.split.divide(&used.dataset, used.model.task)?));
@@ -131,7 +133,7 @@ fn text(report: &Report) -> Result<String, std::fmt::Error> {
             }
             writeln!(text, "{:<21}{loss:.4}", "cross-entropy")?;
             let classes = report.classes.as_deref().unwrap_or_default();
-            writeln!(text, "\ntrue class, and how often it was taken for which")?;
+            writeln!(text, "\nconfusion matrix (rows: true class, columns: predicted class)")?;
             confusion_table(&mut text, classes, confusion)?;
         }
         Metrics::Values { count, mean_squared_error, mean_absolute_error, r_squared, .. } => {
@@ -147,7 +149,7 @@ fn text(report: &Report) -> Result<String, std::fmt::Error> {
     let converged = report.graphs - report.not_converged;
     writeln!(
         text,
-        "\nsettled              {converged} of {} graphs, largest residual {:.1e}",
+        "\nconverged            {converged} of {} graphs, largest residual {:.1e}",
         report.graphs, report.largest_residual
     )?;
     Ok(text)

@@ -2,20 +2,20 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use lpgnn::run::{Kind, Schema, Setting, SettingInfo};
 
-/// The flags of settings, as the schema declares them.
+/// Flags for settings, as declared by the schema.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flags {
     given: Vec<Setting>,
 }
 
 impl Flags {
-    /// What was asked for.
+    /// The settings given on the command line.
     pub(super) fn settings(&self) -> Vec<Setting> {
         self.given.clone()
     }
 }
 
-/// The settings that have a flag, with its name.
+/// The settings that have a flag, each with the flag's name.
 fn flags() -> impl Iterator<Item = (&'static str, &'static SettingInfo)> {
     let flags = Schema::of_runs().flags().into_iter();
     flags.filter_map(|info| Some((info.flag.as_deref()?, info)))

@@ -19,30 +19,30 @@ use crate::console::Console;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Train a model; without arguments, on a generated task.
+    /// Train a model, on generated data by default.
     Train(train::Arguments),
-    /// Print all settings with the values that training would use, as a file for --config.
+    /// Print all settings with the values training would use, as a file for --config.
     Config(config::Arguments),
-    /// Predict the classes or values of nodes or graphs.
+    /// Predict classes or values of nodes or graphs.
     Predict(predict::Arguments),
-    /// Find the states of all nodes.
+    /// Compute the states of all nodes.
     States(states::Arguments),
-    /// Tell how well a model predicts what is known.
+    /// Evaluate a model on labelled data.
     Evaluate(evaluate::Arguments),
     /// List and compare runs.
     Runs(runs::Arguments),
-    /// Train and test on folds of the data.
+    /// Cross-validate: train and test on every fold.
     Crossval(crossval::Arguments),
-    /// Search for settings that do well on the validation part.
+    /// Search for the settings that do best on validation data.
     Search(search::Arguments),
-    /// Run published experiments again, and compare.
+    /// Reproduce the published experiments and compare results.
     Reproduce(reproduce::Arguments),
-    /// List, inspect, generate, convert and fetch data sets.
+    /// List, inspect, generate, convert and download data sets.
     #[command(subcommand)]
     Data(data::DataCommand),
-    /// Write completions for a shell.
+    /// Generate shell completions.
     Completions(shell::CompletionArguments),
-    /// Write the manual page.
+    /// Generate the manual pages.
     Man(shell::ManArguments),
 }
 

@@ -11,23 +11,23 @@ use super::data::read_format;
 use super::settings::load;
 use crate::console::Console;
 
-/// A model and the data that it is used on.
+/// A model and the data to apply it to.
 #[derive(Debug, Args)]
 pub(crate) struct ModelArguments {
-    /// The folder of a run, or a model file.
+    /// A run folder or a model file.
     #[arg(value_name = "MODEL")]
     model: PathBuf,
 
-    /// A file or folder, or the name of a data set that is built in or was fetched.
+    /// A file or folder, or the name of a built-in or downloaded data set.
     #[arg(value_name = "DATA")]
     data: String,
 
-    /// The format of the data, if it is not to be recognised by the content.
+    /// The format of DATA [default: recognised by content].
     #[arg(long, value_parser = read_format())]
     format: Option<Format>,
 }
 
-/// What a model says of data.
+/// A model applied to data.
 pub(crate) struct Used {
     pub(crate) model: SavedModel,
     pub(crate) dataset: Dataset,
@@ -35,13 +35,13 @@ pub(crate) struct Used {
 }
 
 impl ModelArguments {
-    /// Uses the model on the data; with `targets`, what is to be predicted must be there.
+    /// Applies the model to the data; with `targets`, the data must have targets.
     pub(crate) fn apply(&self, targets: bool, console: &Console) -> anyhow::Result<Used> {
         let model = read_model(&self.model)?;
         let (_, dataset) = load(&self.data, self.format)?;
         if targets && model.task.targets(&dataset).is_none() {
             bail!(
-                "the model is about {0}, but the {0} of {1} have no targets to compare with",
+                "the model predicts {0}, but the {0} of {1} have no targets to compare with",
                 model.task.plural(),
                 dataset.name()
             );
@@ -52,8 +52,8 @@ impl ModelArguments {
         let failures = predictions.fixed_point.failures();
         if failures > 0 {
             console.say(format_args!(
-                "note: the states of {failures} of {} graphs did not converge; do not trust what is \
-                 said of them",
+                "note: the states of {failures} of {} graphs did not converge; do not trust \
+                 their predictions",
                 dataset.graphs()
             ));
         }
@@ -61,18 +61,21 @@ impl ModelArguments {
     }
 }
 
-/// The model of a run, or of a file.
+/// The model of a run or a model file.
 fn read_model(path: &Path) -> anyhow::Result<SavedModel> {
     if !path.is_dir() {
         return Ok(SavedModel::read(path)?);
     }
     let file = path.join(RunFolder::MODEL);
     if !file.exists() && path.join(RunFolder::CONFIG).exists() {
-        bail!("{0} has no model yet; `lpgnn train --resume {0}` finishes it", path.display());
+        bail!(
+            "{0} has no model yet; run `lpgnn train --resume {0}` to finish training",
+            path.display()
+        );
     }
     if !file.exists() {
         bail!(
-            "{} is not a run or a model: it has neither {} nor {}",
+            "{} is neither a run nor a model: it contains neither {} nor {}",
             path.display(),
             RunFolder::CONFIG,
             RunFolder::MODEL
@@ -82,22 +85,22 @@ fn read_model(path: &Path) -> anyhow::Result<SavedModel> {
 }
 
 impl Used {
-    /// Whether these are the data that the model was trained on.
+    /// Whether the model was trained on these data.
     pub(crate) fn was_trained_on(&self) -> bool {
         fingerprint(&self.dataset) == self.model.data.fingerprint
     }
 
-    /// What a graph is called: by its name or its number.
+    /// The name of a graph, or its index.
     pub(crate) fn graph(&self, graph: usize) -> Value {
         self.dataset.graph_name(graph).map_or_else(|| graph.into(), Into::into)
     }
 
-    /// What a node is called within its graph.
+    /// The name of a node within its graph, or its index.
     pub(crate) fn node(&self, row: usize) -> Value {
         self.dataset.node_name(row).map_or_else(|| self.place(row).1.into(), Into::into)
     }
 
-    /// The graph of a node or graph that something is predicted of, and its number within.
+    /// The graph of a predicted node or graph, and the index within it.
     pub(crate) fn place(&self, row: usize) -> (usize, usize) {
         let starts = self.dataset.node_starts();
         let graph = starts.partition_point(|&start| start <= row).saturating_sub(1);

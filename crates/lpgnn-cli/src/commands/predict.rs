@@ -13,7 +13,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     model: ModelArguments,
 
-    /// How to write it.
+    /// Output format.
     #[arg(long = "as", value_name = "FORMAT", value_enum, default_value_t = Shape::Csv)]
     shape: Shape,
 }
@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     }
 }
 
-/// What is told of every node or graph.
+/// The columns of the output.
 struct Columns {
     names: Vec<String>,
 }
@@ -103,12 +103,12 @@ impl Columns {
     }
 }
 
-/// To three digits: it says how much to trust a row, and no more.
+/// To three significant digits, enough to judge how far to trust a row.
 fn rounded(residual: f64) -> f64 {
     format!("{residual:.2e}").parse().unwrap_or(residual)
 }
 
-/// As few digits as tell it from all others of single precision.
+/// The shortest decimal that identifies a single-precision number.
 fn shortest(value: f32) -> f64 {
     value.to_string().parse().unwrap_or(f64::from(value))
 }
@@ -122,7 +122,7 @@ pub(super) fn cell(value: &Value) -> String {
     }
 }
 
-/// With quotes where CSV needs them.
+/// Quoted if CSV requires it.
 pub(super) fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))

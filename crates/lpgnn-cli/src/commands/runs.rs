@@ -13,27 +13,27 @@ use crate::summary::tell_metrics;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A folder of runs.
+    /// The folder of the runs.
     #[arg(value_name = "DIR", default_value = "runs")]
     folder: PathBuf,
 
-    /// Write JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// A run, as far as it has come.
+/// A run and its record, if it has finished.
 #[derive(serde::Serialize)]
 struct Listed {
     run: String,
-    /// Settings in which the runs differ.
+    /// Settings that differ between runs.
     settings: Vec<(String, String)>,
     record: Option<RunRecord>,
 }
 
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     if !arguments.folder.is_dir() {
-        bail!("there is no folder {}; `lpgnn train` makes runs", arguments.folder.display());
+        bail!("there is no folder {}; `lpgnn train` creates runs", arguments.folder.display());
     }
     let mut paths = vec![];
     find(&arguments.folder, 0, &mut paths)?;
@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     if arguments.json { print_json(&runs) } else { print(&text(&runs)?) }
 }
 
-/// Runs in a folder and in the folders of it.
+/// Runs in a folder and its subfolders.
 fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     if folder.join(RunFolder::CONFIG).exists() {
         found.push(folder.to_owned());
@@ -70,7 +70,7 @@ fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> anyhow::Result
     Ok(())
 }
 
-/// So that run 10 comes after run 9.
+/// Natural order: run 10 comes after run 9.
 fn natural(path: &Path) -> (String, u64) {
     let name = path.display().to_string();
     let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
@@ -100,7 +100,7 @@ fn flatten(path: &str, value: &serde_json::Value, settings: &mut Vec<(String, St
     }
 }
 
-/// Settings that all runs share do not tell them apart.
+/// Drops settings that all runs share.
 fn keep_differences(runs: &mut [Listed]) {
     let shared = |setting: &(String, String), runs: &[Listed]| {
         runs.iter().all(|run| run.settings.contains(setting))
@@ -114,7 +114,7 @@ fn keep_differences(runs: &mut [Listed]) {
     }
 }
 
-/// As much of the end of a path as tells it from all others.
+/// The shortest suffix of a path that is unique among all paths.
 fn short<'a>(path: &'a str, all: &BTreeSet<&str>) -> &'a str {
     let ends = path.rmatch_indices('.').map(|(dot, _)| &path[dot + 1..]);
     let is_of_one = |end: &&str| {
@@ -131,8 +131,8 @@ fn text(runs: &[Listed]) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     writeln!(
         text,
-        "{:<width$}  {:>6}  {:>8}  {:>8}  {:>8}  {:>8}  {:<9}  differs in",
-        "run", "epochs", "train", "val", "test", "residual", "ended"
+        "{:<width$}  {:>6}  {:>8}  {:>8}  {:>8}  {:>8}  {:<10}  differs in",
+        "run", "epochs", "train", "val", "test", "residual", "status"
     )?;
     let paths: BTreeSet<&str> =
         runs.iter().flat_map(|run| &run.settings).map(|(path, _)| path.as_str()).collect();
@@ -149,9 +149,9 @@ fn text(runs: &[Listed]) -> Result<String, std::fmt::Error> {
             .and_then(|record| record.last_epoch.as_ref())
             .map_or_else(|| "-".into(), |last| format!("{:.1e}", last.residual_mean));
         let ended = match record.as_ref().map(|record| record.stop_reason) {
-            None => "not yet",
+            None => "unfinished",
             Some(StopReason::Epochs) => "done",
-            Some(StopReason::NoImprovement) => "patience",
+            Some(StopReason::NoImprovement) => "early stop",
             Some(StopReason::Diverged { .. }) => "diverged",
             Some(_) => "stopped",
         };
@@ -161,7 +161,7 @@ fn text(runs: &[Listed]) -> Result<String, std::fmt::Error> {
             .map(|(path, value)| format!("{}={value}", short(path, &paths)))
             .collect();
         let line = format!(
-            "{run:<width$}  {epochs:>6}  {:>8}  {:>8}  {:>8}  {residual:>8}  {ended:<9}  {}",
+            "{run:<width$}  {epochs:>6}  {:>8}  {:>8}  {:>8}  {residual:>8}  {ended:<10}  {}",
             score(SplitName::Train),
             score(SplitName::Val),
             score(SplitName::Test),

@@ -16,28 +16,28 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     settings: SettingArguments,
 
-    /// What to choose from: a file, paper-nodes or paper-graphs.
+    /// The search space: a file, paper-nodes or paper-graphs.
     #[arg(long, value_name = "FILE|NAME")]
     space: String,
 
-    /// How much to try: a number of trials, or a time as in 30s, 10m or 2h.
+    /// The budget: a number of trials, or a duration such as 30s, 10m or 2h.
     #[arg(long, value_name = "N|TIME")]
     budget: Option<Budget>,
 
-    /// Of so many trials, one goes on to so many times the epochs; 1 gives all of them all.
+    /// Successive halving: keep 1 in N trials and train it N times as long; 1 disables it.
     #[arg(long, value_name = "N", default_value_t = 3)]
     halving: usize,
 
-    /// Epochs of the first round, at least.
+    /// Minimum number of epochs of the first round.
     #[arg(long, value_name = "N", default_value_t = 20)]
     min_epochs: usize,
 
-    /// The folder of the results; the next free one in runs/ unless told. Trials that are done
-    /// there are not done again.
+    /// Output folder; completed trials in it are not repeated [default: the next free folder in
+    /// runs/].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Write JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -63,18 +63,23 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     ));
     let shown = folder.path().display();
     let Some(found) = search.run(&folder, &Bars::new(console)?)? else {
-        let again = format!("stopped; the same command with --out {shown} continues it");
+        let again = format!("interrupted; run the same command with --out {shown} to continue");
         return Err(Stopped(again).into());
     };
     if !found.complete {
-        console.say(format_args!("the time is up; the same command with --out {shown} goes on"));
+        console.say(format_args!(
+            "the time budget is used up; run the same command with --out {shown} to continue"
+        ));
     }
     let file = folder.file(Search::BEST);
-    console.say(format_args!("the best is {0}: lpgnn train --config {0}", file.display()));
+    console.say(format_args!(
+        "best settings in {0}; train with `lpgnn train --config {0}`",
+        file.display()
+    ));
     if arguments.json { print_json(&found) } else { print(&text(&found)?) }
 }
 
-/// The first ten, and the winner.
+/// The ten best trials, and the winner.
 fn text(found: &SearchRecord) -> Result<String, std::fmt::Error> {
     let mut text = format!("{:>5}  {:>6}  {:>7}  settings\n", "trial", "epochs", "val");
     for done in found.ranked.iter().take(10) {
@@ -90,7 +95,7 @@ fn text(found: &SearchRecord) -> Result<String, std::fmt::Error> {
     }
     let SearchRecord { trial, val, test_of_the_winner: test, .. } = found;
     let (val, test) = (number(*val), number(*test));
-    writeln!(text, "winner: trial {trial}, val {val}; test, looked at once: {test}")?;
+    writeln!(text, "winner: trial {trial}, val {val}; evaluated once on the test split: {test}")?;
     Ok(text)
 }
 
@@ -98,7 +103,7 @@ fn number(value: Option<f64>) -> String {
     value.map_or_else(|| "-".into(), tell_value)
 }
 
-/// As `lr=0.01`; a number that was drawn has many digits, of which a few will do.
+/// As in `lr=0.01`; a sampled number is rounded to a few digits.
 fn short((path, value): &(String, String)) -> String {
     let key = path.rsplit('.').next().unwrap_or(path);
     match value.parse::<f64>() {

@@ -7,19 +7,18 @@ use lpgnn::run::{RunConfig, Setting, settings_of_toml};
 
 use super::flags::Flags;
 
-/// What a run is to be: data, a file of settings, settings one by one, and flags for the usual ones.
+/// How a run is configured: data, a settings file, single settings, and flags for common ones.
 #[derive(Debug, Args)]
 pub(crate) struct SettingArguments {
-    /// A file or folder, or the name of a data set that is built in or was fetched; clique unless
-    /// told.
+    /// A file or folder, or the name of a built-in or downloaded data set [default: clique].
     #[arg(value_name = "DATA")]
     pub(crate) data: Option<String>,
 
-    /// A file of settings, as `lpgnn config` writes it; it need not be complete.
+    /// A settings file, as printed by `lpgnn config`; it may be partial.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// One setting, as in model.state-dim=20; may be given more than once.
+    /// A single setting, such as model.state-dim=20; may be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 
@@ -27,20 +26,20 @@ pub(crate) struct SettingArguments {
     flags: Flags,
 }
 
-/// The settings of a run, and the data they are about.
+/// The settings of a run, and its data.
 pub(crate) struct Chosen {
     pub(crate) config: RunConfig,
     pub(crate) dataset: Dataset,
 }
 
 impl SettingArguments {
-    /// Reads the data, chooses defaults for them and changes what was asked for; flags win over
-    /// settings, and those over the file.
+    /// Reads the data, chooses their defaults and applies the given settings: flags take precedence
+    /// over `--set`, and `--set` over the file.
     pub(crate) fn choose(&self) -> anyhow::Result<Chosen> {
         self.choose_with(&[])
     }
 
-    /// The same, where `first` count less than anything that was asked for.
+    /// The same, where the settings of `first` have the lowest precedence.
     pub(crate) fn choose_with(&self, first: &[Setting]) -> anyhow::Result<Chosen> {
         let mut settings = first.to_vec();
         settings.extend(self.settings()?);
@@ -49,7 +48,7 @@ impl SettingArguments {
         Ok(Chosen { config, dataset })
     }
 
-    /// What was asked for, the most important last.
+    /// The given settings, in order of increasing precedence.
     pub(crate) fn settings(&self) -> anyhow::Result<Vec<Setting>> {
         let mut settings = match &self.config {
             Some(path) => {
@@ -80,7 +79,7 @@ impl SettingArguments {
     }
 }
 
-/// The data somebody means, and how to name them from any folder.
+/// The named data, and a name for them that is valid in any folder.
 pub(crate) fn load(data: &str, format: Option<Format>) -> anyhow::Result<(String, Dataset)> {
     let source = Source::find(data, &Cache::of_user()?)?;
     let dataset = source.load(&ReadOptions { format })?;
@@ -95,7 +94,7 @@ fn absolute(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// The defaults for these data, changed by settings.
+/// The defaults for these data, overridden by `settings`.
 pub(crate) fn config_for(
     source: &str,
     dataset: &Dataset,

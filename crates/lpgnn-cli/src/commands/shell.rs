@@ -9,13 +9,13 @@ use crate::console::{Console, print};
 
 #[derive(Debug, Args)]
 pub(crate) struct CompletionArguments {
-    /// The shell to write them for.
+    /// The shell to generate completions for.
     shell: Shell,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ManArguments {
-    /// Write a page for every command into this folder, instead of the main one to stdout.
+    /// Write a page for every command to this folder, instead of the main page to stdout.
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
 }
@@ -39,11 +39,11 @@ pub(super) fn man(arguments: &ManArguments, console: &Console) -> anyhow::Result
         count += 1;
         Ok(write_file(&folder.join(format!("{name}.1")), page.as_bytes())?)
     })?;
-    console.say(format_args!("wrote {count} pages into {}", folder.display()));
+    console.say(format_args!("wrote {count} pages to {}", folder.display()));
     Ok(())
 }
 
-/// The page of a command, and those of the commands below it.
+/// The page of a command, and those of its subcommands.
 fn pages(
     command: &clap::Command,
     name: &str,

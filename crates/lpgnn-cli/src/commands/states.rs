@@ -15,22 +15,22 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     model: ModelArguments,
 
-    /// The file to write: .npy for an array of nodes × components, else CSV; stdout gets CSV.
+    /// Output file: .npy for an array of nodes × components, otherwise CSV [default: CSV on stdout].
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Replace FILE.
+    /// Overwrite FILE if it exists.
     #[arg(long, requires = "out")]
     force: bool,
 
-    /// The layer whose states are wanted, from 1; the last unless told.
+    /// The layer, counted from 1 [default: the last layer].
     #[arg(long, value_name = "N")]
     layer: Option<usize>,
 }
 
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     if let Some(path) = arguments.out.as_ref().filter(|path| path.exists() && !arguments.force) {
-        bail!("{} exists; --force replaces it", path.display());
+        bail!("{} exists; --force overwrites it", path.display());
     }
     let used = arguments.model.apply(false, console)?;
     let layers = used.predictions.fixed_point.states.len();
@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
         bail!(lpgnn::Error::Option {
             option: "--layer",
             value: layer.to_string(),
-            expected: format!("the model has {layers}, counted from 1"),
+            expected: format!("the model has {layers} layers, counted from 1"),
         });
     }
     let bytes = match &arguments.out {
@@ -82,12 +82,12 @@ fn csv(used: &Used, layer: usize) -> Result<String, std::fmt::Error> {
     Ok(text)
 }
 
-/// Version 1.0 of numpy's format: single precision, little endian, row by row.
+/// Version 1.0 of numpy's format: single precision, little-endian, row-major.
 fn npy(used: &Used, layer: usize) -> anyhow::Result<Vec<u8>> {
     let states = &used.predictions.fixed_point.states[layer];
     let shape = format!("({}, {})", states.rows(), states.cols());
     let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
-    // Magic, version, length and header end in a line at a multiple of 64 bytes.
+    // The header ends with a newline and is padded to a multiple of 64 bytes.
     let padding = 64 - (10 + header.len() + 1) % 64;
     header.extend(std::iter::repeat_n(' ', padding % 64));
     header.push('\n');

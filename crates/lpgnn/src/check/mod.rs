@@ -1,4 +1,4 @@
-//! Checks that a new function can be put through: the ones this crate uses itself.
+//! Checks for custom functions and solvers, which this crate also uses for its own.
 
 mod quadratic;
 mod readout;
@@ -95,13 +95,13 @@ fn entry(at: &mut Variables<f64>, part: usize, i: usize) -> &mut f64 {
 /// The distance of two numbers, relative to the larger one or to 1.
 fn relative_error(a: f64, b: f64) -> f64 {
     let error = (a - b).abs() / a.abs().max(b.abs()).max(1.0);
-    // An error that is not a number is the worst of all.
+    // NaN is the largest error.
     if error.is_nan() { f64::INFINITY } else { error }
 }
 
 /// Whether a transition function keeps its contract on `batch`: its derivatives are those of its
 /// value, in weights, states and features, and are added to what is there; its fused pass agrees with
-/// forward and backward; and a node's f_x depends on the node and its neighbours alone.
+/// forward and backward; and `f_a` at a node depends on the node and its neighbours alone.
 ///
 /// # Errors
 ///
@@ -248,14 +248,14 @@ impl<'a> Trial<'a> {
         ] {
             if found.iter().zip(expected).any(|(a, b)| relative_error(*a, *b) > 1e-9) {
                 return Err(Error::Mismatch(format!(
-                    "the gradient of {what} is another than that by backward"
+                    "the gradient of {what} differs from that of backward"
                 )));
             }
         }
         Ok(())
     }
 
-    /// A node's f_x depends on the node and its neighbours alone.
+    /// `f_a` at a node depends on the node and its neighbours alone.
     fn check_locality(&self) -> Result<(), Error> {
         let f_x = self.value(&self.weights, &self.features, &self.states);
         for u in 0..self.batch.nodes() {
@@ -266,7 +266,7 @@ impl<'a> Trial<'a> {
             for v in (0..self.batch.nodes()).filter(|&v| v != u && !near(v)) {
                 if f_x.row(v).iter().zip(other.row(v)).any(|(a, b)| a.to_bits() != b.to_bits()) {
                     return Err(Error::Mismatch(format!(
-                        "the f_x of node {v} depends on node {u}, which is no neighbour"
+                        "f_a at node {v} depends on node {u}, which is not a neighbour"
                     )));
                 }
             }
@@ -357,13 +357,13 @@ pub fn constraint(g: &dyn Constraint<f64>) -> Result<(), Error> {
         if error >= ROUNDING {
             let found = g.derivative(a);
             return fail(format!(
-                "the derivative of {g:?} at {a} is {found}, its slope is {slope}"
+                "the derivative of {g:?} at {a} is {found}, but its slope is {slope}"
             ));
         }
         if relative_error(values[i], g.value(a)) > 1e-12
             || relative_error(slopes[i], g.derivative(a)) > 1e-12
         {
-            return fail(format!("{g:?} at {a} is another number when many are evaluated at once"));
+            return fail(format!("{g:?} at {a} differs when many values are evaluated at once"));
         }
     }
     let both = g.value(1.0) * g.value(-1.0) < 0.0;

@@ -121,7 +121,7 @@ impl Trial<'_> {
             ("gradient of the states", self.per_node(&fused.2).as_slice(), states.as_slice()),
         ] {
             if found.iter().zip(expected).any(|(a, b)| relative_error(*a, *b) > 1e-9) {
-                let text = format!("the {what} of the fused pass is another than step by step");
+                let text = format!("the {what} of the fused pass differs from that step by step");
                 return Err(Error::Mismatch(text));
             }
         }
@@ -155,7 +155,7 @@ impl Trial<'_> {
                 let (a, b) = (here.row(row), other.row(row));
                 if a.iter().zip(b).any(|(a, b)| a.to_bits() != b.to_bits()) {
                     return Err(Error::Mismatch(format!(
-                        "the prediction of {} {row} depends on node {u}, which is of another graph",
+                        "the prediction of {} {row} depends on node {u}, which belongs to another graph",
                         self.f.level().as_str()
                     )));
                 }

@@ -17,20 +17,20 @@ pub struct Baseline {
     pub epochs: usize,
     /// Learning rate.
     pub lr: f64,
-    /// Epochs between evaluation.
+    /// Epochs between evaluations.
     pub eval_every: usize,
-    /// Where random numbers start.
+    /// Random seed.
     pub seed: u64,
 }
 
-/// ModelEvaluation of the baseline after an epoch.
+/// The evaluation of the baseline after an epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BaselineScore {
     /// The epoch, counted from 1.
     pub epoch: usize,
-    /// The accuracy on the validation part, or minus the loss; none without such a part.
+    /// The accuracy on the validation split, or the negative loss; none without such a split.
     pub val: Option<f64>,
-    /// The same on the test part.
+    /// The same on the test split.
     pub test: f64,
 }
 
@@ -41,7 +41,7 @@ impl Default for Baseline {
 }
 
 impl Baseline {
-    /// Its evaluation on the way, on the parts of `split`.
+    /// Trains it, and returns its evaluations on the splits.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ impl Baseline {
         let train = supervise(&split.train)?;
         let (val, test) = (supervise(&split.val)?, supervise(&split.test)?);
         if train.total() <= 0.0 || test.total() <= 0.0 {
-            return Err(Error::Mismatch("nothing is left to train on or to test".into()));
+            return Err(Error::Mismatch("the training or the test split has no targets".into()));
         }
         let features = standardized(features, &rows(&split.train));
         let network = Network {
@@ -111,7 +111,7 @@ impl Baseline {
     }
 }
 
-/// The accuracy, or minus the loss.
+/// The accuracy, or the negative loss.
 fn value(supervision: &Supervision<f32>, predictions: &Matrix<f32>) -> f64 {
     match supervision.targets() {
         Targets::Classes { .. } => {
@@ -148,7 +148,7 @@ fn own(batch: &GraphBatch<f32>) -> Matrix<f32> {
     own
 }
 
-/// Columns with mean 0 and std 1 over some rows; a constant one is only shifted.
+/// Columns with mean 0 and standard deviation 1 over some rows; a constant one is only shifted.
 fn standardized(mut matrix: Matrix<f32>, rows: &[usize]) -> Matrix<f32> {
     let count = rows.len().max(1) as f64;
     for column in 0..matrix.cols() {

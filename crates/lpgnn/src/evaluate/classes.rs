@@ -1,16 +1,16 @@
 use crate::Scalar;
 use crate::readout::largest;
 
-/// How often a class was taken for a class.
+/// A confusion matrix: counts of pairs of a true and a predicted class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confusion {
     classes: usize,
     counts: Vec<usize>,
 }
 
-/// How well one class is told from the others.
+/// Precision, recall and F1 of one class.
 ///
-/// With the counts of true positives, false positives and false negatives; a share of nothing is 0.
+/// From the counts of true positives, false positives and false negatives; 0/0 counts as 0.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ClassMetrics {
     /// `tp / (tp + fp)`
@@ -19,7 +19,7 @@ pub struct ClassMetrics {
     pub recall: f64,
     /// `2 tp / (2 tp + fp + fn)`
     pub f1: f64,
-    /// How many are truly of this class: `tp + fn`.
+    /// The support, the number of examples of this class: `tp + fn`.
     pub support: usize,
 }
 
@@ -41,23 +41,23 @@ impl Confusion {
         self.counts.chunks_exact(self.classes.max(1))
     }
 
-    /// How many pairs there are.
+    /// The number of pairs.
     pub fn total(&self) -> usize {
         self.counts.iter().sum()
     }
 
-    /// The share of right predictions; 0 of none.
+    /// The accuracy; 0 if there are no pairs.
     pub fn accuracy(&self) -> f64 {
         let right: usize = self.rows().enumerate().map(|(class, row)| row[class]).sum();
         ratio(right, self.total())
     }
 
-    /// The mean over the classes that occur of the share of right predictions among them.
+    /// The balanced accuracy: the mean recall of the classes that occur.
     ///
     /// ```
     /// use lpgnn::evaluate::Confusion;
     ///
-    /// // Nine of ten are of class 0, and all are taken for class 0.
+    /// // Nine of ten are of class 0, and all are predicted as class 0.
     /// let confusion = Confusion::new(2, (0..10).map(|i| (usize::from(i == 9), 0)));
     /// assert_eq!((confusion.accuracy(), confusion.balanced_accuracy()), (0.9, 0.5));
     /// ```
@@ -66,7 +66,7 @@ impl Confusion {
         mean(occurring.map(|(class, row)| ratio(row[class], row.iter().sum())))
     }
 
-    /// The mean of `F1 = 2 tp / (2 tp + fp + fn)` over the classes that occur or are predicted.
+    /// Macro F1: the mean of `F1 = 2 tp / (2 tp + fp + fn)` over the classes that occur or are predicted.
     pub fn macro_f1(&self) -> f64 {
         let f1 = |class: usize| {
             let right = self.counts[class * self.classes + class];
@@ -147,7 +147,7 @@ pub fn auc(evaluation: impl Iterator<Item = (f64, bool)>) -> Option<f64> {
     Some(wins / (positives as f64 * negatives as f64))
 }
 
-/// `softmax(y)`: what the output says of every class.
+/// `softmax(y)`: the probability of every class.
 pub fn probabilities<S: Scalar>(y: &[S]) -> Vec<f64> {
     if y.is_empty() {
         return vec![];

@@ -1,4 +1,4 @@
-//! How well outputs fit targets, and how a number was made.
+//! Metrics, and evaluation protocols.
 
 mod baseline;
 mod classes;
@@ -14,18 +14,18 @@ use crate::graph::Targets;
 use crate::readout::largest;
 use crate::{Error, Matrix, Scalar};
 
-/// All that is measured on a set of predictions.
+/// The metrics of a set of predictions.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 #[non_exhaustive]
 pub enum Metrics {
-    /// Of classes.
+    /// Metrics of classes.
     Classes {
-        /// How many nodes or graphs have a known class.
+        /// Number of nodes or graphs with a known class.
         count: usize,
-        /// The share of right ones.
+        /// The accuracy.
         accuracy: f64,
-        /// The mean over classes of the share of right ones.
+        /// The balanced accuracy: the mean recall over classes.
         balanced_accuracy: f64,
         /// The mean over classes of F1.
         macro_f1: f64,
@@ -33,14 +33,14 @@ pub enum Metrics {
         auc: Option<f64>,
         /// The mean of `−ln p(class)`.
         loss: f64,
-        /// How often a class (row) was taken for a class (column).
+        /// The confusion matrix: a row per true class, a column per predicted class.
         confusion: Vec<Vec<usize>>,
         /// Precision, recall and F1 of every class, in the order of the confusion matrix.
         per_class: Vec<ClassMetrics>,
     },
-    /// Of real values.
+    /// Metrics of real values.
     Values {
-        /// How many nodes or graphs have known values.
+        /// Number of nodes or graphs with known values.
         count: usize,
         /// The mean of `(y − target)²`.
         #[serde(deserialize_with = "crate::nan::number")]
@@ -73,7 +73,7 @@ impl Metrics {
         }
         let known: Vec<usize> = (0..targets.rows()).filter(|&row| targets.is_known(row)).collect();
         if known.is_empty() {
-            return Err(Error::Mismatch("there is no target to compare with".into()));
+            return Err(Error::Mismatch("there are no targets to compare with".into()));
         }
         match targets {
             Targets::Classes { classes, class } => {

@@ -3,25 +3,25 @@ use std::str::FromStr;
 
 use crate::Error;
 
-/// How a number over folds is made. A number without its protocol cannot be compared.
+/// An evaluation protocol. Results of different protocols cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
-    /// The paper's (P1): the curves of the held-out folds are averaged, and the one epoch with the
-    /// best mean is reported. Optimistic: the folds that are reported choose the epoch.
+    /// The paper's (P1): the curves of the held-out folds are averaged, and the epoch with the best
+    /// mean is reported. Optimistic: the epoch is selected on the reported folds.
     BestMeanEpoch,
-    /// Fair (P4): model and epoch are chosen on a part of the training folds, and the held-out fold
-    /// is looked at once.
+    /// Unbiased (P4): model and epoch are selected on an inner split of the training folds, and the
+    /// held-out fold is evaluated once.
     Nested,
-    /// One split into training, validation and test part: the epoch is chosen on the validation part,
-    /// and the mean is over seeds of the training.
+    /// One split into training, validation and test data: the epoch is selected on validation data,
+    /// and the mean is over random seeds.
     Split,
 }
 
 impl Protocol {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::BestMeanEpoch, Self::Nested, Self::Split];
-    /// Those that divide the data into folds.
+    /// Those with folds.
     pub const OF_FOLDS: [Self; 2] = [Self::BestMeanEpoch, Self::Nested];
 
     /// Its name.
@@ -36,9 +36,15 @@ impl Protocol {
     /// What it does, in a few words.
     pub fn describe(self) -> &'static str {
         match self {
-            Self::BestMeanEpoch => "P1: one epoch for all folds, chosen by their mean; optimistic",
-            Self::Nested => "P4: epoch chosen on an inner split, outer fold looked at once; fair",
-            Self::Split => "one split, epoch chosen on its validation part, mean over seeds; fair",
+            Self::BestMeanEpoch => {
+                "P1: one epoch for all folds, selected by their mean; optimistic"
+            }
+            Self::Nested => {
+                "P4: epoch selected on an inner split, outer fold evaluated once; unbiased"
+            }
+            Self::Split => {
+                "one split, epoch selected on validation data, mean over seeds; unbiased"
+            }
         }
     }
 }
@@ -57,7 +63,7 @@ impl FromStr for Protocol {
             Error::Option {
                 option: "protocol",
                 value: text.to_owned(),
-                expected: format!("it is one of {}", Self::ALL.map(Self::as_str).join(", ")),
+                expected: format!("one of {} is expected", Self::ALL.map(Self::as_str).join(", ")),
             }
         })
     }
@@ -75,7 +81,7 @@ pub struct MeanAndStd {
 }
 
 impl MeanAndStd {
-    /// Of these values; none of no values.
+    /// Mean and standard deviation of these values; none if there are none.
     ///
     /// ```
     /// use lpgnn::evaluate::MeanAndStd;
@@ -91,8 +97,8 @@ impl MeanAndStd {
     }
 }
 
-/// The place with the best mean over curves of equal length, the first of equals, and the values
-/// of all curves there.
+/// The index with the best mean over curves of equal length, the first of equals, and the values of
+/// all curves there.
 ///
 /// A curve that ended early counts with its last value from there on.
 ///

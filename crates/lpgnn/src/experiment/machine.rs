@@ -1,8 +1,8 @@
-//! What a result should say about where, when and by what it was made.
+//! The provenance of a result: machine, date and software.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What computed a result.
+/// The software that computed a result.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Versions {
     /// The version of this library.
@@ -13,19 +13,19 @@ pub struct Versions {
     pub target: String,
 }
 
-/// Where a result was computed.
+/// The machine that computed a result.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Machine {
     /// The model of the processor, as far as the operating system tells; else its architecture.
     pub cpu: String,
-    /// Processors that there are to use.
+    /// Number of available processors.
     pub cores: usize,
-    /// Threads that were used.
+    /// Number of threads used.
     pub threads: usize,
 }
 
 impl Versions {
-    /// Those of this program. Whoever builds without the repository may say the commit in `LPGNN_COMMIT`.
+    /// This program. Builds outside the repository can set the commit with `LPGNN_COMMIT`.
     pub fn here() -> Self {
         Self {
             library: env!("CARGO_PKG_VERSION").into(),
@@ -36,7 +36,7 @@ impl Versions {
 }
 
 impl Machine {
-    /// This one, with the threads that work is now done on.
+    /// This machine, with the current number of threads.
     pub fn here() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         Self { cpu: cpu(), cores, threads: rayon::current_num_threads() }
@@ -49,7 +49,7 @@ fn cpu() -> String {
     model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned())
 }
 
-/// Today in Greenwich, as in 2024-02-29.
+/// Today's date in UTC, as in 2024-02-29.
 pub fn today() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let (year, month, day) = date(since.as_secs() / 86_400);

@@ -1,9 +1,8 @@
-//! Runs, cross-validation and search: training that is kept in a folder, can be continued to the same
-//! bits, and leaves a typed record.
+//! Runs, cross-validation and search: training in a folder that can be resumed bit-identically and
+//! leaves a typed record.
 //!
-//! The library keeps files and calls observers; whoever calls it does the talking. An observer that
-//! returns [`Break`](std::ops::ControlFlow::Break) ends an experiment in a state from which it can be
-//! resumed.
+//! The library writes files and calls observers; it prints nothing. An observer that returns
+//! [`Break`](std::ops::ControlFlow::Break) stops an experiment in a state from which it can be resumed.
 //!
 //! # The folder of a run
 //!
@@ -11,11 +10,11 @@
 //! |---|---|---|
 //! | `config.toml` | every setting, as used | [`RunFolder::config`](crate::experiment::run::RunFolder::config) |
 //! | `model.safetensors` | the weights of the best epoch and all that prediction needs | [`SavedModel`](crate::run::SavedModel) |
-//! | `checkpoint.safetensors` | where training is | [`Run::resume`](crate::experiment::run::Run::resume) |
+//! | `checkpoint.safetensors` | the state of training | [`Run::resume`](crate::experiment::run::Run::resume) |
 //! | `metrics.jsonl` | a line per epoch | [`RunFolder::metrics`](crate::experiment::run::RunFolder::metrics) |
 //! | `log.txt` | the log, for people | |
-//! | `record.json` | how it went, once it has ended | [`RunFolder::record`](crate::experiment::run::RunFolder::record) |
-//! | `.lock` | nothing; whoever works on the run holds a lock on it | |
+//! | `record.json` | the record, once it has finished | [`RunFolder::record`](crate::experiment::run::RunFolder::record) |
+//! | `.lock` | nothing; the process that works on the run holds a lock on it | |
 //!
 //! # The folder of a cross-validation or a search
 //!
@@ -24,7 +23,7 @@
 //! | `plan.json` | the data and settings that its results are of |
 //! | `settings.toml` | what the trials have in common |
 //! | `fold-01.json`, `trial-00001-of-9.json`, … | a [`FoldRecord`](crate::experiment::crossval::FoldRecord), a [`RankedTrial`](crate::experiment::search::RankedTrial) each: what is there is not done again |
-//! | `*.part.json`, `*.checkpoint.safetensors` | a trial that is under way |
+//! | `*.part.json`, `*.checkpoint.safetensors` | a trial in progress |
 //! | `best.toml`, `model.safetensors` | of a search, the settings and the model of the winner |
 //! | `result.json` | the [`CrossvalReport`](crate::experiment::crossval::CrossvalReport) or the [`SearchRecord`](crate::experiment::search::SearchRecord) |
 //!
@@ -47,10 +46,10 @@
 //! # Ok::<(), lpgnn::Error>(())
 //! ```
 
-/// A run: one training in a folder of its own.
+/// A run: one training run in a folder of its own.
 pub mod run;
 
-/// What a run leaves for whoever reports on it.
+/// The record of a run.
 pub mod record;
 
 /// One configuration on several folds, or with several seeds, and their mean.

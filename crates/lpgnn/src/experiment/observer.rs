@@ -6,8 +6,7 @@ use super::crossval::FoldRecord;
 use super::search::RankedTrial;
 use crate::train::EpochReport;
 
-/// Watches an experiment of many trials, which run side by side. All its methods do nothing unless
-/// they are implemented.
+/// Observes an experiment of many trials that run in parallel. All methods do nothing by default.
 pub trait ExperimentObserver: Sync {
     /// A trial begins, or continues behind epoch `at`, to train up to epoch `until`. What is returned
     /// watches it, and is dropped when it ends.
@@ -27,33 +26,33 @@ pub trait ExperimentObserver: Sync {
     }
 }
 
-/// Watches one trial.
+/// Observes one trial.
 pub trait TrialObserver {
     /// Called after every epoch. [`ControlFlow::Break`] stops the whole experiment: every trial that
-    /// is under way is kept as it is after its epoch, so that it can be continued.
+    /// is in progress is saved after its epoch, so that it can be resumed.
     fn epoch(&mut self, report: &EpochReport) -> ControlFlow<()>;
 }
 
-/// Nobody watches.
+/// No observer.
 impl ExperimentObserver for () {}
 
-/// Nobody watches.
+/// No observer.
 impl TrialObserver for () {
     fn epoch(&mut self, _: &EpochReport) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 }
 
-/// What a trial is called.
+/// The name of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct TrialName {
-    /// What it is.
+    /// Its kind.
     pub kind: TrialKind,
-    /// Which one.
+    /// Its number.
     pub number: u64,
 }
 
-/// What a trial is.
+/// The kind of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialKind {
@@ -82,7 +81,7 @@ impl fmt::Display for TrialName {
     }
 }
 
-/// An observer, and whether it has asked for an end.
+/// An observer, and whether it has asked to stop.
 pub(super) struct Watched<'a> {
     pub(super) observer: &'a dyn ExperimentObserver,
     stop: AtomicBool,

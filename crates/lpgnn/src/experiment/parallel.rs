@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::Error;
 
-/// Does `work` for `0..count`, on as many threads as there are to be, each item on one of them.
+/// Does `work` for `0..count` in parallel, each item on one thread.
 ///
 /// Ends early when an item fails, which is the error, or when `stop` says so; what has begun is
 /// finished. Returns whether it was not stopped.

@@ -8,7 +8,7 @@ use super::work_folder::{FolderLock, create, create_next, is_empty};
 use crate::run::{RunConfig, write_file};
 use crate::{Error, Place};
 
-/// A folder of results that are made one by one, so that what is done is not done again.
+/// A folder of results that are written one by one, so that completed ones are not repeated.
 #[derive(Debug)]
 pub struct ResultFolder {
     path: PathBuf,
@@ -20,7 +20,7 @@ const PLAN: &str = "plan.json";
 const SETTINGS: &str = "settings.toml";
 
 impl ResultFolder {
-    /// A folder that is new, or has results of the same plan.
+    /// Opens a folder that is new, or has results of the same plan.
     ///
     /// # Errors
     ///
@@ -30,9 +30,9 @@ impl ResultFolder {
             |problem: &str| Error::Folder { path: path.to_owned(), problem: problem.into() };
         match std::fs::read_to_string(path.join(PLAN)) {
             Ok(text) if serde_json::from_str::<Value>(&text).ok().as_ref() == Some(plan) => {}
-            Ok(_) => return Err(problem("has results of other data or settings")),
+            Ok(_) => return Err(problem("has results for other data or settings")),
             Err(_) if is_empty(path)? => create(path)?,
-            Err(_) => return Err(problem("is not empty, and not a folder of results")),
+            Err(_) => return Err(problem("is not empty, but not a folder of results")),
         }
         let folder = Self { lock: FolderLock::take(path)?, path: path.to_owned() };
         if !folder.has(PLAN) {
@@ -59,7 +59,7 @@ impl ResultFolder {
         Self::open(&create_next(parent, name)?, plan, config)
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -74,7 +74,7 @@ impl ResultFolder {
         self.file(name).exists()
     }
 
-    /// Removes all results, and what there is of others.
+    /// Removes all results, complete or not.
     ///
     /// # Errors
     ///

@@ -11,7 +11,7 @@ use crate::{Error, Place};
 
 /// One training without a folder of its own: a fold of a cross-validation, a trial of a search.
 ///
-/// Its values are accuracies, or minus losses where targets are real: larger is better.
+/// Its values are accuracies, or negative losses if targets are real: larger is better.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct TrialRecord {
     /// The epochs at which it was evaluated.
@@ -38,14 +38,14 @@ pub struct TrialRecord {
         deserialize_with = "crate::nan::optional"
     )]
     pub test_value: Option<f64>,
-    /// Training accuracy that the states know by heart, at that epoch.
+    /// The cheating gap at that epoch.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         deserialize_with = "crate::nan::optional"
     )]
     pub cheating_gap: Option<f64>,
-    /// Why it ended; none while there are epochs left.
+    /// Why it stopped; none while there are epochs left.
     pub stop_reason: Option<StopReason>,
     /// Graphs that did not converge at the last evaluation.
     pub not_converged: usize,
@@ -56,7 +56,7 @@ pub struct TrialRecord {
         deserialize_with = "crate::nan::optional"
     )]
     pub residual: Option<f64>,
-    /// How long it took.
+    /// Seconds it took.
     pub seconds: f64,
 }
 
@@ -129,7 +129,7 @@ impl Trial<'_> {
 }
 
 impl TrialRecord {
-    /// Whether states or weights stopped being numbers.
+    /// Whether states or weights became NaN or infinite.
     pub fn diverged(&self) -> bool {
         matches!(self.stop_reason, Some(StopReason::Diverged { .. }))
     }
@@ -255,7 +255,7 @@ impl TrialFiles {
         let nodes = setup.data.training_graphs().nodes();
         let checkpoint = Checkpoint::read(&self.checkpoint, &setup.model, nodes)?;
         if checkpoint.config != *config || checkpoint.fingerprint != setup.fingerprint {
-            return Err(Place::file(&self.checkpoint).error("it is of other data or settings"));
+            return Err(Place::file(&self.checkpoint).error("it belongs to other data or settings"));
         }
         let path = &self.record;
         let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
@@ -269,10 +269,10 @@ impl TrialFiles {
         Ok(Some((record, checkpoint.state)))
     }
 
-    /// Nobody needs them any more.
+    /// Removes them.
     pub(super) fn remove(&self) {
         for path in [&self.checkpoint, &self.record] {
-            // What cannot be removed is only in the way of nobody.
+            // A file that cannot be removed does no harm.
             let _ = std::fs::remove_file(path);
         }
     }

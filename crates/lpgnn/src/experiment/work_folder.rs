@@ -4,21 +4,21 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// That this process is the only one at work in a folder.
+/// An exclusive lock on a folder.
 ///
-/// The operating system takes it back when the process ends, however it does. The file that it is
-/// taken on stays: whoever removed it could remove that of the next.
+/// The operating system releases it when the process ends, however that happens. The lock file is
+/// not removed: that could remove the lock of the next process.
 #[derive(Debug)]
 pub struct FolderLock(#[expect(dead_code, reason = "it is held, not read")] Option<File>);
 
 const LOCK: &str = ".lock";
 
 impl FolderLock {
-    /// Takes it in a folder that is there.
+    /// Locks an existing folder.
     ///
     /// # Errors
     ///
-    /// When another process has it, or the folder cannot be written to.
+    /// When another process holds the lock, or the folder cannot be written to.
     pub fn take(folder: &Path) -> Result<Self, Error> {
         let cannot = |source| Error::Io { action: "write into", path: folder.to_owned(), source };
         let options = File::options().create(true).truncate(false).write(true).clone();
@@ -26,7 +26,7 @@ impl FolderLock {
         match file.try_lock() {
             Ok(()) => Ok(Self(Some(file))),
             Err(TryLockError::WouldBlock) => Err(Error::Locked { path: folder.to_owned() }),
-            // Some network file systems have no locks; then there is none to respect.
+            // Some network file systems do not support locks.
             Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {
                 Ok(Self(None))
             }
@@ -35,8 +35,7 @@ impl FolderLock {
     }
 }
 
-/// Whether a folder holds nothing, or is not there. What somebody who was killed had begun to write
-/// is nothing.
+/// Whether a folder is empty or does not exist. Temporary files of an interrupted write do not count.
 pub(super) fn is_empty(folder: &Path) -> Result<bool, Error> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -47,7 +46,7 @@ pub(super) fn is_empty(folder: &Path) -> Result<bool, Error> {
     Ok(entries.flatten().all(|entry| entry.file_name() == LOCK || part(&entry)))
 }
 
-/// Creates a folder, unless it is there.
+/// Creates a folder, unless it exists.
 pub(super) fn create(folder: &Path) -> Result<(), Error> {
     let cannot = |source| Error::Io { action: "create", path: folder.to_owned(), source };
     fs::create_dir_all(folder).map_err(cannot)

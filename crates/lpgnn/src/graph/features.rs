@@ -130,7 +130,7 @@ impl<S: Scalar> Features<S> {
     }
 }
 
-/// [`Features`] that belong to somebody else: to a batch, or the states of the layer below.
+/// Borrowed [`Features`]: those of a batch, or the states of the layer below.
 #[derive(Debug)]
 pub enum FeaturesView<'a, S = f32> {
     /// See [`Features::Dense`].

@@ -1,7 +1,7 @@
 use super::{GraphBatch, Targets};
 use crate::Scalar;
 
-/// Nodes or graphs: whose targets are predicted, what a split divides, what a read-out reads off.
+/// Nodes or graphs: what is predicted, split or read out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {

@@ -19,7 +19,7 @@ pub use topology::{Ghosts, Part, Topology};
 
 use crate::{Error, Matrix, Scalar};
 
-/// A directed graph with labelled nodes and, where they have them, labelled edges and targets.
+/// A directed graph with node features and, optionally, edge features and targets.
 ///
 /// An undirected edge is two edges. Whatever exists is valid: edges name nodes that exist, lie in
 /// order and occur once.

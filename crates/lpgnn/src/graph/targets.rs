@@ -1,6 +1,6 @@
 use crate::{Error, Matrix, Scalar};
 
-/// The class of a node or graph of which none is known.
+/// The class of a node or graph whose class is unknown.
 pub const NO_TARGET: u32 = u32::MAX;
 
 /// What is to be predicted, one row per node or per graph.

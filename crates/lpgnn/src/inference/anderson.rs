@@ -5,16 +5,16 @@ use crate::Scalar;
 use crate::numeric::{Arithmetic, Kernel, dispatch, dot};
 use crate::transition::for_each_group;
 
-/// The last iterates of one graph, `r = f − x` being the residual of an iterate `x` with f_x `f`.
+/// The last iterates of one graph, `r = f − x` being the residual of an iterate `x` with `f = f_a(x)`.
 #[derive(Clone, Debug)]
 pub(super) struct Anderson<S> {
     window: usize,
-    /// `R` and `F`: differences of consecutive residuals and of f_x, newest last.
+    /// `R` and `F`: differences of consecutive `r` and of consecutive `f`, newest last.
     d_residuals: Vec<Vec<S>>,
     d_fs: Vec<Vec<S>>,
     /// `Rᵀ R`, up to its diagonal.
     gram: Vec<Vec<f64>>,
-    /// The residual and the f_x of the last iterate; empty before there is one.
+    /// `r` and `f` of the last iterate; empty before there is one.
     residual: Vec<S>,
     f_x: Vec<S>,
     best: f64,
@@ -132,7 +132,7 @@ impl<S: Scalar> Newest<'_, S> {
     }
 }
 
-/// The newest residual and f_x, and how they differ from the last.
+/// The newest `r` and `f`, and their differences from the last.
 impl<S: Scalar> Kernel for &mut Newest<'_, S> {
     type Output = ();
     #[inline(always)]

@@ -44,7 +44,7 @@ impl Default for FixedPointOptions {
 }
 
 impl FixedPointOptions {
-    /// The same, known to be usable.
+    /// Validates every value.
     ///
     /// # Errors
     ///
@@ -59,14 +59,14 @@ impl FixedPointOptions {
     }
 }
 
-/// A residual beyond which states have run away.
+/// A residual beyond which states count as diverged.
 const FAR: f64 = 1.0;
 
 /// Iterates `X ← f_a(X)` from zero, graph by graph and layer by layer, until a graph is within
 /// `tol` or `max_iter` is reached.
 ///
-/// Graphs that do not converge are [relaxed](relax) if the options say so; whether they have
-/// converged then is said per graph, by the residual of the states that are returned.
+/// Graphs that do not converge are [relaxed](relax) if the options say so; whether they then have
+/// converged is decided per graph, by the residual of the returned states.
 ///
 /// # Panics
 ///
@@ -112,7 +112,7 @@ pub fn converge_from<S: Scalar>(
     if let (Some(relaxation), false) = (&options.fall_back, failed.is_empty()) {
         let part = batch.select(&failed);
         let mut start = model.zeros(part.nodes(), weights.to_vec());
-        // States that ran away are no place to start from: those graphs start at zero.
+        // Diverged states are no place to start from: those graphs start at zero.
         for (i, _) in failed.iter().enumerate().filter(|(_, graph)| residuals[**graph] <= FAR) {
             let (from, to) = (batch.nodes_of(failed[i]).collect::<Vec<_>>(), part.nodes_of(i));
             scatter(&gather(&states, &from), &to.collect::<Vec<_>>(), &mut start.states);
@@ -199,7 +199,7 @@ fn converge_layer<S: Scalar>(
             if done == part.graphs() {
                 break;
             }
-            // A graph goes its way whoever shares its batch: its past goes along with it.
+            // The iterates of a graph do not depend on the rest of its batch.
             advance(part, &mut x, &f, &mut past, &converged, S::of(options.beta));
             if 2 * done >= part.graphs() && part.graphs() > 8 {
                 break;

@@ -1,4 +1,4 @@
-//! States of graphs that were not trained on, with the weights as they are.
+//! Inference: the states of new graphs, for given weights.
 
 mod anderson;
 mod converge;
@@ -33,28 +33,28 @@ impl Default for Inference {
     }
 }
 
-/// States that were found, and how well they meet `x = f_a(x)`.
+/// The states found, and how well they meet `x = f_a(x)`.
 #[derive(Clone, Debug)]
 pub struct FixedPoint<S = f32> {
     /// `X` of every layer.
     pub states: Vec<Matrix<S>>,
     /// `max abs(x − f_a)` over the nodes and layers of every graph.
     pub residuals: Vec<f64>,
-    /// Whether a graph's residual is within the tol.
+    /// Whether a graph's residual is within the tolerance.
     pub converged: Vec<bool>,
-    /// How many times `f_a` was applied, over all layers.
+    /// Number of applications of `f_a`, over all layers.
     pub iterations: usize,
-    /// How many of these each graph took: the others share its batch, not its way.
+    /// The number of these that each graph took.
     pub graph_iterations: Vec<usize>,
 }
 
 impl<S: Scalar> FixedPoint<S> {
-    /// How many graphs did not converge.
+    /// Number of graphs that did not converge.
     pub fn failures(&self) -> usize {
         self.converged.iter().filter(|&&converged| !converged).count()
     }
 
-    /// The largest residual of all graphs; not a number if one is not.
+    /// The largest residual of all graphs; NaN if any is.
     pub fn largest_residual(&self) -> f64 {
         self.residuals.iter().copied().fold(0.0, worse)
     }
@@ -79,7 +79,7 @@ impl Inference {
     }
 }
 
-/// The output of every node or graph, from states that were found.
+/// The output of every node or graph, from given states.
 pub fn predict<S: Scalar>(
     model: &Model<S>,
     weights: &[S],

@@ -38,7 +38,7 @@ impl Default for RelaxOptions {
 }
 
 impl RelaxOptions {
-    /// The same, known to be usable.
+    /// Validates every value.
     ///
     /// # Errors
     ///

@@ -7,14 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{Evaluation, Objective, Request, Variables};
 use crate::Scalar;
 
-/// Something that lies around an objective: it sees every evaluation, and may change what is asked
-/// and what comes back.
+/// A layer around an objective: it sees every evaluation, and may change the request and the result.
 ///
-/// A penalty on the weights adds to value and gradient; a count only looks; whoever shares the work
-/// with other machines adds up what all of them have found. Neither the solver nor the
+/// A penalty on the weights adds to value and gradient; a counter only observes; a distributed
+/// reduction adds up the results of all machines. Neither the solver nor the
 /// [trainer](crate::train::Trainer::with_layer) needs to know which.
 pub trait ObjectiveLayer<S: Scalar = f32>: Debug + Send {
-    /// Evaluates `inner`, and makes of it what this layer is for.
+    /// Evaluates `inner`, and applies this layer.
     fn evaluate(
         &self,
         inner: &dyn Objective<S>,
@@ -40,7 +39,7 @@ pub trait ObjectiveLayer<S: Scalar = f32>: Debug + Send {
 /// ```
 #[derive(Clone, Copy)]
 pub struct Layered<'a, S: Scalar> {
-    /// What lies inside all layers.
+    /// The innermost objective.
     pub inner: &'a dyn Objective<S>,
     /// From the inside to the outside.
     pub layers: &'a [Box<dyn ObjectiveLayer<S>>],
@@ -98,12 +97,12 @@ impl<S: Scalar> ObjectiveLayer<S> for L2 {
     }
 }
 
-/// How often an objective is evaluated. Clones count together.
+/// Counts evaluations of an objective. Clones share the count.
 #[derive(Clone, Debug, Default)]
 pub struct CountEvaluations(Arc<AtomicU64>);
 
 impl CountEvaluations {
-    /// How many evaluations there have been.
+    /// Number of evaluations so far.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! over the layers `k`, with the first term over supervised nodes or graphs and the others over all
-//! nodes; `w` weighs the loss and `ρ` damps (both 1 and 0 in the paper).
+//! nodes; `w` is the weight of the loss and `ρ` that of the penalty (1 and 0 in the paper).
 
 mod layers;
 mod model;
@@ -25,10 +25,10 @@ use crate::{Error, Matrix, Scalar};
 use read::ReadGradient;
 use term::{ConstraintTerm, Tally};
 
-/// Something with a saddle point: the Lagrangian of a batch, or a toy with a known answer.
+/// A function with a saddle point: the Lagrangian of a batch, or a test problem with a known solution.
 pub trait Objective<S: Scalar = f32> {
-    /// The value and the gradient at a point. Of the gradient, what is wanted is set; the rest may
-    /// be anything.
+    /// The value and the gradient at a point. Requested parts of the gradient are set; the rest is
+    /// unspecified.
     fn evaluate(
         &self,
         at: &Variables<S>,
@@ -37,7 +37,7 @@ pub trait Objective<S: Scalar = f32> {
     ) -> Evaluation;
 }
 
-/// Which parts of an evaluation are wanted; `∂𝓛/∂Λ` always is.
+/// The parts of an evaluation that are requested; `∂𝓛/∂Λ` always is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
     /// The loss; without it, only the constraint term counts, in the gradients too.
@@ -51,7 +51,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Whether any derivative besides `∂𝓛/∂Λ` is wanted.
+    /// Whether any derivative besides `∂𝓛/∂Λ` is requested.
     pub fn derivatives(self) -> bool {
         self.weights || self.states
     }
@@ -62,7 +62,7 @@ impl Request {
     pub const RESIDUAL: Self = Self { loss: false, weights: false, states: false, penalty: 0.0 };
 }
 
-/// The values that come out of an evaluation.
+/// The values of an evaluation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Evaluation {
     /// `w Σ_S loss(f_r, y)`
@@ -75,7 +75,7 @@ pub struct Evaluation {
     pub residual_max: f64,
     /// The mean of `abs(x)`, which residuals can be compared with.
     pub state_mean: f64,
-    /// How many supervised rows the output puts into their class, and how many there are.
+    /// Number of correctly classified supervised rows, and number of supervised rows.
     pub correct: (usize, usize),
 }
 
@@ -164,7 +164,7 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
         let (width, output) = (supervision.targets().width(), model.readout().outputs());
         if width != output && supervision.total() > 0.0 {
             return Err(Error::Mismatch(format!(
-                "targets have {width} components or classes, the read-out gives {output}"
+                "the targets have {width} components or classes, but the read-out has {output} outputs"
             )));
         }
         let (exchange, reduce) = (&Local, &Local);
@@ -189,7 +189,7 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
         self.model
     }
 
-    /// What one loss counts, and one residual of a layer.
+    /// The factors of one loss and of one residual of a layer.
     fn factors(&self) -> (S, impl Fn(usize) -> S + '_) {
         let per =
             |scale, count: f64| if scale == Scale::Mean && count > 0.0 { 1.0 / count } else { 1.0 };

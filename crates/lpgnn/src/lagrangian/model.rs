@@ -11,8 +11,8 @@ use crate::{Error, Matrix, Scalar};
 
 /// The functions of an LP-GNN: `f_a` of every layer, `f_r`, `G`, and what they read.
 ///
-/// Layer 1 reads the features of the nodes; layer `k` reads layer `k − 1` in their place, its states or
-/// their f_x, as the read-out does.
+/// Layer 1 reads the features of the nodes; layer `k` reads layer `k − 1` in their place, its states
+/// `x` or `f_a(x)`, as the read-out does.
 #[derive(Debug)]
 pub struct Model<S: Scalar = f32> {
     transitions: Vec<Box<dyn Transition<S>>>,
@@ -128,7 +128,9 @@ impl<S: Scalar> Model<S> {
         multipliers: Multipliers,
     ) -> Result<Self, Error> {
         let Some(last) = transitions.last() else {
-            return Err(Error::Mismatch("a model has at least one layer".into()));
+            return Err(Error::Mismatch(
+                "the model has no layers, but at least one is expected".into(),
+            ));
         };
         let read = match reads.layers {
             ReadLayers::Last => last.state_dim(),
@@ -136,7 +138,7 @@ impl<S: Scalar> Model<S> {
         };
         if read != readout.inputs() {
             return Err(Error::Mismatch(format!(
-                "f_a gives the read-out {read} components, it reads {}",
+                "f_a gives the read-out {read} components, but it reads {}",
                 readout.inputs()
             )));
         }
@@ -211,7 +213,7 @@ impl<S: Scalar> Model<S> {
         self.constraint.as_ref()
     }
 
-    /// How many multipliers a node has.
+    /// The number of multipliers of a node.
     pub fn multipliers(&self) -> Multipliers {
         self.multipliers
     }

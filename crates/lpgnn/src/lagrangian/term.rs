@@ -24,7 +24,7 @@ pub(super) struct ConstraintTerm<'a, S: Scalar> {
     /// `ρ`
     pub(super) penalty: S,
     pub(super) topology: &'a Topology,
-    /// `∂𝓛/∂x` of what else reads the states, or `∂𝓛/∂f_a` if it reads their f_x.
+    /// `∂𝓛/∂x` of what else reads the states, or `∂𝓛/∂f_a` if it reads `f_a(x)`.
     pub(super) d_read: Option<&'a ReadGradient<'a, S>>,
     pub(super) reads_transition: bool,
     pub(super) scratch: &'a Scratch<S>,
@@ -218,7 +218,7 @@ impl<S: Scalar> Kernel for Residual<'_, S> {
             tally.residual_sum += total(size).f64();
             tally.state_sum += total(state).f64();
         }
-        // A maximum forgets what is not a number, a sum does not.
+        // A maximum ignores NaN, a sum does not.
         let max = each(max).into_iter().fold(S::ZERO, worse).f64();
         tally.residual_max = if tally.residual_sum.is_nan() { f64::NAN } else { max };
         tally
@@ -236,7 +236,7 @@ struct Derive<'a, S> {
     d_f: &'a mut [S],
     /// `G'(a)`, then the derivative in `x`.
     d_states: &'a mut [S],
-    /// What else reads states and f_x, empty where nothing does.
+    /// `∂𝓛/∂x` and `∂𝓛/∂f_a` of what else reads them, empty where nothing does.
     loss_states: &'a [S],
     loss_f: &'a [S],
 }

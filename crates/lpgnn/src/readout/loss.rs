@@ -45,13 +45,13 @@ impl<S: Scalar> Supervision<S> {
     /// # Errors
     ///
     /// [`Error::Mismatch`] when there is not one weight per class, [`Error::Option`] when one is
-    /// negative or not a number.
+    /// negative or NaN.
     pub fn with_class_weights(mut self, weights: &[f64]) -> Result<Self, Error> {
         if let Some(weight) = weights.iter().find(|w| !(**w >= 0.0 && w.is_finite())) {
             return Err(Error::Option {
                 option: "a class weight",
                 value: weight.to_string(),
-                expected: "a number that is not negative is expected".into(),
+                expected: "a non-negative number is expected".into(),
             });
         }
         match &self.targets {
@@ -64,7 +64,7 @@ impl<S: Scalar> Supervision<S> {
                 Ok(self)
             }
             targets => Err(Error::Mismatch(format!(
-                "{} class weights cannot weigh {} classes",
+                "there are {} class weights, but {} classes",
                 weights.len(),
                 targets.width()
             ))),
@@ -103,8 +103,8 @@ impl<S: Scalar> Supervision<S> {
             }
             all += 1;
             let (before, from) = y.split_at(class as usize);
-            // The first of the largest; what is not a number is no prediction. All are counted,
-            // since nobody can foresee where a comparison fails.
+            // The first of the largest; NaN is not a prediction. All are counted,
+            // since NaN may occur anywhere.
             let below = before.iter().filter(|&&y| y < from[0]).count();
             let not_above = from.iter().filter(|&&y| y <= from[0]).count();
             let right = below + not_above == y.len();

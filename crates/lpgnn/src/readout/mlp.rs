@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use super::Loss;
 use crate::activation::differentiate;
-use crate::network::{Dropout, Layer, Network, Stack};
+use crate::network::{Dropout, Layer, Network, Passed, Stack};
 use crate::numeric::{Finish, Scratch, Spare, narrow_rows, padded, widen_rows};
 use crate::parameters::{Parameters, Role};
 use crate::transition::{for_each_group, split_rows};
@@ -187,8 +187,8 @@ impl Mlp {
             .as_deref_mut()
             .map(|d| (&mut d[offset * self.inputs..][..rows * self.inputs], Finish::Set));
         differentiate(self.network.output_activation, y, &mut d);
-        let (layout, input) = (&self.layout, self.inputs);
-        stack.backward(layout, rows, z, input, &outputs, d, drop, partial, d_z, scratch);
+        let passed = Passed { rows, z, z_stride: self.inputs, outputs: &outputs, dropout: drop };
+        stack.backward(&self.layout, &passed, d, partial, d_z, scratch);
     }
 }
 

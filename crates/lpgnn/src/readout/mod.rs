@@ -1,4 +1,4 @@
-//! Read-outs `f_r`: what is predicted from the states, per node or per graph.
+//! Read-outs `f_r`: predictions from states, per node or per graph.
 //!
 //! A read-out maps the states of all nodes to predictions. Like a
 //! [transition](crate::transition::Transition) it is nothing but its shape: the weights `θ_r` come
@@ -101,7 +101,7 @@ pub trait Readout<S: Scalar = f32>: Debug + Send + Sync {
 
     /// What the matrices of [`Role::Input`](crate::parameters::Role::Input) multiply, row by row;
     /// none if that is not known beforehand. Layers that read it may descend in coordinates in which
-    /// it has mean 0 and std 1.
+    /// it has mean 0 and standard deviation 1.
     fn layer_inputs<'a>(
         &self,
         batch: &GraphBatch<S>,

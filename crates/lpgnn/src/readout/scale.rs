@@ -5,7 +5,7 @@ use crate::Scalar;
 use crate::graph::Targets;
 use crate::parameters::Parameters;
 
-/// The mean `μ` and the std `σ` of real targets, component by component.
+/// The mean `μ` and the standard deviation `σ` of real targets, component by component.
 ///
 /// Training sees `(t − μ) / σ`, so that neither the unit of a target nor where its zero lies
 /// matters. The last layer of `f_r` is linear, and so can take both back into its weights:
@@ -37,7 +37,7 @@ impl TargetScale {
         let std = mean.iter().enumerate().map(|(j, mean)| {
             let squares = rows.iter().map(|row| (row[j].f64() - mean).powi(2)).sum::<f64>();
             let std = (squares / count).sqrt();
-            // Rounding of what is constant is no std.
+            // For a constant target, the standard deviation is rounding error.
             if std > 1e-6 * mean.abs() { std } else { 1.0 }
         });
         Some(Self { std: std.collect(), mean })

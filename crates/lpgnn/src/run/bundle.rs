@@ -104,7 +104,7 @@ impl Bundle {
             about: String,
             sha256: String,
         }
-        let broken = |error: &dyn std::fmt::Display| format!("is no safetensors file: {error}");
+        let broken = |error: &dyn std::fmt::Display| format!("is not a safetensors file: {error}");
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| broken(&error))?;
         let file = SafeTensors::deserialize(bytes).map_err(|error| broken(&error))?;
         let signed = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY));
@@ -120,7 +120,7 @@ impl Bundle {
             .collect();
         let mut bundle = Self { about: serde_json::Value::Null, arrays };
         if bundle.checksum(&about) != sha256 {
-            return Err("is damaged: its checksum is another one".into());
+            return Err("is damaged: its checksum does not match".into());
         }
         bundle.about = serde_json::from_str(&about)
             .map_err(|error| format!("has a broken description: {error}"))?;

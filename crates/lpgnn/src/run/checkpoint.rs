@@ -7,7 +7,7 @@ use crate::saddle::{OptimizerState, Slot, Slots};
 use crate::train::{Best, ModelEvaluation, SplitMetrics, TrainerState};
 use crate::{Error, Matrix, NormMemory, Place};
 
-/// Where training is, and what it is the training of.
+/// The state of training, with its configuration and data.
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
     /// The configuration.
@@ -122,7 +122,7 @@ impl Checkpoint {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`]; [`Error::Input`] when it is none, a damaged one, or one of another training.
+    /// [`Error::Io`]; [`Error::Input`] when it is not a checkpoint, is damaged, or is of another run.
     pub fn read(path: &Path, model: &Model<f32>, nodes: usize) -> Result<Self, Error> {
         let bundle = Bundle::read(path)?;
         Self::of_bundle(bundle, model, nodes).map_err(|problem| Place::file(path).error(problem))
@@ -130,7 +130,7 @@ impl Checkpoint {
 
     fn of_bundle(mut bundle: Bundle, model: &Model<f32>, nodes: usize) -> Result<Self, String> {
         let about: About = serde_json::from_value(bundle.about.take())
-            .map_err(|error| format!("is no checkpoint: {error}"))?;
+            .map_err(|error| format!("is not a checkpoint: {error}"))?;
         if (about.format, about.kind.as_str()) != (FORMAT, "checkpoint") {
             return Err(format!("is a {} in format {}", about.kind, about.format));
         }

@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn both_directions_of_an_edge_are_one_neighbour() {
-        let both = |leaf: u32| if leaf % 2 == 0 { (0, leaf - 1) } else { (leaf, 0) };
+        let both = |leaf: u32| if leaf.is_multiple_of(2) { (0, leaf - 1) } else { (leaf, 0) };
         assert_eq!(largest_degree(&star(both)), 20);
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::Error;
 
-/// Writes a file whole or not at all: beside its place first, to the disk, then moved there.
+/// Writes a file atomically: to a temporary name, synced to disk, then renamed.
 ///
 /// # Errors
 ///
@@ -24,7 +24,7 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
         file.sync_all()
     });
     if let Err(error) = written.and_then(|()| std::fs::rename(&part, path)) {
-        // What is half written helps nobody, and a full disk has the room back.
+        // A partial file is useless, and removing it frees space on a full disk.
         let _ = std::fs::remove_file(&part);
         return Err(io(error));
     }

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use crate::data::{Categories, Dataset, FeatureColumns, TargetColumn};
 
 /// The SHA-256 of all arrays of a data set: the same for the same graphs, features and targets,
-/// whatever file they came from. The name and the split are no part of it.
+/// whatever file they came from. The name and the split are not included.
 pub fn fingerprint(dataset: &Dataset) -> String {
     let mut hash = Hash(Sha256::new());
     hash.numbers("starts", dataset.node_starts().iter().map(|&start| start as u64));

@@ -4,10 +4,10 @@
 //! |---|---|---|
 //! | `config.toml` | every setting, as used | [`RunConfig`](crate::run::RunConfig) |
 //! | `model.safetensors` | weights and all that prediction needs | [`SavedModel`](crate::run::SavedModel) |
-//! | `checkpoint.safetensors` | where training is | [`Checkpoint`](crate::run::Checkpoint) |
+//! | `checkpoint.safetensors` | the state of training | [`Checkpoint`](crate::run::Checkpoint) |
 //!
-//! Files are written beside their place and moved there when they are complete, so that whatever
-//! happens there is an old file or a new one, and never half of one.
+//! Files are written to a temporary name and renamed when complete, so that there is always an old
+//! file or a new one, never a partial one.
 
 mod bundle;
 mod checkpoint;

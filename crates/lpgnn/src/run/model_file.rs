@@ -20,19 +20,19 @@ pub struct SavedModel {
     pub task: Level,
     /// How many classes or values it predicts.
     pub outputs: usize,
-    /// Names of the values, if they are no classes.
+    /// Names of the values, if it does not predict classes.
     pub value_names: Vec<String>,
     /// Its functions.
     pub model: ModelConfig,
     /// How it was trained, and how states of new graphs are found.
     pub training: TrainingConfig,
-    /// How data become numbers.
+    /// How data are encoded as features.
     pub encoding: Encoding,
-    /// What it was trained on.
+    /// The training data.
     pub data: DataOrigin,
-    /// How that was divided.
+    /// The split of the training data.
     pub split: SplitConfig,
-    /// The epoch its weights are of.
+    /// The epoch of its weights.
     pub epoch: usize,
     /// The weights of all functions.
     pub weights: Vec<f32>,
@@ -50,23 +50,23 @@ impl PartialEq for Functions {
     }
 }
 
-/// What a model was trained on.
+/// The data a model was trained on.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct DataOrigin {
-    /// How the data are called.
+    /// The name of the data.
     pub name: String,
     /// Their [`fingerprint`](super::fingerprint).
     pub fingerprint: String,
 }
 
-/// What a model says of graphs.
+/// The predictions of a model.
 #[derive(Debug)]
 pub struct Predictions {
     /// The graphs in numbers, with their targets if they were asked for.
     pub batch: GraphBatch<f32>,
     /// The states that were found, and how well they meet `x = f_a(x)`.
     pub fixed_point: FixedPoint<f32>,
-    /// A row for every node or graph: what softmax makes probabilities of, or values.
+    /// A row for every node or graph: logits of the classes, or values.
     pub outputs: Matrix<f32>,
 }
 
@@ -138,7 +138,7 @@ impl SavedModel {
         &self.functions.0
     }
 
-    /// What it says of graphs. With `targets`, the batch has those of `dataset`.
+    /// Predicts nodes or graphs. With `targets`, the batch has those of `dataset`.
     ///
     /// # Errors
     ///
@@ -166,12 +166,12 @@ impl SavedModel {
 
     /// # Errors
     ///
-    /// [`Error::Io`]; [`Error::Input`] when the file is no model, or a damaged one.
+    /// [`Error::Io`]; [`Error::Input`] when the file is not a model, or is damaged.
     pub fn read(path: &Path) -> Result<Self, Error> {
         Self::read_with(&Registry::default(), path)
     }
 
-    /// The same with functions of one's own.
+    /// The same with custom functions.
     ///
     /// # Errors
     ///
@@ -195,12 +195,12 @@ impl SavedModel {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when they are no model.
+    /// [`Error::Mismatch`] when they are not a model.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         Self::from_bytes_with(&Registry::default(), bytes)
     }
 
-    /// The same with functions of one's own.
+    /// The same with custom functions.
     ///
     /// # Errors
     ///
@@ -240,7 +240,7 @@ impl SavedModel {
             (Some("model"), Some(format)) if format == u64::from(FORMAT) => {}
             (Some("model"), format) => {
                 return Err(format!(
-                    "is a model in format {}, this program reads format {FORMAT}",
+                    "is a model in format {}, but this program reads format {FORMAT}",
                     format.map_or_else(|| "unknown".into(), |format| format.to_string())
                 ));
             }

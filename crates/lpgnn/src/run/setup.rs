@@ -13,11 +13,11 @@ use crate::train::{TrainingData, TrainingPlan};
 pub struct Setup {
     /// Whose targets are predicted.
     pub task: Level,
-    /// How the data become numbers.
+    /// How the data are encoded as features.
     pub encoding: Encoding,
-    /// What is trained, validated and tested on.
+    /// The training, validation and test split.
     pub split: Split,
-    /// The same in numbers.
+    /// The encoded data.
     pub data: TrainingData<f32>,
     /// The unit of real targets in `data`; weights that were trained on them are to
     /// [undo](TargetScale::undo) it.
@@ -26,7 +26,7 @@ pub struct Setup {
     pub model: Arc<Model<f32>>,
     /// How they are trained.
     pub plan: TrainingPlan,
-    /// Names of the values that are predicted, if they are no classes.
+    /// Names of the predicted values, if they are not classes.
     pub value_names: Vec<String>,
     /// The [`fingerprint`] of the data.
     pub fingerprint: String,
@@ -41,7 +41,7 @@ impl Setup {
         Self::with_registry(&Registry::default(), config, dataset, None)
     }
 
-    /// The same with a split from elsewhere.
+    /// The same with a given split.
     ///
     /// # Errors
     ///
@@ -50,7 +50,7 @@ impl Setup {
         Self::with_registry(&Registry::default(), config, dataset, Some(split))
     }
 
-    /// The same with functions of one's own, and a split from elsewhere if there is one.
+    /// The same with custom functions, and optionally a given split.
     ///
     /// # Errors
     ///

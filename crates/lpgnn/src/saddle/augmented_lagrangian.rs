@@ -9,7 +9,7 @@ use crate::optim::axpy;
 use crate::{Error, Scalar};
 
 /// The method of multipliers: states and weights descend the augmented Lagrangian for some steps,
-/// then the multipliers take what the penalty had to hold.
+/// then the multipliers take over the force of the penalty.
 ///
 /// ```text
 /// m times     X ← X − η_X ∂𝓛_ρ/∂X      θ ← θ − η_θ ∂𝓛_ρ/∂θ          𝓛_ρ = 𝓛 + ρ/2 ‖X − f_a(X)‖²
@@ -68,7 +68,7 @@ impl Default for AugmentedLagrangian {
 }
 
 impl AugmentedLagrangian {
-    /// The same, known to be usable.
+    /// Validates every value.
     ///
     /// # Errors
     ///

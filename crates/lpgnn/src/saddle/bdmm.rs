@@ -104,7 +104,7 @@ impl Default for Bdmm {
 }
 
 impl Bdmm {
-    /// The same, known to be usable.
+    /// Validates every value.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl Bdmm {
             return Err(Error::Option {
                 option: "the dual rule nu-pi",
                 value: format!("ν = {nu}, κ = {kappa}"),
-                expected: "ν is in [0, 1) and κ is not negative".into(),
+                expected: "ν in [0, 1) and a non-negative κ are expected".into(),
             });
         }
         Ok(self)

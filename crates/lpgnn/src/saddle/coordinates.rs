@@ -1,8 +1,8 @@
 use crate::Scalar;
 use crate::parameters::InputLayer;
 
-/// Coordinates of a first layer, of `f_r` or of `h` above another layer of states, in which what it
-/// reads has mean 0 and std 1.
+/// Coordinates of a first layer, of `f_r` or of `h` above another layer of states, in which its
+/// inputs have mean 0 and standard deviation 1.
 ///
 /// With `z = (p − μ) / σ` for what is read, `p`, the layer `Wᵀ p + b` is `Vᵀ z + c`, where
 ///

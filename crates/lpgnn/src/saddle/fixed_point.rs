@@ -39,7 +39,7 @@ impl Default for OneShot {
 }
 
 impl OneShot {
-    /// The same, known to be usable.
+    /// Validates every value.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl Default for Implicit {
 }
 
 impl Implicit {
-    /// The same, known to be usable.
+    /// Validates every value.
     ///
     /// # Errors
     ///
@@ -193,7 +193,7 @@ impl Default for Unrolled {
 }
 
 impl Unrolled {
-    /// The same, known to be usable.
+    /// Validates every value.
     ///
     /// # Errors
     ///

@@ -16,8 +16,8 @@
 //! last iterate the transition function, and `Λ − ∂𝓛/∂X = Jᵀ Λ − ∂loss/∂X` with `J = ∂f_a/∂X`: the
 //! adjoint equation of its fixed point. They never let the loss pull a state.
 //!
-//! What a solver remembers from update to update lies in an [`OptimizerState`], in [`Slots`] with
-//! names of its own choice; a checkpoint keeps all of them, so any solver resumes bit-identically.
+//! What a solver keeps from update to update is in an [`OptimizerState`], in [`Slots`] with names of
+//! its choice; a checkpoint stores all of them, so that any solver resumes bit-identically.
 //!
 //! [`Objective`]: crate::lagrangian::Objective
 //! [`Bdmm`]: crate::saddle::Bdmm
@@ -54,14 +54,14 @@ use std::sync::Arc;
 use crate::lagrangian::{Evaluation, Objective, Variables};
 use crate::{Error, Scalar};
 
-/// A method that looks for a saddle point.
+/// A method that finds a saddle point.
 ///
-/// Write one of your own with this method alone; put it through
-/// [`check::solver`](crate::check::solver) before use.
+/// To write a custom solver, implement [`step`](Self::step), and test it with
+/// [`check::solver`](crate::check::solver).
 pub trait SaddleSolver<S: Scalar = f32>: Debug + Send {
     /// Moves `at` by one update and returns the evaluation that the update was taken from.
-    /// `state` is what it left last time at these nodes: the only place where a solver can
-    /// remember something, so that a resumed training goes on as if nothing had happened.
+    /// `state` is what the last update left for these nodes. A solver must keep everything there, so
+    /// that resumed training continues bit-identically.
     fn step(
         &self,
         objective: &dyn Objective<S>,
@@ -75,7 +75,7 @@ pub trait SaddleSolver<S: Scalar = f32>: Debug + Send {
     }
 }
 
-/// What a solver expects of the Lagrangian; nothing unless it says so.
+/// What a solver requires of the Lagrangian; nothing by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requirements {
     /// `G = lin`, one multiplier per component and plain sums: `∂𝓛/∂Λ` is `X − f_a(X)`.
@@ -84,7 +84,7 @@ pub struct Requirements {
     pub reads_transition: bool,
 }
 
-/// What a solver works with from update to update.
+/// What a solver keeps from update to update.
 ///
 /// States and multipliers belong to nodes, and so does what is remembered of them: with batches of
 /// some of the graphs it moves along with its nodes.
@@ -124,19 +124,19 @@ pub(crate) fn check_positive(option: &'static str, value: f64) -> Result<(), Err
     if value > 0.0 && value.is_finite() {
         Ok(())
     } else {
-        let expected = "a positive and finite number is expected".to_owned();
+        let expected = "a positive, finite number is expected".to_owned();
         Err(Error::Option { option, value: value.to_string(), expected })
     }
 }
 
 /// # Errors
 ///
-/// [`Error::Option`] unless `value` is finite and not negative.
+/// [`Error::Option`] unless `value` is finite and non-negative.
 pub(crate) fn check_not_negative(option: &'static str, value: f64) -> Result<(), Error> {
     if value >= 0.0 && value.is_finite() {
         Ok(())
     } else {
-        let expected = "a number that is not negative is expected".to_owned();
+        let expected = "a non-negative number is expected".to_owned();
         Err(Error::Option { option, value: value.to_string(), expected })
     }
 }

@@ -129,7 +129,7 @@ impl WeightDescent {
             return Err(Error::Option {
                 option: "weight-decay",
                 value: self.weight_decay.to_string(),
-                expected: "a number that is not negative is expected".into(),
+                expected: "a non-negative number is expected".into(),
             });
         }
         Ok(())

@@ -168,7 +168,7 @@ impl<S: Scalar> Slots<S> {
         match misfit {
             None => Ok(()),
             Some((name, _)) => Err(Error::Mismatch(format!(
-                "the optimiser state {name} has the shape of another model, or of other graphs"
+                "the optimiser state {name} has the shape of another model or of other graphs"
             ))),
         }
     }

@@ -70,7 +70,7 @@ impl Default for Sse {
 }
 
 impl Sse {
-    /// The same, known to be usable.
+    /// Validates every value.
     ///
     /// # Errors
     ///

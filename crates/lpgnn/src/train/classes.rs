@@ -5,7 +5,7 @@ use crate::graph::Targets;
 use crate::readout::Supervision;
 use crate::{Error, Scalar};
 
-/// What is learnt, each class counting as the configuration says.
+/// The training targets, with classes weighted as configured.
 pub(super) fn weighted<S: Scalar>(
     config: &TrainingConfig,
     data: &TrainingData<S>,
@@ -17,7 +17,7 @@ pub(super) fn weighted<S: Scalar>(
     }
 }
 
-/// Every class counting the same in all.
+/// Weights with which all classes have the same total weight.
 fn balanced<S: Scalar>(supervision: Supervision<S>) -> Result<Supervision<S>, Error> {
     let Targets::Classes { classes, class } = supervision.targets() else {
         return Ok(supervision);

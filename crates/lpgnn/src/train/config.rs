@@ -139,12 +139,12 @@ impl Default for ModelConfig {
     }
 }
 
-/// Components of a state and units of a layer at most: their matrices would not fit any memory.
+/// Maximum size of a state or layer: larger matrices would not fit into memory.
 const LARGEST: usize = 1 << 16;
 const MOST_LAYERS: usize = 1 << 10;
 
 impl ModelConfig {
-    /// The model, of functions that are built in.
+    /// Builds the model from built-in functions.
     ///
     /// # Errors
     ///
@@ -153,7 +153,7 @@ impl ModelConfig {
         self.build_with(&Registry::default(), dims)
     }
 
-    /// The model, of functions that `registry` knows.
+    /// Builds the model from the functions in `registry`.
     ///
     /// # Errors
     ///
@@ -183,7 +183,7 @@ impl ModelConfig {
         Model::new(transitions, readout, self.reads, constraint, self.multipliers)
     }
 
-    /// The network of the read-outs that are built in.
+    /// The network of the built-in read-outs.
     pub(crate) fn readout_network(&self) -> Network {
         Network {
             hidden_dims: self.readout_hidden_dims.clone(),
@@ -194,7 +194,7 @@ impl ModelConfig {
 
     fn check_sizes(&self) -> Result<(), Error> {
         if self.layers == 0 || self.layers > MOST_LAYERS {
-            let expected = format!("a number from 1 to {MOST_LAYERS} is expected");
+            let expected = format!("an integer from 1 to {MOST_LAYERS} is expected");
             return Err(Error::Option {
                 option: "layers",
                 value: self.layers.to_string(),
@@ -206,7 +206,7 @@ impl ModelConfig {
             units.map(|&units| ("hidden-dims", units)).chain([("state-dim", self.state_dim)])
         {
             if count == 0 || count > LARGEST {
-                let expected = format!("a number from 1 to {LARGEST} is expected");
+                let expected = format!("an integer from 1 to {LARGEST} is expected");
                 return Err(Error::Option { option, value: count.to_string(), expected });
             }
         }
@@ -357,12 +357,12 @@ impl Default for TrainingConfig {
     }
 }
 
-/// A [`TrainingConfig`] that has been checked. There is no other way to make one.
+/// A [`TrainingConfig`] that has been validated by [`check`](TrainingConfig::check).
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainingPlan(TrainingConfig);
 
 impl TrainingConfig {
-    /// The same, with every value known to be usable.
+    /// Validates every value.
     ///
     /// ```
     /// use lpgnn::train::TrainingConfig;
@@ -410,7 +410,7 @@ impl TrainingConfig {
 
 /// # Errors
 ///
-/// [`Error::Option`] unless it is a share of which something is left.
+/// [`Error::Option`] unless it is a probability below 1.
 fn check_share(option: &'static str, value: f64) -> Result<(), Error> {
     if (0.0..1.0).contains(&value) {
         return Ok(());
@@ -420,7 +420,7 @@ fn check_share(option: &'static str, value: f64) -> Result<(), Error> {
 }
 
 impl TrainingPlan {
-    /// What was checked.
+    /// The validated configuration.
     pub fn config(&self) -> &TrainingConfig {
         &self.0
     }
@@ -451,7 +451,7 @@ impl SolverConfig {
         }
     }
 
-    /// How its weights descend.
+    /// How its weights are updated.
     pub fn weights(&self) -> &WeightDescent {
         match self {
             Self::Bdmm(solver) => &solver.weights,

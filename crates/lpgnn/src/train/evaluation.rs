@@ -1,19 +1,19 @@
-//! What the weights do on states that are found afresh.
+//! Evaluation on converged states.
 
 use super::{ModelEvaluation, SplitMetrics, SplitName, Trainer};
 use crate::Scalar;
 use crate::inference::{FixedPoint, predict, spectral_radius};
 use crate::lagrangian::Variables;
 
-/// Power iterations behind a reported spectral radius.
+/// Power iterations for the reported spectral radius.
 const RADIUS_ITERATIONS: usize = 20;
 
 impl<S: Scalar> Trainer<'_, S> {
-    /// The evaluation of the weights as they are now, on states found afresh.
+    /// Evaluates the current weights on states converged from zero.
     pub fn evaluate(&self) -> ModelEvaluation {
         let Variables { weights, states: trained, .. } = &self.state.variables;
         let (parts, converged) = self.evaluate_from(0);
-        // The same weights on the states that were trained along, without dropout.
+        // The same weights on the trained states, without dropout.
         let graphs = self.data.training_graphs();
         let along = predict(self.model, weights, graphs, trained, &self.scratch);
         let (right, all) = self.data.scored[0].2.correct(&along);
@@ -33,7 +33,7 @@ impl<S: Scalar> Trainer<'_, S> {
         }
     }
 
-    /// The evaluation of the parts that are not trained on alone.
+    /// Evaluates only the splits that are not trained on.
     pub(super) fn evaluate_held_out(&self) -> ModelEvaluation {
         let (parts, converged) = self.evaluate_from(1);
         ModelEvaluation {
@@ -44,7 +44,7 @@ impl<S: Scalar> Trainer<'_, S> {
         }
     }
 
-    /// The evaluation of the parts whose graphs come at `first` or later, and their states.
+    /// Evaluates the splits whose graphs come at `first` or later, and returns their states too.
     fn evaluate_from(&self, first: usize) -> (Vec<(SplitName, SplitMetrics)>, Vec<FixedPoint<S>>) {
         let (weights, inference) = (&self.state.variables.weights, &self.plan.config().inference);
         let (converged, outputs): (Vec<_>, Vec<_>) = self.data.batches[first..]

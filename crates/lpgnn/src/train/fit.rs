@@ -27,7 +27,7 @@ impl<S: Scalar> Trainer<'_, S> {
         }
         if config.patience.is_some() && !data.has(SplitName::Val) {
             return Err(Error::Mismatch(
-                "patience needs a validation part to see whether it improves".into(),
+                "patience is set, but early stopping requires a validation split".into(),
             ));
         }
         let supervision = super::classes::weighted(config, data)?;
@@ -36,7 +36,7 @@ impl<S: Scalar> Trainer<'_, S> {
     }
 }
 
-/// Whether the Lagrangian is what the solver called `name` expects.
+/// Whether the Lagrangian meets the requirements of the solver `name`.
 pub(super) fn check_requirements<S: Scalar>(
     name: &str,
     requirements: Requirements,

@@ -6,13 +6,13 @@ use crate::graph::{GraphBatch, Level};
 use crate::readout::{Supervision, TargetScale};
 use crate::{Error, Scalar};
 
-/// What a model is trained and scored on: graphs, and which of their targets may be looked at when.
+/// The data a model is trained and evaluated on: graphs, and the split each of their targets is in.
 #[derive(Clone, Debug)]
 pub struct TrainingData<S = f32> {
     pub(super) train: Part<S>,
-    /// The parts to be scored, the training part first; each with its place in `batches`.
+    /// The splits to evaluate, the training split first; each with its index in `batches`.
     pub(super) scored: Vec<(SplitName, usize, Supervision<S>)>,
-    /// The graphs whose states are converged for the evaluation; the training graphs first.
+    /// The graphs whose states are converged for evaluation; the training graphs first.
     pub(super) batches: Vec<GraphBatch<S>>,
     pub(super) level: Level,
 }
@@ -23,15 +23,15 @@ pub(super) struct Part<S> {
     pub(super) supervision: Supervision<S>,
 }
 
-/// A part of a split.
+/// The name of a split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SplitName {
     /// Fits the weights.
     Train,
-    /// Chooses the epoch.
+    /// Selects the epoch.
     Val,
-    /// Chooses nothing: its evaluation are only shown.
+    /// Selects nothing: its metrics are only reported.
     Test,
 }
 
@@ -53,15 +53,15 @@ impl fmt::Display for SplitName {
 }
 
 impl<S: Scalar> TrainingData<S> {
-    /// The parts of `batch` that `split` names, with the targets of its nodes or of its graphs.
+    /// The splits of `batch`, with the targets of its nodes or of its graphs.
     ///
-    /// Where graphs are divided, those of other parts are not seen in training. Where nodes are
-    /// divided, all graphs are, but not the targets.
+    /// If graphs are split, those of other splits are not seen in training. If nodes are split, all
+    /// graphs are seen, but only the training targets.
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when nothing is left to train on, or when graph targets are to be
-    /// divided by nodes.
+    /// [`Error::Mismatch`] when nothing is left to train on, or when graphs have the targets but
+    /// nodes are split.
     pub fn new(batch: &GraphBatch<S>, split: &Split, level: Level) -> Result<Self, Error> {
         split.check(batch.nodes(), batch.graphs())?;
         let members = [
@@ -83,7 +83,8 @@ impl<S: Scalar> TrainingData<S> {
             }
             Level::Node if level == Level::Graph => {
                 return Err(Error::Mismatch(
-                    "graphs have targets, but the split divides nodes".into(),
+                    "graphs have targets, but nodes are split; a split of graphs is expected"
+                        .into(),
                 ));
             }
             Level::Node => {
@@ -98,15 +99,15 @@ impl<S: Scalar> TrainingData<S> {
         let supervision = scored[0].2.clone();
         if supervision.total() <= 0.0 {
             return Err(Error::Mismatch(format!(
-                "no {} of the training part has a target",
+                "no {} of the training split has a target",
                 level.as_str()
             )));
         }
         Ok(Self { train: Part { supervision }, scored, batches, level })
     }
 
-    /// Puts real targets into units in which those of the training part have mean 0 and std
-    /// 1, and says how; none of classes.
+    /// Standardises real targets, so that those of the training split have mean 0 and standard
+    /// deviation 1, and returns the scale; none for classes.
     pub fn standardize_targets(&mut self) -> Option<TargetScale> {
         let scale = TargetScale::of(&self.train.supervision)?;
         self.train.supervision = scale.standardize(&self.train.supervision);
@@ -116,12 +117,12 @@ impl<S: Scalar> TrainingData<S> {
         Some(scale)
     }
 
-    /// The graphs that are trained on.
+    /// The training graphs.
     pub fn training_graphs(&self) -> &GraphBatch<S> {
         &self.batches[0]
     }
 
-    /// Classes or values that are to be predicted.
+    /// Number of classes or values to predict.
     pub fn outputs(&self) -> usize {
         self.train.supervision.targets().width()
     }
@@ -142,7 +143,7 @@ impl<S: Scalar> TrainingData<S> {
         }
     }
 
-    /// Whether there is a part of this name to be scored.
+    /// Whether there is a split of this name to evaluate.
     pub fn has(&self, part: SplitName) -> bool {
         self.scored.iter().any(|(name, ..)| *name == part)
     }

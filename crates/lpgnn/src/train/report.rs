@@ -2,7 +2,7 @@ use super::SplitName;
 use crate::lagrangian::Evaluation;
 use crate::numeric::worse;
 
-/// What an epoch was like.
+/// The metrics of an epoch.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct EpochReport {
     /// Counted from 1.
@@ -22,56 +22,56 @@ pub struct EpochReport {
     /// The mean of `abs(x)`.
     #[serde(default, deserialize_with = "crate::nan::number")]
     pub state_mean: f64,
-    /// Of the training part, what share the output puts into its class, from the trained states.
+    /// Accuracy on the training split, from the trained states.
     pub trained_accuracy: Option<f64>,
     /// The largest absolute value of a multiplier.
     #[serde(deserialize_with = "crate::nan::number")]
     pub largest_multiplier: f64,
-    /// Lengths of `∂𝓛/∂θ`, `∂𝓛/∂X`, `∂𝓛/∂Λ` at the last update.
+    /// Norms of `∂𝓛/∂θ`, `∂𝓛/∂X`, `∂𝓛/∂Λ` at the last update.
     #[serde(deserialize_with = "crate::nan::three")]
     pub gradient_norms: [f64; 3],
-    /// What was found on converged states, if it was looked for in this epoch.
+    /// The evaluation on converged states, if this epoch was evaluated.
     pub evaluation: Option<ModelEvaluation>,
 }
 
-/// A mean residual up to which constraints count as met, per mean size of a state if that is above 1.
+/// Mean residual up to which constraints count as met, relative to the mean size of a state if that is above 1.
 const MET: f64 = 1e-2;
 
 impl EpochReport {
-    /// Whether states are near enough to the f_x of `f_a`: rectified units have states of any
-    /// size, so a residual is compared with them.
+    /// Whether states are close enough to `f_a(x)`. Rectified units have states of any size, so the
+    /// residual is compared with their size.
     pub fn constraints_met(&self) -> bool {
         self.residual_mean <= MET * self.state_mean.max(1.0)
     }
 }
 
-/// What the model does on states that are found afresh, from zero, with the weights of an epoch.
+/// The evaluation of an epoch's weights on states converged from zero.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ModelEvaluation {
-    /// One score per part of the split.
+    /// The metrics of every split.
     pub parts: Vec<(SplitName, SplitMetrics)>,
-    /// How many graphs did not converge, over all parts.
+    /// Number of graphs that did not converge, over all splits.
     pub not_converged: usize,
     /// An estimate of the spectral radius of `∂f_a/∂x` on the training graphs.
     #[serde(deserialize_with = "crate::nan::number")]
     pub spectral_radius: f64,
-    /// Training accuracy from trained states minus that from converged ones: near zero in a model
-    /// that is to be used on new graphs.
+    /// Training accuracy from trained states minus that from converged ones: near zero for a model
+    /// that generalises to new graphs.
     pub cheating_gap: Option<f64>,
 }
 
-/// How well a part is predicted.
+/// The metrics of a split.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct SplitMetrics {
     /// The mean loss.
     #[serde(deserialize_with = "crate::nan::number")]
     pub loss: f64,
-    /// The share of right classes; none for real values.
+    /// The accuracy; none for real values.
     pub accuracy: Option<f64>,
 }
 
 impl SplitMetrics {
-    /// Whether it is better than another: more right classes, or the same with less loss.
+    /// Whether it is better than another: a higher accuracy, or the same with a lower loss.
     pub fn beats(&self, other: &Self) -> bool {
         match (self.accuracy, other.accuracy) {
             (Some(a), Some(b)) if (a - b).abs() > f64::EPSILON => a > b,
@@ -81,7 +81,7 @@ impl SplitMetrics {
 }
 
 impl ModelEvaluation {
-    /// The score of a part.
+    /// The metrics of a split.
     pub fn of(&self, part: SplitName) -> Option<&SplitMetrics> {
         self.parts.iter().find(|(name, _)| *name == part).map(|(_, score)| score)
     }

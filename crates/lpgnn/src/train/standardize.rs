@@ -1,4 +1,4 @@
-//! What reads states does so in coordinates in which they have mean 0 and std 1.
+//! Layers that read states descend in coordinates in which these have mean 0 and standard deviation 1.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::parameters::Parameters;
 use crate::saddle::Coordinates;
 use crate::{Matrix, Scalar};
 
-/// Starts the states where they converge, since what is read of zeros does not vary, and what reads
-/// them in coordinates that suit them; layer by layer, for each reads the one below.
+/// Starts the states at their fixed point, since zeros do not vary, and the layers that read them in
+/// standardised coordinates; layer by layer, because each reads the one below.
 pub(super) fn start_standardized<S: Scalar>(
     model: &Model<S>,
     graphs: &GraphBatch<S>,
@@ -36,7 +36,7 @@ pub(super) fn start_standardized<S: Scalar>(
     }
 }
 
-/// Coordinates for the layers that read states, by the states as they are.
+/// Coordinates for the layers that read states, from the current states.
 pub(super) fn coordinates<S: Scalar>(
     model: &Model<S>,
     graphs: &GraphBatch<S>,

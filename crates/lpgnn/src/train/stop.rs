@@ -1,4 +1,4 @@
-//! When training ends, and what is left of it.
+//! When training stops, and what it returns.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::{Matrix, Scalar};
 pub struct Best<S = f32> {
     /// The epoch, counted from 1.
     pub epoch: usize,
-    /// Its score on the validation part.
+    /// Its metrics on the validation split.
     pub score: SplitMetrics,
     /// Its evaluation.
     pub evaluation: ModelEvaluation,
@@ -19,18 +19,18 @@ pub struct Best<S = f32> {
     pub weights: Vec<S>,
 }
 
-/// Why training ended.
+/// Why training stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "reason")]
 #[non_exhaustive]
 pub enum StopReason {
-    /// All epochs were used.
+    /// All epochs are done.
     Epochs,
-    /// The validation score has not improved for a while.
+    /// Early stopping: no improvement on validation data for as long as the patience allows.
     NoImprovement,
-    /// An observer ended it.
+    /// An observer stopped it.
     Stopped,
-    /// A variable is no longer a number. The weights are those before it happened.
+    /// A variable became NaN or infinite. The weights are those before it happened.
     Diverged {
         /// The epoch in which it happened, counted from 1.
         epoch: usize,
@@ -43,7 +43,9 @@ impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Epochs => f.write_str("all epochs are done"),
-            Self::NoImprovement => f.write_str("the validation split has not improved for a while"),
+            Self::NoImprovement => {
+                f.write_str("stopped early, without further improvement on validation data")
+            }
             Self::Stopped => f.write_str("stopped on request"),
             Self::Diverged { epoch, variable } => {
                 write!(f, "diverged in epoch {epoch}: the {variable} are not finite")
@@ -62,7 +64,7 @@ pub enum NotFinite {
     States,
     /// `Λ`
     Multipliers,
-    /// Only what is made of them.
+    /// Only the loss.
     Loss,
 }
 
@@ -93,28 +95,28 @@ impl fmt::Display for NotFinite {
     }
 }
 
-/// What training leaves behind.
+/// The result of training.
 #[derive(Clone, Debug)]
 pub struct Trained<S = f32> {
-    /// The weights of the best epoch, or the last ones without a validation part.
+    /// The weights of the best epoch, or the last ones without a validation split.
     pub weights: Vec<S>,
     /// The epoch they are of, counted from 1.
     pub epoch: usize,
-    /// Their evaluation, if that epoch was scored.
+    /// Their evaluation, if that epoch was evaluated.
     pub evaluation: Option<ModelEvaluation>,
-    /// Why it ended.
+    /// Why it stopped.
     pub reason: StopReason,
     /// `Λ` of every layer when it ended, whichever epoch was the best.
     pub multipliers: Vec<Matrix<S>>,
 }
 
 impl<S: Scalar> Trainer<'_, S> {
-    /// Whether the validation score has not improved for as long as the plan allows.
+    /// Whether validation metrics have not improved for as long as the patience allows.
     pub(super) fn out_of_patience(&self) -> bool {
         self.plan.config().patience.is_some_and(|patience| self.state.since_best >= patience)
     }
 
-    /// The reason to end if something is no longer a number; the weights are then those of `before`.
+    /// The reason to stop if something is not finite; the weights are then those of `before`.
     pub(super) fn diverged(&mut self, report: &EpochReport, before: Vec<S>) -> Option<StopReason> {
         let TrainerState { variables, epoch, .. } = &mut self.state;
         let not_finite = variables.not_finite();
@@ -143,7 +145,7 @@ impl<S: Scalar> Trainer<'_, S> {
         }
     }
 
-    /// What is left when training ends for this reason; `last` is the last evaluation and its epoch.
+    /// The result when training stops for this reason; `last` is the last evaluation and its epoch.
     pub(super) fn finish(
         self,
         reason: StopReason,

@@ -22,12 +22,12 @@ pub struct Trainer<'a, S: Scalar = f32> {
     pub(super) supervision: Supervision<S>,
     pub(super) degrees: Degrees,
     pub(super) solver: Box<dyn SaddleSolver<S>>,
-    /// What lies around the Lagrangian, from the inside to the outside.
+    /// The layers around the Lagrangian, from the inside to the outside.
     pub(super) layers: Vec<Box<dyn ObjectiveLayer<S>>>,
     pub(super) state: TrainerState<S>,
     pub(super) scratch: Scratch<S>,
     held_out_only: bool,
-    /// Weights that stay what they start as, and where they are.
+    /// Frozen weights, and where they are.
     pub(super) frozen: Vec<(Range<usize>, Vec<S>)>,
 }
 
@@ -40,30 +40,30 @@ pub struct TrainerState<S = f32> {
     pub updates: u64,
     /// Weights, and the states and multipliers of all training graphs.
     pub variables: Variables<S>,
-    /// What the solver remembers of them.
+    /// The optimiser state.
     pub optimizer: OptimizerState<S>,
     /// Where the next estimates of matrix norms start, per layer.
     pub norms: Vec<NormMemory>,
-    /// The best weights so far, by the validation part.
+    /// The best weights so far, by the validation split.
     pub best: Option<Best<S>>,
-    /// How many evaluations there have been since.
+    /// The number of evaluations since.
     pub since_best: usize,
 }
 
-/// Watches training, and may end it.
+/// Observes training, and may stop it.
 pub trait Observer<S: Scalar = f32> {
     /// Called after every epoch.
     fn epoch(&mut self, report: &EpochReport, state: &TrainerState<S>) -> ControlFlow<()>;
 }
 
-/// A function can watch.
+/// A function as an observer.
 impl<S: Scalar, F: FnMut(&EpochReport, &TrainerState<S>) -> ControlFlow<()>> Observer<S> for F {
     fn epoch(&mut self, report: &EpochReport, state: &TrainerState<S>) -> ControlFlow<()> {
         self(report, state)
     }
 }
 
-/// Nobody watches.
+/// No observer.
 impl<S: Scalar> Observer<S> for () {
     fn epoch(&mut self, _: &EpochReport, _: &TrainerState<S>) -> ControlFlow<()> {
         ControlFlow::Continue(())
@@ -128,7 +128,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         })
     }
 
-    /// The same with a solver of one's own in place of the plan's.
+    /// The same with a custom solver in place of the plan's.
     ///
     /// # Errors
     ///
@@ -147,15 +147,15 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         self
     }
 
-    /// The same, on the way scoring only what is not trained on: where many models are compared,
-    /// converging the training graphs is most of what evaluation cost. The last epoch is scored in full.
+    /// The same, but intermediate evaluations leave out the training split: when many models are
+    /// compared, converging the training graphs is most of the cost. The last epoch is evaluated in full.
     #[must_use]
     pub fn evaluating_held_out(mut self) -> Self {
         self.held_out_only = self.data.batches.len() > 1;
         self
     }
 
-    /// The same, from where a checkpoint was taken.
+    /// The same, resumed from a checkpoint.
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             || state.norms.len() != self.state.norms.len()
         {
             return Err(Error::Mismatch(
-                "the checkpoint is of another model, or of other graphs".into(),
+                "the checkpoint belongs to another model or to other graphs".into(),
             ));
         }
         state.optimizer.slots.check(&state.variables)?;
@@ -174,7 +174,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         Ok(self)
     }
 
-    /// Where it is.
+    /// The current state.
     pub fn state(&self) -> &TrainerState<S> {
         &self.state
     }
@@ -188,7 +188,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         let (epochs, eval_every) = (self.plan.config().epochs, self.plan.config().eval_every);
         let mut last_evaluation = None;
         while self.state.epoch < epochs {
-            // Asked first, so that who resumes a training that was out of patience goes no further.
+            // Checked first, so that a resumed training that had stopped early does not go on.
             if self.out_of_patience() {
                 return Ok(self.finish(StopReason::NoImprovement, last_evaluation));
             }

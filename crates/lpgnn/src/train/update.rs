@@ -69,7 +69,7 @@ impl<S: Scalar> Trainer<'_, S> {
         self.bound()
     }
 
-    /// What random numbers of the next update start from: a function of seed and update alone.
+    /// The random seed of the next update: a function of seed and update alone.
     fn dropout(&self) -> u64 {
         self.plan.config().seed.rotate_left(32) ^ self.state.updates
     }
@@ -81,7 +81,7 @@ impl<S: Scalar> Trainer<'_, S> {
         (rate > 0.0).then(|| graphs.with_feature_dropout(rate, !self.dropout()))
     }
 
-    /// After an update: what is frozen stays, and `f_a` keeps its bound.
+    /// After an update: restores frozen weights and enforces the bound on `f_a`.
     fn bound(&mut self) -> Result<(), Error> {
         self.state.updates += 1;
         for (range, weights) in &self.frozen {
@@ -100,13 +100,13 @@ impl<S: Scalar> Trainer<'_, S> {
     }
 }
 
-/// The weights of all layers that stay what they are, and where they are.
+/// The frozen weights of all layers, and where they are.
 pub(super) fn frozen<S: Scalar>(model: &Model<S>, weights: &[S]) -> Vec<(Range<usize>, Vec<S>)> {
     let ranges = model.parameters().frozen().into_iter();
     ranges.map(|range| (range.clone(), weights[range].to_vec())).collect()
 }
 
-/// How many numbers the states are.
+/// The number of components of all states.
 fn components<S: Scalar>(variables: &Variables<S>) -> usize {
     variables.states.iter().map(|states| states.as_slice().len()).sum()
 }
@@ -139,7 +139,7 @@ pub(super) fn contract<S: Scalar>(
         let range = model.transition_weights(layer);
         if !transition.contract(&mut weights[range], degrees, bound, norms) {
             return Err(Error::Mismatch(format!(
-                "a Lipschitz bound was asked for, but {transition:?} cannot keep one"
+                "training.lipschitz is set, but {transition:?} does not support a Lipschitz bound"
             )));
         }
     }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::activation::{Activation, activate, differentiate};
 use crate::graph::FeaturesView;
-use crate::network::{Activations, Layer, Network, Stack, StateWeights, sum_rows};
+use crate::network::{Activations, Layer, Network, Passed, Stack, StateWeights, sum_rows};
 use crate::numeric::{
     Factors, Finish, NormMemory, Packed, Scratch, Spare, padded, product, transposed_product,
     widen_rows,
@@ -361,12 +361,14 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             let to = Some((&mut d_first[..], slope));
             self.stack.backward(
                 layout,
-                rows,
-                &trace.first,
-                width,
-                &trace.above,
+                &Passed {
+                    rows,
+                    z: &trace.first,
+                    z_stride: width,
+                    outputs: &trace.above,
+                    dropout: None,
+                },
                 d,
-                None,
                 partial.as_deref_mut(),
                 to,
                 self.scratch,
@@ -397,10 +399,8 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         }
         // An isolated node is counted once, as itself.
         let others = |v: usize| if neighbours.is_isolated(v) { &[] } else { neighbours.of(v) };
-        let degree = |v: usize| match v < topology.nodes() {
-            true => others(v).len(),
-            false => topology.degree(v),
-        };
+        let degree =
+            |v: usize| if v < topology.nodes() { others(v).len() } else { topology.degree(v) };
         let size = |v: usize| S::of((degree(v) + 1) as f64);
         // c_{target, source}
         let count = |target: usize, source: usize| match self.network.sum {

@@ -455,7 +455,7 @@ fn what_carries_states_can_be_held() {
 #[test]
 fn a_penalty_keeps_weights_small() {
     let batch = graphs(12);
-    // Without a validation part it is the last weights that count.
+    // Without a validation split, the last weights count.
     let split = Split { val: vec![], test: vec![], ..thirds(12) };
     let data = TrainingData::new(&batch, &split, Level::Node).unwrap();
     let size = |l2| {
@@ -484,7 +484,10 @@ fn plans_that_do_not_fit_are_refused_with_the_reason() {
     assert!(error.to_string().contains("it needs an output that reads f_a(x)"), "{error}");
     let error = TrainingData::new(&batch, &Split { level: Level::Node, ..thirds(6) }, Level::Graph)
         .unwrap_err();
-    assert_eq!(error.to_string(), "graphs have targets, but the split divides nodes");
+    assert_eq!(
+        error.to_string(),
+        "graphs have targets, but nodes are split; a split of graphs is expected"
+    );
 }
 
 #[test]

@@ -8,23 +8,23 @@ use crate::console::Console;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A file or folder, or the name of a data set that is built in or was fetched.
+    /// A file or folder, or the name of a built-in or downloaded data set.
     #[arg(value_name = "IN")]
     input: String,
 
-    /// The folder to write.
+    /// Output folder.
     #[arg(value_name = "OUT")]
     output: PathBuf,
 
-    /// The format to write.
+    /// Output format.
     #[arg(long, value_parser = write_format())]
     to: WriteFormat,
 
-    /// The format of IN, if it is not to be recognised by its content.
+    /// The format of IN [default: recognised by content].
     #[arg(long, value_parser = read_format())]
     format: Option<Format>,
 
-    /// Replace OUT if it is a data set.
+    /// Replace OUT if it is already a data set.
     #[arg(long)]
     force: bool,
 }

@@ -10,23 +10,23 @@ use crate::console::{Console, print, print_json, tell_error};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Names of data sets, as `lpgnn data list` shows them or as the collection calls them.
+    /// Names of data sets, as shown by `lpgnn data list` or used by the TU collection.
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
 
-    /// The address of another folder with NAME.zip in it.
+    /// The address of a folder that contains NAME.zip.
     #[arg(long, value_name = "URL", env = "LPGNN_MIRROR", hide_env_values = true, default_value = TU_COLLECTION)]
     mirror: String,
 
-    /// How many seconds the server may be silent.
+    /// Seconds to wait for the server before giving up.
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0, allow_negative_numbers = true)]
     timeout: f64,
 
-    /// How often the server is asked in all.
+    /// Number of attempts.
     #[arg(long, value_name = "N", default_value_t = FetchOptions::default().attempts)]
     attempts: u32,
 
-    /// Write JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     if arguments.json {
         print_json(&all)?;
     }
-    // One failure is the error; of several, the last is, and the others are told before it.
+    // The last failure is returned as the error; earlier ones are printed before it.
     let Some(last) = failures.pop() else { return Ok(()) };
     for failure in failures {
         tell_error(&failure.into());
@@ -72,12 +72,12 @@ fn patience(seconds: f64) -> anyhow::Result<Duration> {
         _ => bail!(lpgnn::Error::Option {
             option: "timeout",
             value: seconds.to_string(),
-            expected: "it is a number of seconds above 0".into(),
+            expected: "a positive number of seconds is expected".into(),
         }),
     }
 }
 
-/// A bar on a terminal, lines otherwise.
+/// A progress bar on a terminal, plain lines otherwise.
 struct Progress<'a> {
     name: &'a str,
     console: &'a Console,
@@ -90,7 +90,7 @@ impl<'a> Progress<'a> {
             let style = ProgressStyle::with_template(
                 "{prefix} {wide_bar} {decimal_bytes} of {decimal_total_bytes}, {eta} left",
             );
-            // The template is ours; were it wrong, the plain bar would still do.
+            // If the template were invalid, the default bar would still do.
             let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
             ProgressBar::no_length().with_style(style).with_prefix(name.to_owned())
         });
@@ -107,13 +107,13 @@ impl<'a> Progress<'a> {
             }
             (FetchEvent::Received { .. } | FetchEvent::Checking, _) => {}
             (FetchEvent::Asking { url }, bar) => {
-                self.line(bar.as_ref(), &format!("asking {url}"));
+                self.line(bar.as_ref(), &format!("downloading {url}"));
                 if let Some(bar) = bar {
                     bar.set_position(0);
                 }
             }
             (FetchEvent::Retrying { problem, pause }, bar) => {
-                let line = format!("{problem}; trying again in {} s", pause.as_secs_f64());
+                let line = format!("{problem}; retrying in {} s", pause.as_secs_f64());
                 self.line(bar.as_ref(), &line);
             }
         }

@@ -21,11 +21,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// The folder to write: train_idx-1.txt, test_idx-1.txt, and so on.
+    /// Output folder, for train_idx-1.txt, test_idx-1.txt, and so on.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 
-    /// The format of DATA, instead of recognising it by content.
+    /// The format of DATA [default: recognised by content].
     #[arg(long, value_parser = read_format())]
     format: Option<Format>,
 }
@@ -38,8 +38,8 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     Split::write_folds(out, &folds)?;
     let members: usize = folds.iter().map(|fold| fold.test.len()).sum();
     console.say(format_args!(
-        "wrote {k} folds of {members} {}s to {}",
-        level.as_str(),
+        "wrote {k} folds of {members} {} to {}",
+        level.plural(),
         out.display()
     ));
     Ok(())

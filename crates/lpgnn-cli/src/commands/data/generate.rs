@@ -13,17 +13,17 @@ use crate::console::Console;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Task {
-    /// Which nodes belong to a subgraph that is a given pattern?
+    /// Subgraph matching: which nodes belong to an occurrence of a given pattern?
     Subgraph(SubgraphArguments),
-    /// Which nodes belong to a clique of at least a given size?
+    /// Clique detection: which nodes belong to a clique of at least a given size?
     Clique(CliqueArguments),
-    /// Which class is written at the far end of the chain?
+    /// Long-range dependency: which class does the far end of the chain encode?
     Chains(ChainsArguments),
-    /// Which class is written in the corner of the grid?
+    /// Long-range dependency: which class does the corner of the grid encode?
     Grids(GridsArguments),
-    /// Which class is written at the root of the tree?
+    /// Long-range dependency: which class does the root of the tree encode?
     Trees(TreesArguments),
-    /// Which community is a node of, where some are hubs?
+    /// Community detection with hubs: which community does a node belong to?
     Communities(CommunitiesArguments),
     /// Zachary's karate club: which faction does a member side with?
     Karate(KarateArguments),
@@ -31,15 +31,15 @@ pub(crate) enum Task {
 
 #[derive(Debug, Args)]
 pub(crate) struct OutputArguments {
-    /// The folder to write.
+    /// Output folder.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 
-    /// The format to write.
+    /// Output format.
     #[arg(long = "as", value_name = "FORMAT", value_parser = write_format(), default_value = "tables")]
     format: WriteFormat,
 
-    /// Replace DIR if it is a data set.
+    /// Replace DIR if it is already a data set.
     #[arg(long)]
     force: bool,
 }
@@ -49,7 +49,7 @@ pub(crate) struct SubgraphArguments {
     #[command(flatten)]
     output: OutputArguments,
 
-    /// Where randomness starts: the same seed, the same bits.
+    /// Random seed: the same seed gives the same data.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
@@ -57,31 +57,31 @@ pub(crate) struct SubgraphArguments {
     #[arg(long, value_name = "N", default_value_t = SubgraphConfig::default().graphs)]
     graphs: usize,
 
-    /// Nodes of a graph.
+    /// Nodes per graph.
     #[arg(long, value_name = "N", default_value_t = SubgraphConfig::default().nodes)]
     nodes: usize,
 
-    /// Nodes of the pattern, which is drawn from the seed.
+    /// Nodes of the pattern, which is drawn at random.
     #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "pattern")]
     pattern_nodes: usize,
 
-    /// The pattern itself, features and edges: "1,8 8,4 6,1; 0-1 1-2".
+    /// The pattern as features and edges, such as "1,8 8,4 6,1; 0-1 1-2".
     #[arg(long)]
     pattern: Option<Pattern>,
 
-    /// The probability of an edge, where the pattern does not decide.
+    /// Probability of an edge outside the pattern.
     #[arg(long, value_name = "X", default_value_t = SubgraphConfig::default().density, allow_negative_numbers = true)]
     density: f64,
 
-    /// How many integers feature a node.
+    /// Number of integer features per node.
     #[arg(long, value_name = "N", default_value_t = SubgraphConfig::default().feature_size)]
     feature_size: usize,
 
-    /// The largest such integer; the smallest is 0.
+    /// Largest feature value; the smallest is 0.
     #[arg(long, value_name = "N", default_value_t = SubgraphConfig::default().largest_feature)]
     largest_feature: u32,
 
-    /// Deviation of the noise on every feature.
+    /// Standard deviation of the noise added to every feature.
     #[arg(long, value_name = "X", default_value_t = SubgraphConfig::default().noise, allow_negative_numbers = true)]
     noise: f64,
 }
@@ -91,7 +91,7 @@ pub(crate) struct CliqueArguments {
     #[command(flatten)]
     output: OutputArguments,
 
-    /// Where randomness starts: the same seed, the same bits.
+    /// Random seed: the same seed gives the same data.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
@@ -99,7 +99,7 @@ pub(crate) struct CliqueArguments {
     #[arg(long, value_name = "N", default_value_t = CliqueConfig::default().graphs)]
     graphs: usize,
 
-    /// Nodes of a graph.
+    /// Nodes per graph.
     #[arg(long, value_name = "N", default_value_t = CliqueConfig::default().nodes)]
     nodes: usize,
 
@@ -107,19 +107,19 @@ pub(crate) struct CliqueArguments {
     #[arg(long, value_name = "N", default_value_t = CliqueConfig::default().clique)]
     clique: usize,
 
-    /// The probability of an edge, outside the clique.
+    /// Probability of an edge outside the clique.
     #[arg(long, value_name = "X", default_value_t = CliqueConfig::default().density, allow_negative_numbers = true)]
     density: f64,
 
-    /// How many integers feature a node.
+    /// Number of integer features per node.
     #[arg(long, value_name = "N", default_value_t = CliqueConfig::default().feature_size)]
     feature_size: usize,
 
-    /// The largest such integer; the smallest is 0.
+    /// Largest feature value; the smallest is 0.
     #[arg(long, value_name = "N", default_value_t = CliqueConfig::default().largest_feature)]
     largest_feature: u32,
 
-    /// Deviation of the noise on every feature.
+    /// Standard deviation of the noise added to every feature.
     #[arg(long, value_name = "X", default_value_t = CliqueConfig::default().noise, allow_negative_numbers = true)]
     noise: f64,
 }
@@ -129,7 +129,7 @@ pub(crate) struct ChainsArguments {
     #[command(flatten)]
     output: OutputArguments,
 
-    /// Where randomness starts: the same seed, the same split.
+    /// Random seed of the split.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
@@ -137,11 +137,11 @@ pub(crate) struct ChainsArguments {
     #[arg(long, value_name = "N", default_value_t = ChainsConfig::default().classes)]
     classes: usize,
 
-    /// Chains of each class.
+    /// Chains per class.
     #[arg(long, value_name = "N", default_value_t = ChainsConfig::default().chains)]
     chains: usize,
 
-    /// Nodes of a chain.
+    /// Nodes per chain.
     #[arg(long, value_name = "N", default_value_t = ChainsConfig::default().length)]
     length: usize,
 
@@ -149,14 +149,14 @@ pub(crate) struct ChainsArguments {
     shares: ShareArguments,
 }
 
-/// How nodes are divided.
+/// How nodes are split.
 #[derive(Debug, Args)]
 pub(crate) struct ShareArguments {
-    /// Share of the nodes for training.
+    /// Fraction of the nodes in the training split.
     #[arg(long, value_name = "SHARE", default_value_t = ChainsConfig::default().split.train)]
     train: f64,
 
-    /// Share of the nodes for validation; the rest is for the test.
+    /// Fraction of the nodes in the validation split; the rest is the test split.
     #[arg(long, value_name = "SHARE", default_value_t = ChainsConfig::default().split.val)]
     val: f64,
 }
@@ -166,7 +166,7 @@ pub(crate) struct GridsArguments {
     #[command(flatten)]
     output: OutputArguments,
 
-    /// Where randomness starts: the same seed, the same split.
+    /// Random seed of the split.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
@@ -174,15 +174,15 @@ pub(crate) struct GridsArguments {
     #[arg(long, value_name = "N", default_value_t = GridsConfig::default().classes)]
     classes: usize,
 
-    /// Grids of each class.
+    /// Grids per class.
     #[arg(long, value_name = "N", default_value_t = GridsConfig::default().grids)]
     grids: usize,
 
-    /// Nodes from one side to the other.
+    /// Rows of a grid.
     #[arg(long, value_name = "N", default_value_t = GridsConfig::default().rows)]
     rows: usize,
 
-    /// Nodes along a side.
+    /// Columns of a grid.
     #[arg(long, value_name = "N", default_value_t = GridsConfig::default().columns)]
     columns: usize,
 
@@ -195,7 +195,7 @@ pub(crate) struct TreesArguments {
     #[command(flatten)]
     output: OutputArguments,
 
-    /// Where randomness starts: the same seed, the same split.
+    /// Random seed of the split.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
@@ -203,11 +203,11 @@ pub(crate) struct TreesArguments {
     #[arg(long, value_name = "N", default_value_t = TreesConfig::default().classes)]
     classes: usize,
 
-    /// Trees of each class.
+    /// Trees per class.
     #[arg(long, value_name = "N", default_value_t = TreesConfig::default().trees)]
     trees: usize,
 
-    /// Children of a node.
+    /// Children per node.
     #[arg(long, value_name = "N", default_value_t = TreesConfig::default().branching)]
     branching: usize,
 
@@ -215,7 +215,7 @@ pub(crate) struct TreesArguments {
     #[arg(long, value_name = "N", default_value_t = TreesConfig::default().depth)]
     depth: usize,
 
-    /// Edges from a node to its child.
+    /// Edges on the path from a node to its child.
     #[arg(long, value_name = "N", default_value_t = TreesConfig::default().stretch)]
     stretch: usize,
 
@@ -228,7 +228,7 @@ pub(crate) struct CommunitiesArguments {
     #[command(flatten)]
     output: OutputArguments,
 
-    /// Where randomness starts: the same seed, the same bits.
+    /// Random seed: the same seed gives the same data.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
@@ -236,31 +236,31 @@ pub(crate) struct CommunitiesArguments {
     #[arg(long, value_name = "N", default_value_t = CommunitiesConfig::default().classes)]
     classes: usize,
 
-    /// Nodes, in communities of the same size.
+    /// Total number of nodes, in communities of equal size.
     #[arg(long, value_name = "N", default_value_t = CommunitiesConfig::default().nodes)]
     nodes: usize,
 
-    /// Ties of a node, on average.
+    /// Mean degree.
     #[arg(long, value_name = "X", default_value_t = CommunitiesConfig::default().degree, allow_negative_numbers = true)]
     degree: f64,
 
-    /// How much degrees vary: 0 hardly, 1 and more makes hubs.
+    /// Variation of the degrees: 0 for nearly none; 1 and more creates hubs.
     #[arg(long, value_name = "X", default_value_t = CommunitiesConfig::default().spread, allow_negative_numbers = true)]
     spread: f64,
 
-    /// Share of the ties that leave a community.
+    /// Fraction of the edges that leave a community.
     #[arg(long, value_name = "X", default_value_t = CommunitiesConfig::default().mixing, allow_negative_numbers = true)]
     mixing: f64,
 
-    /// Deviation of the noise on every feature.
+    /// Standard deviation of the noise added to every feature.
     #[arg(long, value_name = "X", default_value_t = CommunitiesConfig::default().noise, allow_negative_numbers = true)]
     noise: f64,
 
-    /// Share of the nodes for training.
+    /// Fraction of the nodes in the training split.
     #[arg(long, value_name = "SHARE", default_value_t = CommunitiesConfig::default().split.train)]
     train: f64,
 
-    /// Share of the nodes for validation; the rest is for the test.
+    /// Fraction of the nodes in the validation split; the rest is the test split.
     #[arg(long, value_name = "SHARE", default_value_t = CommunitiesConfig::default().split.val)]
     val: f64,
 }
@@ -382,7 +382,7 @@ impl ShareArguments {
             bail!(lpgnn::Error::Option {
                 option: "train + val",
                 value: known.to_string(),
-                expected: "the shares sum to 1 at most".into(),
+                expected: "a sum of at most 1 is expected".into(),
             });
         }
         Ok(Ratio { train: self.train, val: self.val, test: 1.0 - known })

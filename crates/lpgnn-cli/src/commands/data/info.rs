@@ -11,20 +11,20 @@ use crate::console::{print, print_json};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A file or folder, or the name of a data set that is built in or was fetched.
+    /// A file or folder, or the name of a built-in or downloaded data set.
     #[arg(value_name = "PATH|NAME")]
     data: String,
 
-    /// The format, if it is not to be recognised by the content.
+    /// The format of DATA [default: recognised by content].
     #[arg(long, value_parser = read_format())]
     format: Option<Format>,
 
-    /// Write JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// What is counted in the data, and the features that are made from them unless told otherwise.
+/// Statistics of the data, and the features they are encoded as by default.
 #[derive(serde::Serialize)]
 struct Info {
     format: &'static str,
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let options = ReadOptions { format: arguments.format };
     let source = Source::find(&arguments.data, &Cache::of_user()?)?;
     let format = match (&source, arguments.format) {
-        (Source::Builtin(_), _) => "built in",
+        (Source::Builtin(_), _) => "built-in",
         (Source::Path(_), Some(format)) => format.as_str(),
         (Source::Path(path), None) => Format::recognise(path)?.as_str(),
     };
@@ -93,10 +93,10 @@ fn text(info: &Info) -> Result<String, std::fmt::Error> {
     Ok(table.0)
 }
 
-/// More classes than this are not told one by one; JSON has them all.
+/// Further classes are summarised; JSON lists all of them.
 const MOST_CLASSES: usize = 25;
 
-/// Rows of a name, a number and what there is to say about it.
+/// Rows of a name, a number and a remark.
 struct Table(String);
 
 impl Table {
@@ -106,7 +106,7 @@ impl Table {
         number: impl Display,
         more: impl Display,
     ) -> std::fmt::Result {
-        // `format_args!` knows no width, text does.
+        // `format_args!` ignores a width, text does not.
         let (name, number) = (name.to_string(), number.to_string());
         let line = format!("{name:<14}{number:>10}  {more}");
         writeln!(self.0, "{}", line.trim_end())
@@ -148,11 +148,11 @@ impl Table {
         let mut name = "warnings";
         for (count, what) in [
             (odd.duplicate_edges, "duplicate edges, merged"),
-            (odd.conflicting_duplicates, "of them with other features, the first kept"),
-            (odd.self_loops, "self loops"),
+            (odd.conflicting_duplicates, "of these with conflicting features, first kept"),
+            (odd.self_loops, "self-loops"),
             (odd.isolated_nodes, "isolated nodes"),
             (odd.empty_graphs, "graphs without nodes"),
-            (odd.graphs_without_edges, "graphs with nodes and without edges"),
+            (odd.graphs_without_edges, "graphs with nodes but no edges"),
             (odd.disconnected_graphs, "disconnected graphs"),
         ] {
             if count > 0 {
@@ -164,7 +164,7 @@ impl Table {
     }
 }
 
-/// Nothing when there is one graph: it has them all.
+/// Empty for a single graph.
 fn per_graph(graphs: usize, Spread { min, mean, max }: Spread) -> String {
     if graphs == 1 {
         return String::new();

@@ -7,7 +7,7 @@ use crate::console::{print, print_json};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Write JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -40,16 +40,16 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn text(list: &List) -> Result<String, std::fmt::Error> {
-    let mut text = String::from("built in\n");
+    let mut text = String::from("built-in\n");
     for set in &list.built_in {
         writeln!(text, "  {:<16} {}", set.name.as_str(), set.description)?;
     }
-    writeln!(text, "\nfetchable, as others of the TU collection are: lpgnn data fetch NAME")?;
+    writeln!(text, "\navailable from the TU collection, among others: lpgnn data fetch NAME")?;
     writeln!(text, "  {:<16} {:>6} {:>8} {:>11}", "", "graphs", "classes", "mean nodes")?;
     for PublishedSet { name, graphs, classes, mean_nodes } in list.fetchable {
         writeln!(text, "  {name:<16} {graphs:>6} {classes:>8} {mean_nodes:>11.1}")?;
     }
-    writeln!(text, "\nhere, in {}", list.cache)?;
+    writeln!(text, "\ndownloaded to {}", list.cache)?;
     for set in &list.here {
         writeln!(text, "  {:<16} {}", set.name, set.path.display())?;
     }

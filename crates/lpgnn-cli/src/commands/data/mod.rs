@@ -16,16 +16,16 @@ use crate::console::Console;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DataCommand {
-    /// List the data sets that are built in, can be fetched, or are here.
+    /// List built-in, downloadable and downloaded data sets.
     List(list::Arguments),
-    /// Tell what a data set holds, and what is odd about it.
+    /// Show statistics of a data set, and warnings about it.
     Info(info::Arguments),
-    /// Generate one of the artificial tasks.
+    /// Generate a synthetic data set.
     #[command(subcommand)]
     Generate(generate::Task),
-    /// Convert a data set of any format to tables or TU files.
+    /// Convert a data set to tables or TU files.
     Convert(convert::Arguments),
-    /// Fetch data sets of the TU collection into the cache.
+    /// Download data sets of the TU collection to the cache.
     Fetch(fetch::Arguments),
     /// Draw stratified folds for cross-validation and write them to index files.
     Folds(folds::Arguments),

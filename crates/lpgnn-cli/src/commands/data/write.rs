@@ -4,7 +4,7 @@ use lpgnn::data::{Dataset, Overwrite, WriteFormat, WriteOptions, write};
 
 use crate::console::Console;
 
-/// Writes a data set, and tells what became of it.
+/// Writes a data set, and reports what was written.
 pub(super) fn run(
     dataset: &Dataset,
     folder: &Path,

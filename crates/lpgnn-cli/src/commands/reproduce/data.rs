@@ -7,14 +7,14 @@ use lpgnn::data::generate::{
 use lpgnn::data::{Builtin, Cache, Dataset, ReadOptions, Source};
 use serde::de::DeserializeOwned;
 
-/// Data that a row or a study is about.
+/// The data of a row or a study.
 pub(super) struct Wanted<'a> {
-    /// Who wants them.
+    /// The row or study.
     pub(super) by: &'a str,
     pub(super) source: &'a str,
-    /// Of a set that is generated.
+    /// Seed of a generated data set.
     pub(super) seed: u64,
-    /// The options of such a set, if not its defaults.
+    /// Options of a generated data set, if not the defaults.
     pub(super) generate: Option<&'a toml::Table>,
 }
 
@@ -23,14 +23,14 @@ impl Wanted<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownSet`] when they are nowhere.
+    /// [`Error::UnknownSet`] when they cannot be found.
     pub(super) fn load(&self, folder: Option<&Path>) -> Result<Dataset, Error> {
         let name = self.source;
         if let Ok(builtin) = name.parse() {
             return self.generate(builtin);
         }
         if self.generate.is_some() {
-            return Err(self.wrong(format!("{name} is no set that can be generated")));
+            return Err(self.wrong(format!("{name} is not a data set that can be generated")));
         }
         let given = folder.into_iter().flat_map(|folder| {
             [

@@ -27,8 +27,8 @@ use study::Study;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Tables, rows or studies, as in table4, table4/mutag, studies or studies/hops; all tables
-    /// unless told.
+    /// Tables, rows or studies, such as table4, table4/mutag, studies or studies/hops [default: all
+    /// tables].
     #[arg(value_name = "TABLE|ROW|STUDY")]
     names: Vec<String>,
 
@@ -36,31 +36,32 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR", default_value = "experiments")]
     dir: PathBuf,
 
-    /// Where data sets are, as NAME, NAME.zip, tu/NAME or planetoid/NAME; beside those that were fetched.
+    /// Folder to search for data sets, as NAME, NAME.zip, tu/NAME or planetoid/NAME, besides those
+    /// that were downloaded.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
-    /// See whether everything works, with two trainings of a few epochs each; nothing is recorded.
+    /// Smoke test: two runs of a few epochs each; nothing is recorded.
     #[arg(long)]
     quick: bool,
 
-    /// Where trainings are kept on the way, so that what is done is not done again; runs/reproduce
-    /// unless told, and for --quick a temporary folder.
+    /// Folder for intermediate results, so that completed runs are not repeated [default:
+    /// runs/reproduce, or a temporary folder with --quick].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Run rows that have a result, too.
+    /// Run again what already has a result.
     #[arg(long)]
     again: bool,
 
-    /// Run nothing: write RESULTS.md, STUDIES.md and plots from the results that there are; with
-    /// =check, write nothing either, and fail when a result or one of these is out of date.
+    /// Run nothing, but write RESULTS.md, STUDIES.md and plots from existing results; with =check,
+    /// write nothing and fail if any of them is out of date.
     #[arg(long, value_name = "write|check", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "write", hide_possible_values = true)]
     #[arg(conflicts_with_all = ["names", "data", "quick", "out", "again", "json"])]
     report: Option<ReportAction>,
 
-    /// Write JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -71,9 +72,9 @@ enum ReportAction {
     Check,
 }
 
-/// The folder of the results, in that of the experiments.
+/// The folder of the results, within that of the experiments.
 const RESULTS: &str = "results";
-/// Epochs and trainings of a smoke run, at most.
+/// Maximum epochs and runs of a smoke test.
 const QUICK_EPOCHS: usize = 10;
 const QUICK_PARTS: usize = 2;
 
@@ -105,7 +106,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
         None => Path::new("runs/reproduce"),
     };
     for study in &chosen_studies {
-        // Results are written point by point, and nobody else's are to be lost.
+        // Results are written point by point: the lock keeps concurrent processes from losing any.
         let folder = out.join(&study.name);
         std::fs::create_dir_all(&folder)
             .with_context(|| format!("cannot create {}", folder.display()))?;
@@ -140,7 +141,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     }
 }
 
-/// The rows and studies that somebody means; all rows, when nothing is named.
+/// The rows and studies with the given names; all rows if none is given.
 fn choose<'a>(
     rows: &'a [Row],
     studies: &'a [Study],
@@ -164,7 +165,7 @@ fn choose<'a>(
     Ok((rows.iter().filter(row).collect(), studies.iter().filter(study).collect()))
 }
 
-/// What somebody may have meant: names that have this one in them, else all folders of names.
+/// Suggestions: the names that contain this one, or else all folders.
 fn known_names<'a>(meant: &str, all: impl Iterator<Item = &'a str> + Clone) -> String {
     let alike: Vec<&str> =
         all.clone().filter(|name| name.to_lowercase().contains(&meant.to_lowercase())).collect();
@@ -178,11 +179,11 @@ fn known_names<'a>(meant: &str, all: impl Iterator<Item = &'a str> + Clone) -> S
             folders.push((folder, name));
         }
     }
-    let with_example = folders.iter().map(|(folder, name)| format!("{folder} (with {name}, ...)"));
+    let with_example = folders.iter().map(|(folder, name)| format!("{folder} (with {name}, …)"));
     format!("there are {}", with_example.collect::<Vec<_>>().join(", "))
 }
 
-/// A row that is to be run.
+/// A row to run.
 struct Work<'a> {
     row: &'a Row,
     arguments: &'a Arguments,
@@ -191,7 +192,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// What the row gives, now or before; none when its data are not here.
+    /// The result of the row, new or recorded; none if its data cannot be found.
     fn run(&self) -> anyhow::Result<Option<Record>> {
         let Self { row, arguments, console, .. } = self;
         let about = &row.about;
@@ -207,7 +208,7 @@ impl Work<'_> {
         let dataset = match wanted.load(arguments.data.as_deref()) {
             Ok(dataset) => dataset,
             Err(error @ lpgnn::Error::UnknownSet { .. }) => {
-                console.say(format_args!("{}: not run, since {error}, or use --data", row.name));
+                console.say(format_args!("{}: not run, because {error}, or use --data", row.name));
                 return Ok(before.filter(|record| record.is_of(row)));
             }
             Err(error) => return Err(error).with_context(|| format!("cannot run {}", row.name)),
@@ -216,7 +217,7 @@ impl Work<'_> {
         let print = fingerprint(&dataset);
         if let Some(record) = before {
             if record.is_of(row) && record.has_same(&config, &print)? {
-                console.say(format_args!("{}: has a result; --again runs it again", row.name));
+                console.say(format_args!("{}: already has a result; --again repeats it", row.name));
                 return Ok(Some(record));
             }
             console
@@ -225,7 +226,7 @@ impl Work<'_> {
         self.train(&dataset, &config, print).map(Some)
     }
 
-    /// Trains all folds or seeds, and records what came of it.
+    /// Trains on all folds or seeds, and records the result.
     fn train(
         &self,
         dataset: &Dataset,
@@ -247,7 +248,7 @@ impl Work<'_> {
         ));
         let folder = self.folder(config, &print, folds)?;
         let Some(report) = crossval.run(&folder, &Bars::new(console)?)? else {
-            return Err(Stopped("stopped; the same command continues it".into()).into());
+            return Err(Stopped("interrupted; run the same command to continue".into()).into());
         };
         let record = Record::new(row, report, config, print, arguments.quick)?;
         folder.save("result.json", &record)?;
@@ -277,9 +278,9 @@ impl Work<'_> {
         let task = Level::of_task(config.data.task, dataset)?;
         let mut folds = if let Some(seeds) = &about.seeds {
             let split = Setup::new(config, dataset)?.split;
-            // Without a validation part it is the last epoch that counts.
+            // Without a validation split, the last epoch counts.
             if split.test.is_empty() {
-                bail!("the split of {} has no test part", self.row.name);
+                bail!("the test split of {} is empty", self.row.name);
             }
             seeds.iter().map(|&seed| Fold::with_seed(config, split.clone(), seed)).collect()
         } else {
@@ -293,8 +294,7 @@ impl Work<'_> {
         Ok(folds)
     }
 
-    /// Where its trainings are kept on the way. Those of other settings or of another program are
-    /// elsewhere.
+    /// The folder of its intermediate results, specific to the settings and the program's commit.
     fn folder(
         &self,
         config: &RunConfig,
@@ -317,7 +317,7 @@ impl Work<'_> {
     }
 }
 
-/// Ours beside the published.
+/// Our results next to the published ones.
 fn table(done: &[(&Row, Record)], quick: bool) -> Result<String, std::fmt::Error> {
     let width = done.iter().map(|(row, _)| row.name.chars().count()).max().unwrap_or(0);
     let protocol = Protocol::ALL.map(|protocol| protocol.as_str().len()).into_iter().max();
@@ -339,7 +339,7 @@ fn table(done: &[(&Row, Record)], quick: bool) -> Result<String, std::fmt::Error
         writeln!(text, "{}", line.trim_end())?;
     }
     if quick {
-        writeln!(text, "a smoke run: these are no results, and they are not recorded")?;
+        writeln!(text, "smoke test: these numbers are not results and are not recorded")?;
     }
     Ok(text)
 }

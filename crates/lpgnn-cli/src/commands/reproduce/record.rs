@@ -18,7 +18,7 @@ pub(super) struct Record {
     /// Whether it was a smoke test.
     quick: bool,
     pub(super) report: CrossvalReport,
-    /// The settings, including the defaults of that time.
+    /// All settings, including the defaults at that time.
     config: Value,
     /// The fingerprint of the data.
     data: String,
@@ -55,7 +55,7 @@ impl Record {
             processor: cpu,
             threads,
             date: today(),
-            // The path of the data is private.
+            // The path of the data is specific to the machine.
             command: format!("lpgnn reproduce {} --data DIR", row.name),
         })
     }
@@ -87,7 +87,7 @@ impl Record {
         folder.join(format!("{row}.json"))
     }
 
-    /// Whether the file of the row has not changed since it was run.
+    /// Whether the row's file is unchanged since it was run.
     pub(super) fn is_of(&self, row: &Row) -> bool {
         self.hash == row.hash
     }
@@ -100,7 +100,7 @@ impl Record {
 
 pub(super) const COMMIT: &str = env!("LPGNN_COMMIT");
 
-/// Whether all settings of then have the same value now; settings that were added later do not count.
+/// Whether all recorded settings have the same value now; settings added later do not count.
 fn is_within(before: &Value, now: &Value) -> bool {
     match (before, now) {
         (Value::Object(before), Value::Object(now)) => {

@@ -10,10 +10,10 @@ use super::record::{Record, recorded};
 use super::row::{Published, Row};
 
 const FILE: &str = "RESULTS.md";
-/// What the tables are about.
+/// The file that describes the tables.
 const TABLES: &str = "tables.toml";
 
-/// What is said of a table.
+/// The description of a table.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
@@ -22,7 +22,7 @@ struct Table {
     about: String,
 }
 
-/// A row, and what it has given.
+/// A row and its result.
 struct Line<'a> {
     row: &'a Row,
     record: Option<Record>,
@@ -37,21 +37,21 @@ pub(super) fn write(dir: &Path, rows: &[Row]) -> anyhow::Result<String> {
 
 /// # Errors
 ///
-/// When a result is not that of its row, has none, or is not in the tables.
+/// When a result was obtained with other settings than its row's, has no row, or is not in the tables.
 pub(super) fn check(dir: &Path, rows: &[Row]) -> anyhow::Result<()> {
     for name in recorded(dir)? {
         let Some(row) = rows.iter().find(|row| row.name == name) else {
-            bail!("{} has a result of {name}, but there is no such row", dir.display());
+            bail!("{} has a result for {name}, but there is no such row", dir.display());
         };
         if Record::read(&dir.join(RESULTS), &name)?.is_some_and(|record| !record.is_of(row)) {
-            bail!("{name} was run with other settings; `lpgnn reproduce {name}` runs it again");
+            bail!("{name} was run with other settings; run `lpgnn reproduce {name}` again");
         }
     }
     let path = dir.join(FILE);
     let found = std::fs::read_to_string(&path)
         .with_context(|| format!("cannot read {}", path.display()))?;
     if found != text(dir, rows)? {
-        bail!("{} is out of date; `lpgnn reproduce --report` writes it again", path.display());
+        bail!("{} is out of date; run `lpgnn reproduce --report` to update it", path.display());
     }
     Ok(())
 }
@@ -89,7 +89,7 @@ fn text(dir: &Path, rows: &[Row]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Rows and columns as they are published, and one line per protocol.
+/// Rows and columns as published, with one line per protocol.
 fn write_numbers(text: &mut String, lines: &[Line<'_>]) -> std::fmt::Result {
     let mut columns: Vec<&str> = vec![];
     let mut rows: Vec<(&str, &str)> = vec![];
@@ -134,7 +134,7 @@ fn cell(line: &Line<'_>) -> String {
     }
 }
 
-/// How every number came about.
+/// How each result was obtained.
 fn write_details(text: &mut String, lines: &[Line<'_>]) -> std::fmt::Result {
     if lines.iter().all(|line| line.record.is_none()) {
         return Ok(());
@@ -168,7 +168,7 @@ fn write_details(text: &mut String, lines: &[Line<'_>]) -> std::fmt::Result {
 }
 
 fn percent(share: f64) -> String {
-    // Adding zero makes plain zero of minus zero.
+    // Adding zero turns −0 into 0.
     format!("{:.1}", (1000.0 * share).round() / 10.0 + 0.0)
 }
 

@@ -5,40 +5,40 @@ use lpgnn::evaluate::Protocol;
 use lpgnn::run::{Setting, settings_of_toml};
 use sha2::{Digest, Sha256};
 
-/// A row of a table, as a file says it: an `[experiment]`, and the settings of its runs.
+/// A row of a table, as defined in a file: an `[experiment]`, and the settings of its runs.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
-    /// The folder and the file, without its ending: `table4/mutag`.
+    /// The folder and the file, without its extension: `table4/mutag`.
     pub(super) name: String,
     pub(super) about: Experiment,
     pub(super) settings: Vec<Setting>,
-    /// Of everything that decides on the result.
+    /// Hash of everything that determines the result.
     pub(super) hash: String,
 }
 
-/// What is published, and how it is done again.
+/// What is published, and how it is reproduced.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Experiment {
     pub(super) title: String,
     /// The folder of the file.
     pub(super) table: String,
-    /// Where the number stands.
+    /// Position of the number in the table.
     pub(super) row: String,
     pub(super) column: String,
     pub(super) protocol: Protocol,
-    /// Folds to draw.
+    /// Number of folds to draw.
     pub(super) folds: Option<usize>,
-    /// Given folds, relative to the folder of the experiments.
+    /// Predefined folds, relative to the folder of the experiments.
     pub(super) fold_files: Option<PathBuf>,
     #[serde(default)]
     pub(super) fold_seed: u64,
-    /// Of the trainings, for the protocol split.
+    /// Seeds of the runs, for the protocol split.
     pub(super) seeds: Option<Vec<u64>>,
-    /// Of a set that is generated.
+    /// Seed of a generated data set.
     #[serde(default)]
     pub(super) data_seed: u64,
-    /// The options of such a set, if not its defaults.
+    /// Options of a generated data set, if not the defaults.
     pub(super) generate: Option<toml::Table>,
     pub(super) paper: Option<Published>,
 }
@@ -51,7 +51,7 @@ pub(super) struct Published {
     pub(super) std: Option<f64>,
 }
 
-/// What says where a number stands and what it is compared with, and decides on nothing.
+/// Keys that only affect the presentation, not the result.
 const SHOWN: [&str; 5] = ["title", "table", "row", "column", "paper"];
 
 impl Row {
@@ -64,7 +64,7 @@ impl Row {
             }
         }
         if rows.is_empty() && !folder.join(super::study::STUDIES).is_dir() {
-            bail!("there are no experiments in {}; --dir tells where they are", folder.display());
+            bail!("there are no experiments in {}; use --dir to set the folder", folder.display());
         }
         rows.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(rows)
@@ -98,14 +98,14 @@ impl Row {
         Ok(Self { name: format!("{table}/{stem}"), about, settings, hash: hash(&file)? })
     }
 
-    /// Whether somebody means it by this name: its own, that of its file, or that of its table.
+    /// Whether it is selected by this name: its own, that of its file, or that of its table.
     pub(super) fn is_meant_by(&self, name: &str) -> bool {
         let name = name.trim_end_matches(".toml");
         let file = self.name.rsplit('/').next();
         [Some(self.name.as_str()), file, Some(self.about.table.as_str())].contains(&Some(name))
     }
 
-    /// The data that it is about.
+    /// The name of its data.
     pub(super) fn source(&self) -> &str {
         let source = self.settings.iter().rfind(|setting| setting.path() == "data.source");
         source.and_then(|source| source.value().as_str()).unwrap_or("clique")
@@ -115,16 +115,16 @@ impl Row {
 impl Experiment {
     fn check(&self, folder: &str) -> Result<(), String> {
         if self.table != folder {
-            return Err(format!("its table is {}, but it lies in {folder}", self.table));
+            return Err(format!("table is {}, but the file is in folder {folder}", self.table));
         }
         let folds = self.folds.is_some() || self.fold_files.is_some();
         let seeds = self.seeds.as_ref().is_some_and(|seeds| !seeds.is_empty());
         match self.protocol {
             Protocol::Split if !seeds || folds => {
-                Err("the protocol split needs seeds, and no folds".into())
+                Err("the protocol split requires seeds and no folds".into())
             }
             Protocol::BestMeanEpoch | Protocol::Nested if seeds || !folds => Err(format!(
-                "the protocol {} needs folds or fold-files, and no seeds",
+                "the protocol {} requires folds or fold-files and no seeds",
                 self.protocol
             )),
             _ => Ok(()),
@@ -132,7 +132,7 @@ impl Experiment {
     }
 }
 
-/// The same for the same entries, whatever their order and the comments.
+/// Independent of the order of entries and of comments.
 pub(super) fn hash(table: &toml::Table) -> anyhow::Result<String> {
     // Objects of JSON are kept in order.
     let text = serde_json::to_value(table)?.to_string();
@@ -140,7 +140,7 @@ pub(super) fn hash(table: &toml::Table) -> anyhow::Result<String> {
     Ok(Sha256::digest(text).iter().flat_map(digits).flatten().collect())
 }
 
-/// The folders in a folder, but those of results, studies and plots.
+/// The subfolders, except those of results, studies and plots.
 fn folders(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let entries =
         std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
@@ -151,7 +151,7 @@ fn folders(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(paths.filter(is_table).collect())
 }
 
-/// The files of a folder with this ending.
+/// The files of a folder with this extension.
 pub(super) fn files(folder: &Path, ending: &str) -> anyhow::Result<Vec<PathBuf>> {
     let entries =
         std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
@@ -208,11 +208,11 @@ mod tests {
         let said = |from: &str, to: &str| parse(&ROW.replace(from, to)).unwrap_err();
         assert_eq!(
             said("\"nested\"", "\"split\""),
-            "x.toml: the protocol split needs seeds, and no folds"
+            "x.toml: the protocol split requires seeds and no folds"
         );
         assert_eq!(
             said("\"table4\"", "\"table3\""),
-            "x.toml: its table is table3, but it lies in table4"
+            "x.toml: table is table3, but the file is in folder table4"
         );
         assert!(said("folds", "fold").contains("unknown field `fold`"));
     }

@@ -22,15 +22,15 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     settings: SettingArguments,
 
-    /// The folder of the run; the next free one in runs/ unless told.
+    /// Run folder [default: the next free folder in runs/].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Replace DIR if it is a run.
+    /// Replace DIR if it is already a run.
     #[arg(long, requires = "out")]
     force: bool,
 
-    /// Continue a run where its last checkpoint is; of the settings, only --epochs may be given.
+    /// Resume a run from its last checkpoint; of the settings, only --epochs may be changed.
     #[arg(long, value_name = "RUN", conflicts_with_all = ["out", "data", "config", "set"])]
     resume: Option<PathBuf>,
 
@@ -38,11 +38,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     checkpoint_seconds: f64,
 
-    /// Epochs between checkpoints, beside those by time.
+    /// Epochs between checkpoints, in addition to --checkpoint-seconds.
     #[arg(long, value_name = "N")]
     checkpoint_epochs: Option<usize>,
 
-    /// Write a line of JSON per epoch and one for the summary, instead of the folder's name.
+    /// Print a line of JSON per epoch and one for the summary, instead of the run folder.
     #[arg(long)]
     json: bool,
 }
@@ -69,18 +69,18 @@ fn begin(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     train(run, arguments, console)
 }
 
-/// Which option helps with a folder that is a run already.
+/// Names the options that apply to a folder that is already a run.
 fn in_use(error: lpgnn::Error, path: &Path) -> anyhow::Error {
     match error {
         lpgnn::Error::Folder { .. } if RunFolder::open(path).is_ok() => anyhow::anyhow!(
-            "{} is a run already; --resume continues it, --force replaces it",
+            "{} is already a run; --resume continues it, --force replaces it",
             path.display()
         ),
         error => error.into(),
     }
 }
 
-/// What is left unread of nodes that have categories and real values.
+/// A note if nodes have both categories and real values, of which the latter are not used.
 fn unread(dataset: &Dataset, config: &RunConfig) -> Option<String> {
     let features = dataset.node_features();
     let count = features.value_names().len() + features.sparse().map_or(0, SparseRows::width);
@@ -88,19 +88,19 @@ fn unread(dataset: &Dataset, config: &RunConfig) -> Option<String> {
         && !features.categories().is_empty()
         && count > 0;
     let what = match features.value_names() {
-        [name] => format!("the real value {name} of nodes is"),
-        _ => format!("{count} real values of nodes are"),
+        [name] => format!("the real-valued node feature {name} is"),
+        _ => format!("{count} real-valued node features are"),
     };
-    unread.then(|| format!("note: {what} not read; --set features.source=all reads them too"))
+    unread.then(|| format!("note: {what} not used; --set features.source=all uses all features"))
 }
 
-/// Trains a run further, unless it is done.
+/// Resumes a run, unless it has finished.
 fn resume(arguments: &Arguments, path: &Path, console: &Console) -> anyhow::Result<()> {
     let folder = RunFolder::open(path)?;
     let before = folder.config()?;
     let config = longer(arguments, &before)?;
     if let (true, Some(record)) = (config == before, folder.finished()?) {
-        console.say(format_args!("{} is done; --epochs makes it longer", path.display()));
+        console.say(format_args!("{} has finished; --epochs extends it", path.display()));
         console.say(summary::text(&record).trim_end());
         if arguments.json {
             for epoch in folder.metrics()? {
@@ -110,23 +110,23 @@ fn resume(arguments: &Arguments, path: &Path, console: &Console) -> anyhow::Resu
         return end(path, &record, arguments.json);
     }
     let (_, dataset) = load(&config.data.source, config.data.format)
-        .with_context(|| format!("the data of {} are not there any more", path.display()))?;
+        .with_context(|| format!("the data of {} are no longer there", path.display()))?;
     let run = Run::resume(folder, &dataset, Some(config.training.epochs))?;
     if run.epoch() > 0 {
-        console.say(format_args!("continuing {} after epoch {}", path.display(), run.epoch()));
+        console.say(format_args!("resuming {} after epoch {}", path.display(), run.epoch()));
     } else {
-        console.say(format_args!("{} has no checkpoint yet: starting again", path.display()));
+        console.say(format_args!("{} has no checkpoint yet: starting over", path.display()));
     }
     train(run, arguments, console)
 }
 
-/// The configuration of a run with more epochs, if they were asked for.
+/// The configuration of a run, extended by `--epochs` if given.
 fn longer(arguments: &Arguments, before: &RunConfig) -> anyhow::Result<RunConfig> {
     let asked = arguments.settings.settings()?;
     if let Some(other) = asked.iter().find(|setting| setting.path() != "training.epochs") {
         bail!(lpgnn::Error::Config {
             origin: "--resume".into(),
-            problem: format!("{} is that of the run and cannot be changed", other.path()),
+            problem: format!("{} cannot be changed; only --epochs can", other.path()),
         });
     }
     let config = before.with(&asked)?;
@@ -134,7 +134,7 @@ fn longer(arguments: &Arguments, before: &RunConfig) -> anyhow::Result<RunConfig
         bail!(lpgnn::Error::Option {
             option: "--epochs",
             value: config.training.epochs.to_string(),
-            expected: format!("the run has {} already", before.training.epochs),
+            expected: format!("the run already has {}", before.training.epochs),
         });
     }
     Ok(config)
@@ -151,7 +151,7 @@ fn train(run: Run<'_>, arguments: &Arguments, console: &Console) -> anyhow::Resu
     watch.finish()?;
     let record = trained.map_err(|error| {
         let stopped = format!(
-            "training stopped, because {} cannot be written; --resume continues it",
+            "training stopped because {} cannot be written; --resume continues it",
             path.display()
         );
         let io = matches!(error, lpgnn::Error::Io { .. });
@@ -161,7 +161,7 @@ fn train(run: Run<'_>, arguments: &Arguments, console: &Console) -> anyhow::Resu
     end(&path, &record, json)
 }
 
-/// The last line of a run. Fails unless it came to its end, so that scripts see it too.
+/// The last line of output. Fails unless training finished, so that scripts notice.
 fn end(path: &Path, record: &RunRecord, json: bool) -> anyhow::Result<()> {
     let path = path.display();
     if json {
@@ -173,18 +173,18 @@ fn end(path: &Path, record: &RunRecord, json: bool) -> anyhow::Result<()> {
         StopReason::Epochs | StopReason::NoImprovement => Ok(()),
         StopReason::Diverged { epoch, .. } => {
             let best = record.best_epoch;
-            bail!("training diverged in epoch {epoch}; {path} has the weights of epoch {best}")
+            bail!("training diverged in epoch {epoch}; {path} holds the weights of epoch {best}")
         }
-        _ => Err(Stopped(format!("`lpgnn train --resume {path}` continues it")).into()),
+        _ => Err(Stopped(format!("run `lpgnn train --resume {path}` to continue")).into()),
     }
 }
 
-/// What is about to happen, in a line.
+/// What is about to be trained, in one line.
 fn describe(dataset: &Dataset, config: &RunConfig, setup: &Setup) -> String {
     let members = setup.split.level.plural();
     let Split { train, val, test, .. } = &setup.split;
     format!(
-        "{}: {} to predict; {members} train {}, val {}, test {}; {} with {} weights, solver {}",
+        "{}: predicting {}; {members}: train {}, val {}, test {}; {} with {} weights, solver {}",
         dataset.name(),
         setup.task.plural(),
         train.len(),

@@ -7,7 +7,7 @@ use lpgnn::experiment::run::{Progress, RunObserver};
 use crate::console::{Console, print};
 use crate::interrupt;
 
-/// Tells how a run is going.
+/// Reports the progress of a run.
 pub(super) struct Watch<'a> {
     json: bool,
     console: &'a Console,
@@ -16,7 +16,7 @@ pub(super) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// From now on, Ctrl-C stops the run after its epoch.
+    /// From now on, Ctrl-C stops the run after the current epoch.
     pub(super) fn new(
         epochs: usize,
         epoch: usize,
@@ -28,14 +28,14 @@ impl<'a> Watch<'a> {
             let style = ProgressStyle::with_template(
                 "{wide_bar} epoch {pos} of {len}, {eta} left\n{wide_msg}",
             );
-            // The template is ours; were it wrong, the plain bar would still do.
+            // If the template were invalid, the default bar would still do.
             let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
             ProgressBar::new(epochs as u64).with_style(style).with_position(epoch as u64)
         });
         Ok(Self { json, console, bar, error: None })
     }
 
-    /// Whether everything could be told.
+    /// Whether all output could be written.
     pub(super) fn finish(self) -> anyhow::Result<()> {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

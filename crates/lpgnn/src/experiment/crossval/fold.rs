@@ -7,29 +7,29 @@ use crate::experiment::{TrialKind, TrialName, TrialRecord};
 use crate::graph::Level;
 use crate::run::RunConfig;
 
-/// One of the trainings that a mean is over: a fold of the data, or a seed of one split.
+/// One of the runs that a mean is taken over: a fold of the data, or a seed of one split.
 #[derive(Clone, Debug)]
 pub struct Fold {
     /// As in fold 3 or seed 7.
     pub name: TrialName,
-    /// What is trained, validated and tested on.
+    /// The training, validation and test data.
     pub split: Split,
-    /// The configurations to choose from, by the validation split.
+    /// The candidate configurations, selected by the validation split.
     pub candidates: Vec<RunConfig>,
 }
 
-/// How data are divided into folds.
+/// How data are split into folds.
 #[derive(Clone, Debug)]
 pub struct Division {
-    /// How many.
+    /// Number of folds.
     pub folds: usize,
-    /// A folder of given folds, instead.
+    /// Predefined folds instead: a folder, or a file with the fold of each node or graph.
     pub files: Option<PathBuf>,
-    /// Where the random numbers of the division start.
+    /// Random seed of the folds.
     pub seed: u64,
 }
 
-/// One in so many of the training members of a fold chooses the epoch, where the protocol wants it.
+/// One in this many training members of a fold is used for validation, if the protocol requires it.
 const INNER: usize = 9;
 
 impl Division {
@@ -63,7 +63,7 @@ impl Division {
 }
 
 impl Fold {
-    /// The same split with another seed of the training.
+    /// The same split with another random seed.
     pub fn with_seed(config: &RunConfig, split: Split, seed: u64) -> Self {
         let mut config = config.clone();
         config.training.seed = seed;
@@ -76,15 +76,15 @@ impl Fold {
     }
 }
 
-/// What became of a fold.
+/// The result of a fold.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct FoldRecord {
     /// As in fold 3 or seed 7.
     #[serde(flatten)]
     pub name: TrialName,
-    /// Which of the configurations was chosen, from 0.
+    /// Index of the selected configuration.
     pub candidate: usize,
-    /// How its training went.
+    /// The result of training.
     pub trial: TrialRecord,
     /// The epochs at which the baseline, a network without edges, was evaluated.
     pub baseline_epochs: Vec<usize>,

@@ -1,11 +1,11 @@
-//! Several trainings whose mean is a result: folds of the data, or seeds of one split.
+//! Cross-validation: several runs whose mean is the result, over folds of the data or seeds of one split.
 //!
 //! A [`Division`](crate::experiment::crossval::Division) makes
 //! [`Fold`](crate::experiment::crossval::Fold)s, a [`Crossval`](crate::experiment::crossval::Crossval)
-//! trains them side by side in a [`ResultFolder`](crate::experiment::ResultFolder), and the
+//! trains them in parallel in a [`ResultFolder`](crate::experiment::ResultFolder), and the
 //! [`CrossvalReport`](crate::experiment::crossval::CrossvalReport) has mean ± std by a named
-//! [`Protocol`](crate::evaluate::Protocol). Folds that are done are not done again; one that was
-//! interrupted continues to the same bits.
+//! [`Protocol`](crate::evaluate::Protocol). Completed folds are not repeated; an interrupted one
+//! resumes bit-identically.
 
 mod fold;
 mod report;
@@ -55,7 +55,7 @@ impl<'a> Crossval<'a> {
         &self.folds
     }
 
-    /// What its results depend on: a folder has those of one plan.
+    /// What its results depend on: a folder holds the results of one plan.
     pub fn plan(&self) -> serde_json::Value {
         serde_json::json!({
             "data": fingerprint(self.dataset),
@@ -65,8 +65,8 @@ impl<'a> Crossval<'a> {
         })
     }
 
-    /// Trains all folds that are not done, side by side, and reports on all; none when the observer
-    /// stopped it, and then it can be run again to go on.
+    /// Trains all remaining folds in parallel, and reports on all; none when the observer stopped it,
+    /// and then it can be run again to continue.
     ///
     /// # Errors
     ///

@@ -2,24 +2,24 @@ use super::FoldRecord;
 use crate::Error;
 use crate::evaluate::{MeanAndStd, Protocol, best_mean_epoch};
 
-/// What became of all folds.
+/// The result of a cross-validation.
 ///
-/// Values are accuracies, or minus losses where targets are real.
+/// Values are accuracies, or negative losses if targets are real.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct CrossvalReport {
-    /// How the data are called.
+    /// The name of the data.
     pub data: String,
-    /// How the mean was made.
+    /// The evaluation protocol.
     pub protocol: Protocol,
-    /// How many folds there are.
+    /// Number of folds.
     pub folds: usize,
-    /// The seed of the training.
+    /// The random seed.
     pub seed: u64,
-    /// The epoch of all folds, where there is one.
+    /// The epoch selected for all folds, if the protocol does so.
     pub epoch: Option<usize>,
-    /// On the test splits.
+    /// Mean and standard deviation on the test splits.
     pub test: MeanAndStd,
-    /// What that is the mean of, in the order of the folds.
+    /// The values of the folds, in order.
     #[serde(deserialize_with = "crate::nan::numbers")]
     pub values: Vec<f64>,
     /// The baseline, a network without edges.
@@ -32,9 +32,9 @@ pub struct CrossvalReport {
     pub not_converged: usize,
     /// The mean residual of the last epoch, over folds.
     pub residual: Option<f64>,
-    /// Training accuracy that the states know by heart, over folds.
+    /// The mean cheating gap over folds.
     pub cheating_gap: Option<f64>,
-    /// Of all folds, one after the other.
+    /// The records of all folds, in order.
     pub seconds: f64,
 }
 

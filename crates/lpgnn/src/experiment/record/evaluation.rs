@@ -7,18 +7,18 @@ use crate::graph::Level;
 use crate::run::SavedModel;
 use crate::train::SplitName;
 
-/// The model of a run on all graphs, on states found afresh: as `lpgnn evaluate` has it.
+/// The evaluation of a run's model on all graphs, on converged states, as by `lpgnn evaluate`.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct FinalEvaluation {
-    /// How well the members of every split are predicted; of splits that have targets.
+    /// The metrics of every split that has targets.
     pub splits: Vec<SplitEvaluation>,
     /// The distribution of the residuals of graphs.
     pub residuals: Option<Quantiles>,
-    /// How every graph converged, in the order of the data.
+    /// Convergence of every graph, in the order of the data.
     pub graphs: GraphConvergence,
 }
 
-/// How well the members of a split are predicted.
+/// The metrics of a split.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct SplitEvaluation {
     /// Which one.
@@ -27,20 +27,20 @@ pub struct SplitEvaluation {
     pub metrics: Metrics,
 }
 
-/// How graphs converged: an entry per graph.
+/// Convergence of graphs: an entry per graph.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct GraphConvergence {
     /// `max abs(x − f_a)` over its nodes and layers.
     #[serde(deserialize_with = "crate::nan::numbers")]
     pub residuals: Vec<f64>,
-    /// How many times `f_a` was applied to it, over all layers.
+    /// Number of applications of `f_a` to it, over all layers.
     pub iterations: Vec<usize>,
     /// Whether its residual is within the tolerance.
     pub converged: Vec<bool>,
 }
 
 impl FinalEvaluation {
-    /// That of a model on the splits of the data.
+    /// Evaluates a model on the splits of the data.
     ///
     /// # Errors
     ///

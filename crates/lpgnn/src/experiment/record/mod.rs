@@ -1,4 +1,4 @@
-//! What a run leaves for whoever reports on it: nothing has to be computed again.
+//! Run records: everything a report needs, without computing anything again.
 
 mod evaluation;
 mod quantiles;
@@ -15,16 +15,16 @@ use crate::run::{DataOrigin, RunConfig, SavedModel, Setup};
 use crate::train::{EpochReport, ModelEvaluation, StopReason, Trained};
 use crate::{Error, Matrix};
 
-/// How a run went: `record.json`. What JSON has no number for is `null` there, and NaN when it is read.
+/// The record of a run, `record.json`. Numbers that are not finite are `null` there, and NaN when read.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct RunRecord {
-    /// What computed it.
+    /// The software that computed it.
     pub versions: Versions,
-    /// Where it was computed.
+    /// The machine that computed it.
     pub machine: Machine,
-    /// The day it ended on, in UTC, as in 2024-02-29.
+    /// The date on which it finished, in UTC, as in 2024-02-29.
     pub date: String,
-    /// What was learnt from.
+    /// The training data.
     pub data: DataOrigin,
     /// Whose targets are predicted.
     pub task: Level,
@@ -34,30 +34,30 @@ pub struct RunRecord {
     pub value_names: Vec<String>,
     /// Every setting, as used.
     pub config: RunConfig,
-    /// The seed of the training.
+    /// The random seed.
     pub seed: u64,
-    /// How many weights the model has.
+    /// Number of weights of the model.
     pub weights: usize,
-    /// Why training ended.
+    /// Why training stopped.
     pub stop_reason: StopReason,
-    /// Epochs that were done.
+    /// Number of completed epochs.
     pub epochs: usize,
-    /// The epoch that the weights are of.
+    /// The epoch of the weights.
     pub best_epoch: usize,
     /// How long training took, in seconds.
     #[serde(deserialize_with = "crate::nan::number")]
     pub seconds: f64,
     /// Seconds per epoch; `metrics.jsonl` has those of every epoch.
     pub epoch_seconds: Option<Quantiles>,
-    /// The last epoch; none when none was done.
+    /// The last epoch; none if no epoch was completed.
     pub last_epoch: Option<EpochReport>,
-    /// What was found on the way, at the epoch that the weights are of.
+    /// The evaluation during training at the epoch of the weights.
     pub evaluation: Option<ModelEvaluation>,
     /// The accuracy on the test split of the majority class of the training split.
     pub majority: Option<f64>,
-    /// The distribution of `abs(λ)` when training ended.
+    /// The distribution of `abs(λ)` when training stopped.
     pub multipliers: Option<Quantiles>,
-    /// The model that was kept, on all graphs.
+    /// The evaluation of the saved model on all graphs.
     pub final_evaluation: FinalEvaluation,
 }
 
@@ -101,7 +101,7 @@ impl RunRecord {
         })
     }
 
-    /// Whether states were near enough to `f_a` in the last epoch; none when none was done.
+    /// Whether states were close enough to `f_a` in the last epoch; none if no epoch was completed.
     pub fn constraints_met(&self) -> Option<bool> {
         self.last_epoch.as_ref().map(EpochReport::constraints_met)
     }

@@ -30,13 +30,13 @@ impl RunFolder {
     pub const CONFIG: &'static str = "config.toml";
     /// The weights of the best epoch and all that prediction needs.
     pub const MODEL: &'static str = "model.safetensors";
-    /// Where training is.
+    /// The state of training.
     pub const CHECKPOINT: &'static str = "checkpoint.safetensors";
     /// A line per epoch.
     pub const METRICS: &'static str = "metrics.jsonl";
     /// The log.
     pub const LOG: &'static str = "log.txt";
-    /// How it went.
+    /// The record.
     pub const RECORD: &'static str = "record.json";
 
     /// A new folder for a run.
@@ -48,9 +48,9 @@ impl RunFolder {
         }
         let there = folder.file(Self::CONFIG).exists();
         Err(folder.problem(if there {
-            "is a run already; it can be resumed or replaced"
+            "is already a run; it can be resumed or replaced"
         } else {
-            "is not a run and not empty, so it is left alone"
+            "is neither a run nor empty, so it is left alone"
         }))
     }
 
@@ -72,7 +72,7 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// A run that is there, to be looked at.
+    /// Opens an existing run for reading.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl RunFolder {
         }
     }
 
-    /// The same, to be written to.
+    /// The same, for writing.
     pub(super) fn lock(mut self) -> Result<Self, Error> {
         if self.lock.is_none() {
             self.lock = Some(FolderLock::take(&self.path)?);
@@ -98,7 +98,7 @@ impl RunFolder {
         Error::Folder { path: self.path.clone(), problem: problem.into() }
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -134,7 +134,7 @@ impl RunFolder {
         write_file(&path, (text + "\n").as_bytes())
     }
 
-    /// How the run went; none while it has not ended.
+    /// The record of the run; none until it has finished.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! A run: one training in a folder of its own, with checkpoints, metrics, a log and a record.
+//! A run: one training run in a folder of its own, with checkpoints, metrics, a log and a record.
 //!
 //! It ends with the same bits however often it was interrupted and resumed. The files of its folder
 //! are listed in [`experiment`](crate::experiment).
@@ -22,7 +22,7 @@ use crate::run::{Checkpoint, RunConfig, SavedModel, Setup};
 use crate::train::{Trainer, TrainerState};
 use watch::Watch;
 
-/// A run that is ready to train. Nobody else can work in its folder meanwhile.
+/// A run that is ready to train. It holds the lock of its folder.
 #[derive(Debug)]
 pub struct Run<'a> {
     folder: RunFolder,
@@ -35,12 +35,12 @@ pub struct Run<'a> {
     commit: Option<String>,
 }
 
-/// When checkpoints are written, beside the last epoch.
+/// When checkpoints are written, besides after the last epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CheckpointInterval {
-    /// After so many seconds.
+    /// Seconds between checkpoints.
     pub seconds: f64,
-    /// After so many epochs, too.
+    /// Epochs between checkpoints, in addition.
     pub epochs: Option<usize>,
 }
 
@@ -51,7 +51,7 @@ impl Default for CheckpointInterval {
 }
 
 impl<'a> Run<'a> {
-    /// A new run in a folder that is empty or not there.
+    /// A new run in a folder that is empty or does not exist.
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ impl<'a> Run<'a> {
         dataset: &'a Dataset,
         folder: impl FnOnce() -> Result<RunFolder, Error>,
     ) -> Result<Self, Error> {
-        // Whatever does not fit is found out before a folder is made.
+        // Errors are found before a folder is created.
         let setup = Setup::new(&config, dataset)?;
         Trainer::check(&setup.plan, &setup.model, &setup.data)?;
         let folder = folder()?;
@@ -101,8 +101,8 @@ impl<'a> Run<'a> {
         Self { folder, config, dataset, setup, from: None, interval, commit: None }
     }
 
-    /// A run that was begun before, to go on where its last checkpoint is, or at the start without one.
-    /// More epochs than it had make it longer.
+    /// Resumes a run from its last checkpoint, or from the start without one. More epochs than it had
+    /// extend it.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl<'a> Run<'a> {
             return Err(Error::Option {
                 option: "epochs",
                 value: config.training.epochs.to_string(),
-                expected: format!("the run has {} already", before.training.epochs),
+                expected: format!("the run already has {}", before.training.epochs),
             });
         }
         let setup = Setup::new(&config, dataset)?;
@@ -146,13 +146,13 @@ impl<'a> Run<'a> {
             let source = &self.config.data.source;
             return Err(Error::Folder {
                 path: self.folder.path().to_owned(),
-                problem: format!("was begun with other data than those of {source}"),
+                problem: format!("was started with other data than {source}"),
             });
         }
         Ok(Some((checkpoint.state, checkpoint.seconds)))
     }
 
-    /// The same with other times for checkpoints.
+    /// The same with another interval between checkpoints.
     #[must_use]
     pub fn checkpoint_every(mut self, interval: CheckpointInterval) -> Self {
         self.interval = interval;
@@ -176,17 +176,17 @@ impl<'a> Run<'a> {
         &self.config
     }
 
-    /// What its configuration makes of the data.
+    /// The model, data and plan of its configuration.
     pub fn setup(&self) -> &Setup {
         &self.setup
     }
 
-    /// Epochs that are done; 0 at the start.
+    /// Number of completed epochs.
     pub fn epoch(&self) -> usize {
         self.from.as_ref().map_or(0, |(state, _)| state.epoch)
     }
 
-    /// Trains to the end, or until the observer stops it, and leaves model and record in the folder.
+    /// Trains to the end, or until the observer stops it, and writes model and record to the folder.
     ///
     /// # Errors
     ///

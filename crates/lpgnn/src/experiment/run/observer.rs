@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use super::EpochMetrics;
 use crate::train::{ModelEvaluation, SplitName};
 
-/// Watches a run, and may stop it.
+/// Observes a run, and may stop it.
 pub trait RunObserver {
     /// Called after every epoch. [`ControlFlow::Break`] stops the run with a checkpoint, a model and a
     /// record, so that it can be resumed.
@@ -16,21 +16,21 @@ pub trait RunObserver {
     }
 }
 
-/// Nobody watches.
+/// No observer.
 impl RunObserver for () {
     fn epoch(&mut self, _: &Progress<'_>) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 }
 
-/// A function can watch.
+/// A function as an observer.
 impl<F: FnMut(&Progress<'_>) -> ControlFlow<()>> RunObserver for F {
     fn epoch(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
         self(progress)
     }
 }
 
-/// Where a run is, after an epoch.
+/// The progress of a run after an epoch.
 ///
 /// In text: `loss 3.1000  residual 2.0e-4  train 93.1 %  val 91.2 %`.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ pub struct Progress<'a> {
     pub metrics: &'a EpochMetrics,
     /// The newest evaluation, of this epoch or of an earlier one.
     pub evaluation: Option<&'a ModelEvaluation>,
-    /// How many epochs the run is to have.
+    /// Total number of epochs.
     pub epochs: usize,
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for Progress<'_> {
         let report = &self.metrics.report;
         write!(f, "loss {:.4}  residual {:.1e}", report.loss, report.residual_mean)?;
         let splits = self.evaluation.map(|evaluation| &evaluation.parts[..]).unwrap_or_default();
-        // The test split is looked at when all is done.
+        // The test split is evaluated only at the end.
         for (split, metrics) in splits.iter().filter(|(split, _)| *split != SplitName::Test) {
             write!(f, "  {split} ")?;
             match metrics.accuracy {

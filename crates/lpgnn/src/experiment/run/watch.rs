@@ -7,7 +7,7 @@ use crate::Error;
 use crate::run::{Checkpoint, RunConfig};
 use crate::train::{EpochReport, ModelEvaluation, Observer, TrainerState};
 
-/// Keeps the files of a run while it trains.
+/// Writes the files of a run while it trains.
 pub(super) struct Watch<'a> {
     folder: &'a RunFolder,
     config: &'a RunConfig,
@@ -72,7 +72,7 @@ impl<'a> Watch<'a> {
         self.before + self.begun.elapsed().as_secs_f64()
     }
 
-    /// Whether the observer wants it to end.
+    /// Whether the observer asks to stop.
     fn keep(&mut self, metrics: &EpochMetrics, state: &TrainerState) -> Result<bool, Error> {
         let report = &metrics.report;
         self.metrics.json(metrics)?;

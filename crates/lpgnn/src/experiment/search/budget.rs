@@ -3,12 +3,12 @@ use std::time::Duration;
 
 use crate::Error;
 
-/// How much a search may try.
+/// The budget of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Budget {
-    /// So many trials.
+    /// A number of trials.
     Trials(usize),
-    /// What can be done in this time.
+    /// A time budget.
     Time(Duration),
 }
 
@@ -19,7 +19,7 @@ impl FromStr for Budget {
         let wrong = || Error::Option {
             option: "budget",
             value: text.to_owned(),
-            expected: "a number of trials or a time as in 30s, 10m, 2h is expected".into(),
+            expected: "a number of trials or a duration such as 30s, 10m, 2h is expected".into(),
         };
         let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
         let number: u64 = digits.parse().map_err(|_| wrong())?;

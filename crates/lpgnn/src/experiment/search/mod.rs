@@ -1,11 +1,12 @@
-//! Search by successive halving: all trials train for a part of their epochs, the better ones go on.
+//! Hyperparameter search by successive halving: all trials train for a fraction of their epochs, and
+//! the better ones continue.
 //!
 //! A [`Space`](crate::experiment::search::Space) says what to choose from, a
 //! [`Search`](crate::experiment::search::Search) trains the trials side by side in a
 //! [`ResultFolder`](crate::experiment::ResultFolder), and the
 //! [`SearchRecord`](crate::experiment::search::SearchRecord) ranks them by the validation split. The
-//! test split is no part of it; the winner is evaluated on it when all is decided. A trial that goes
-//! on, or was interrupted, has the same bits as a run from scratch.
+//! test split is not used; only the winner is evaluated on it, at the end. A trial that continues, or
+//! was interrupted, has the same bits as a run from scratch.
 
 mod budget;
 mod record;
@@ -31,14 +32,14 @@ use crate::run::{RunConfig, SavedModel, Setup, fingerprint, write_file};
 use record::differences;
 use rounds::rounds;
 
-/// How much is tried.
+/// The budget and the schedule of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchOptions {
-    /// How many trials, or how much time; none tries all of a grid.
+    /// Number of trials or time budget; none: the whole grid.
     pub budget: Option<Budget>,
-    /// Of so many trials, one goes on to so many times the epochs; 1 gives all of them all.
+    /// Successive halving: 1 in this many trials continues to this many times the epochs; 1 disables it.
     pub halving: usize,
-    /// Epochs of the first round, at least.
+    /// Minimum number of epochs of the first round.
     pub min_epochs: usize,
 }
 
@@ -84,11 +85,12 @@ impl<'a> Search<'a> {
             _ => None,
         };
         let trials = space.trials(&config, most, config.training.seed)?;
-        let first = trials.first().ok_or_else(|| Error::Mismatch("the space is empty".into()))?;
+        let first =
+            trials.first().ok_or_else(|| Error::Mismatch("the search space is empty".into()))?;
         let split = Setup::new(first, dataset)?.split;
         if split.val.is_empty() {
             return Err(Error::Mismatch(format!(
-                "the split of {} has no validation part to choose by",
+                "{} has no validation split, which a search requires",
                 dataset.name()
             )));
         }
@@ -107,7 +109,7 @@ impl<'a> Search<'a> {
         &self.rounds
     }
 
-    /// What its results depend on: a folder has those of one plan.
+    /// What its results depend on: a folder holds the results of one plan.
     pub fn plan(&self) -> serde_json::Value {
         serde_json::json!({
             "data": fingerprint(self.dataset),
@@ -117,8 +119,8 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Trains all trials as far as they come, and keeps the winner; none when the observer stopped it.
-    /// What is done in the folder is not done again.
+    /// Trains all trials, round by round, and saves the winner; none when the observer stopped it.
+    /// Trials already completed in the folder are not repeated.
     ///
     /// # Errors
     ///
@@ -244,15 +246,15 @@ impl Work<'_> {
     /// A trial that is not going on needs no checkpoint and no model.
     fn forget(&self, trial: usize) {
         self.files(trial).remove();
-        // What cannot be removed is in nobody's way.
+        // A file that cannot be removed does no harm.
         let _ = std::fs::remove_file(self.model(trial));
     }
 
-    /// Keeps the winner, and looks at the test split, once.
+    /// Saves the winner, and evaluates it on the test split, once.
     fn finish(&self, ranked: Vec<RankedTrial>, complete: bool) -> Result<SearchRecord, Error> {
-        let best = ranked
-            .first()
-            .ok_or_else(|| Error::Mismatch("the time was up before a trial was done".into()))?;
+        let best = ranked.first().ok_or_else(|| {
+            Error::Mismatch("the time budget was used up before a trial finished".into())
+        })?;
         let trial = best.trial - 1;
         let config = &self.search.trials[trial];
         write_file(&self.folder.file(Search::BEST), config.to_toml().as_bytes())?;

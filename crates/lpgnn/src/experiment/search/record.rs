@@ -4,17 +4,17 @@ use crate::run::RunConfig;
 /// A trial that has come to the end of a round.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct RankedTrial {
-    /// Its number, from 1.
+    /// Its number, counted from 1.
     pub trial: usize,
     /// How many epochs it has trained.
     pub epochs: usize,
     /// The settings that it changed, with their values.
     pub settings: Vec<(String, String)>,
-    /// How it went.
+    /// Its result.
     pub result: TrialRecord,
 }
 
-/// What was found: only the validation split has decided.
+/// The result of a search, selected on the validation split alone.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct SearchRecord {
     /// The number of the winner, from 1.
@@ -26,21 +26,21 @@ pub struct SearchRecord {
         deserialize_with = "crate::nan::optional"
     )]
     pub val: Option<f64>,
-    /// The winner on the test split, which nobody has looked at before.
+    /// The winner on the test split, which is evaluated only once.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         deserialize_with = "crate::nan::optional"
     )]
     pub test_of_the_winner: Option<f64>,
-    /// Whether all rounds were done in time.
+    /// Whether all rounds were completed within the time budget.
     pub complete: bool,
     /// All trials, the best first; behind those that went on come those that did not.
     pub ranked: Vec<RankedTrial>,
 }
 
 impl RankedTrial {
-    /// What trials are ranked by; one without a number comes last.
+    /// The value that trials are ranked by; NaN comes last.
     pub fn value(&self) -> f64 {
         self.result.val_value.filter(|value| !value.is_nan()).unwrap_or(f64::NEG_INFINITY)
     }

@@ -7,8 +7,8 @@ pub struct Round {
     pub trials: usize,
 }
 
-/// All trials for a part of their epochs, the better ones for more, and so on: of `halving` trials
-/// one goes on to `halving` times the epochs, and the first round has `least` of them or more.
+/// All trials for a fraction of their epochs, the better ones for more, and so on: of `halving` trials
+/// one continues to `halving` times the epochs, and the first round has at least `least` of them.
 pub(super) fn rounds(trials: usize, epochs: usize, halving: usize, least: usize) -> Vec<Round> {
     let halving = halving.max(1);
     let mut shares = vec![1_usize];

@@ -7,13 +7,13 @@ use crate::Error;
 use crate::numeric::uniform;
 use crate::run::{RunConfig, Setting};
 
-/// What a search may choose from.
+/// A search space.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Space {
     #[serde(default)]
     method: Method,
-    /// What is the same in all trials.
+    /// Settings that all trials share.
     #[serde(default)]
     set: BTreeMap<String, toml::Value>,
     /// What is varied: a setting, or several that change together, separated by commas.
@@ -46,21 +46,21 @@ enum Choice {
 struct Between {
     low: f64,
     high: f64,
-    /// Whether all orders of magnitude are alike.
+    /// Whether to sample on a logarithmic scale.
     #[serde(default)]
     log: bool,
-    /// Whether it is a whole number.
+    /// Whether it is an integer.
     #[serde(default)]
     integer: bool,
 }
 
-/// Spaces that are part of the library.
+/// Built-in search spaces.
 const BUILTIN: [(&str, &str); 2] = [
     ("paper-nodes", include_str!("../../../spaces/paper-nodes.toml")),
     ("paper-graphs", include_str!("../../../spaces/paper-graphs.toml")),
 ];
 
-/// Trials of a random search, unless told.
+/// Default number of trials of a random search.
 const TRIALS: usize = 32;
 /// Combinations above which a grid is not listed.
 const MOST: usize = 1_000_000;
@@ -78,7 +78,7 @@ impl Space {
             _ => std::fs::read_to_string(name).map_err(|error| Error::Config {
                 origin: name.into(),
                 problem: format!(
-                    "it cannot be read ({error}); built in are {}",
+                    "it cannot be read ({error}); built-in spaces are {}",
                     BUILTIN.map(|(name, _)| name).join(", ")
                 ),
             })?,
@@ -91,7 +91,7 @@ impl Space {
         Ok(space)
     }
 
-    /// What is the same in all trials.
+    /// Settings that all trials share.
     pub fn settings(&self) -> Vec<Setting> {
         let set = |(path, value): (&String, &toml::Value)| self.setting(path, value);
         self.set.iter().map(set).collect()
@@ -101,7 +101,7 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] when it varies what is no setting, or has no values, or too many.
+    /// [`Error::Config`] when it varies something that is not a setting, or has no values or too many.
     pub fn trials(
         &self,
         base: &RunConfig,
@@ -187,7 +187,7 @@ impl Between {
     }
 }
 
-/// A whole number below `count`, or 0.
+/// An integer below `count`, or 0.
 fn below(count: usize, draw: &mut impl FnMut() -> f64) -> usize {
     #[allow(
         clippy::cast_possible_truncation,

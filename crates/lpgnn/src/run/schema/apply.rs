@@ -17,7 +17,7 @@ enum Asked<'s> {
     Section(Vec<(String, Asked<'s>)>),
 }
 
-/// A value that somebody gave. Its path is longer than that of the setting, if that was a table.
+/// A given value. Its path is longer than that of the setting, if that was a table.
 #[derive(Clone)]
 struct Given<'s> {
     setting: &'s Setting,
@@ -271,7 +271,7 @@ fn is_none(value: &Value) -> bool {
     value.is_null() || value == "none"
 }
 
-/// Which of them somebody may have meant.
+/// The most similar name, as a suggestion.
 fn nearest<'a>(path: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let key = |path: &str| path.rsplit('.').next().unwrap_or(path).to_owned();
     let score = |candidate: &str| {

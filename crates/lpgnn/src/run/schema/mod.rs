@@ -198,7 +198,7 @@ impl SettingInfo {
         }
     }
 
-    /// The setting that somebody means who gives `text` as its value, with no path before it: lists
+    /// The setting with the value `text`, as given to a flag: lists
     /// need no brackets, words no quotes.
     pub fn read(&self, origin: impl Into<Origin>, text: &str) -> Setting {
         let (origin, text) = (origin.into(), text.trim());

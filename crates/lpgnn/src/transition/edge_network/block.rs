@@ -10,7 +10,7 @@ use super::{Aggregation, fused};
 use crate::Scalar;
 use crate::activation::{Activation, activate};
 use crate::graph::FeaturesView;
-use crate::network::Activations;
+use crate::network::{Activations, Passed};
 use crate::numeric::{Finish, Spare};
 
 /// Where `∂𝓛/∂` of the first layer's sums goes, on its way to the sources.
@@ -154,14 +154,11 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         } else {
             let mut d = self.scratch.take(pairs.len() * aggregated);
             self.spread(nodes.clone(), trace, &d_sums, &mut d);
+            let (rows, outputs) = (pairs.len(), &trace.above[..]);
             self.stack.backward(
                 layout,
-                pairs.len(),
-                &trace.t,
-                width,
-                &trace.above,
+                &Passed { rows, z: &trace.t, z_stride: width, outputs, dropout: None },
                 d,
-                None,
                 partial.as_deref_mut(),
                 Some((d_first, Finish::Slope(self.activation(0), &trace.t))),
                 self.scratch,

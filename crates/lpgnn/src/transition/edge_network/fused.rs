@@ -25,6 +25,7 @@ use crate::transition::columns::{by_columns, lanes_mut};
 
 /// `s_v` and `g_v` of `nodes`; and `kept`, unless it is empty, receives `of(u) σ'(t_(v,u))` of their
 /// pairs.
+#[allow(clippy::too_many_arguments, reason = "a kernel names its buffers one by one")]
 pub(super) fn sums<S: Scalar>(
     neighbours: &Neighbours,
     nodes: Range<usize>,
@@ -142,6 +143,7 @@ pub(super) fn to_targets<S: Scalar>(
 }
 
 /// `∂𝓛/∂p_u` of `nodes`.
+#[allow(clippy::too_many_arguments, reason = "a kernel names its buffers one by one")]
 pub(super) fn to_sources<S: Scalar>(
     neighbours: &Neighbours,
     nodes: Range<usize>,

@@ -223,6 +223,7 @@ pub(super) fn sum<S: Scalar>(
 }
 
 /// `d_(v,u) ← count · d_v ⊙ σ'(t_(v,u))`
+#[allow(clippy::too_many_arguments, reason = "a kernel names its buffers one by one")]
 pub(super) fn spread<S: Scalar>(
     neighbours: &Neighbours,
     nodes: Range<usize>,

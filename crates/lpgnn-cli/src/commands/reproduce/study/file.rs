@@ -7,33 +7,33 @@ use serde_json::Value;
 use super::super::row::{files, hash};
 use super::measure::Measure;
 
-/// A study, as a file says it: what is varied, what is done at every point, and what is looked at.
+/// A study, as defined in a file: what is varied, what is run at every point, and what is measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Study {
-    /// The folder and the file, without its ending: `studies/hops`.
+    /// The folder and the file, without its extension: `studies/hops`.
     pub(crate) name: String,
     pub(crate) about: About,
     pub(crate) plan: Vec<PlannedPoint>,
 }
 
-/// What is asked and shown.
+/// What the study asks and shows.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct About {
     pub(crate) title: String,
-    /// What is asked.
+    /// The question.
     pub(crate) question: String,
-    /// What was found.
+    /// The finding.
     #[serde(default)]
     pub(crate) finding: String,
     pub(crate) protocol: Action,
-    /// Of data and trainings.
+    /// Seeds of data and runs.
     pub(crate) seeds: Vec<u64>,
     /// The setting, or the option of the data as `generate.KEY`, that is varied.
     vary: Option<String>,
     #[serde(default)]
     values: Vec<toml::Value>,
-    /// The residual that is to be reached.
+    /// The residual to reach.
     #[serde(default = "tol")]
     pub(crate) tol: f64,
     pub(crate) x: Axis,
@@ -45,17 +45,17 @@ fn tol() -> f64 {
     1e-3
 }
 
-/// What is done at a point.
+/// What is run at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Action {
-    /// A training, looked at at its end.
+    /// A training run, measured at its end.
     Train,
-    /// A training, looked at at every score.
+    /// A training run, measured at every evaluation.
     Curve,
-    /// States of the weights that a training would start with, found from zero.
+    /// The fixed point for initial weights, from zero states.
     Converge,
-    /// Some updates, to see what one takes.
+    /// The time of an update.
     Update,
 }
 
@@ -64,7 +64,7 @@ pub(crate) enum Action {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Axis {
     pub(crate) of: Measure,
-    /// In place of the measure's own words.
+    /// Label in place of the measure's own.
     label: Option<String>,
     #[serde(default)]
     pub(crate) log: bool,
@@ -88,21 +88,21 @@ struct Series {
     set: toml::Table,
 }
 
-/// A point that is to be run.
+/// A point to run.
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedPoint {
     pub(crate) series: String,
-    /// What is varied has this value; null where nothing is.
+    /// The value of what is varied; null if nothing is.
     pub(crate) value: Value,
     pub(crate) seed: u64,
     pub(crate) source: String,
     pub(crate) generate: Option<toml::Table>,
     pub(crate) settings: Vec<Setting>,
-    /// Of everything that decides on what it gives.
+    /// Hash of everything that determines its result.
     pub(crate) key: String,
 }
 
-/// The folder of the studies, in that of the experiments and in that of the results.
+/// The folder of the studies, within that of the experiments and that of the results.
 pub(crate) const STUDIES: &str = "studies";
 
 impl Study {
@@ -129,7 +129,7 @@ impl Study {
         let shown = |what: &str, error: &toml::de::Error| {
             wrong(format!("{what}: {}", error.message().trim_end()))
         };
-        // For the line of what is no TOML.
+        // So that a syntax error names its line.
         settings_of_toml(origin, text)?;
         let mut file: toml::Table =
             toml::from_str(text).map_err(|error| wrong(error.message().to_owned()))?;
@@ -140,7 +140,7 @@ impl Study {
             None => bail!(wrong("it has no [[series]]".into())),
         };
         if about.seeds.is_empty() || about.panels.is_empty() {
-            bail!(wrong("it needs at least one seed and one panel".into()));
+            bail!(wrong("at least one seed and one panel are expected".into()));
         }
         let mut plan = vec![];
         for series in &series {
@@ -148,7 +148,7 @@ impl Study {
             let values = series.values.as_ref().unwrap_or(&about.values);
             let values: Vec<Option<&toml::Value>> = match vary {
                 Some(_) if values.is_empty() => {
-                    bail!(wrong("it varies something without values".into()))
+                    bail!(wrong("it has `vary` but no `values`".into()))
                 }
                 Some(_) => values.iter().map(Some).collect(),
                 None => vec![None],
@@ -179,12 +179,12 @@ impl Study {
         names
     }
 
-    /// The name of its file, without the ending.
+    /// The name of its file, without the extension.
     pub(crate) fn stem(&self) -> &str {
         self.name.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Whether somebody means it by this name: its own, that of its file, or that of all studies.
+    /// Whether it is selected by this name: its own, that of its file, or that of all studies.
     pub(crate) fn is_meant_by(&self, name: &str) -> bool {
         let name = name.trim_end_matches(".toml");
         [self.name.as_str(), self.stem(), STUDIES].contains(&name)
@@ -213,7 +213,7 @@ impl PlannedPoint {
         };
         let source = settings.get("data").and_then(|data| data.get("source"));
         let source = source.and_then(toml::Value::as_str).unwrap_or("clique").to_owned();
-        // They come from several places of the file, so that they have no line.
+        // They come from several places in the file, so they have no line.
         let mut settings = settings_of_json(origin, serde_json::to_value(&settings)?)?;
         settings.push(Setting::new(origin, "training.seed", seed));
         Ok(Self {
@@ -228,7 +228,7 @@ impl PlannedPoint {
     }
 }
 
-/// Everything that `other` says, in place of what `table` says.
+/// Overrides entries of `table` with those of `other`.
 fn merge(table: &mut toml::Table, other: &toml::Table) {
     for (key, value) in other {
         match (table.get_mut(key), value) {
@@ -238,7 +238,7 @@ fn merge(table: &mut toml::Table, other: &toml::Table) {
     }
 }
 
-/// Sets what lies at a path, as in `training.solver.kind`.
+/// Sets the value at a path such as `training.solver.kind`.
 fn put(table: &mut toml::Table, path: &str, value: &toml::Value) -> Result<(), String> {
     let (first, rest) = path.split_once('.').unwrap_or((path, ""));
     if rest.is_empty() {
@@ -311,7 +311,7 @@ pub(super) mod tests {
         assert_eq!(keys("How far does", "Where does"), same);
         assert_eq!(keys("\"maximum\"", "\"max\""), same);
         assert!(keys("epochs = 5", "epochs = 6").iter().all(|key| !same.contains(key)));
-        // One value more leaves the others what they are.
+        // An additional value leaves the other keys unchanged.
         let more = keys("[5, 10]", "[5, 10, 20]");
         assert_eq!(same.iter().filter(|key| more.contains(key)).count(), 8);
     }
@@ -319,10 +319,10 @@ pub(super) mod tests {
     #[test]
     fn what_does_not_fit_is_told() {
         let said = |from: &str, to: &str| parse(&STUDY.replace(from, to)).unwrap_err();
-        assert_eq!(said("values = [5, 10]", ""), "x.toml: it varies something without values");
+        assert_eq!(said("values = [5, 10]", ""), "x.toml: it has `vary` but no `values`");
         assert_eq!(
             said("seeds = [0, 1]", "seeds = []"),
-            "x.toml: it needs at least one seed and one panel"
+            "x.toml: at least one seed and one panel are expected"
         );
         assert!(said("\"train\"", "\"look\"").contains("unknown variant `look`"));
         assert!(said("\"accuracy\"", "\"luck\"").contains("unknown variant `luck`"));

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use lpgnn::data::Dataset;
 
-/// What can be looked at, in percent, counts or seconds.
+/// What can be measured, in percent, counts or seconds.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
@@ -14,33 +14,33 @@ pub(crate) enum Measure {
     Hops,
     /// Nodes and edges.
     Size,
-    /// Deviation of the degrees over their mean.
+    /// Standard deviation of the degrees over their mean.
     DegreeVariation,
-    /// Share of the test part that is right, in percent, on converged states.
+    /// Accuracy on the test split, in percent, on converged states.
     Accuracy,
-    /// The same of the training part.
+    /// The same on the training split.
     TrainAccuracy,
     /// Training accuracy of trained states minus that of converged ones, in points.
     CheatingGap,
     /// Mean of `abs(x − f_a)` at the end.
     Residual,
-    /// The largest `abs(x − f_a)` of what was converged.
+    /// The largest `abs(x − f_a)` of the converged states.
     ConvergedResidual,
     /// Share of the graphs that converge, in percent.
     Converged,
-    /// Updates until the residual is what it should be, and stays so.
+    /// Updates until the residual reaches the tolerance and stays below it.
     UpdatesToResidual,
     /// Updates so far.
     Updates,
-    /// How often `f_a` was evaluated, with or without its derivative.
+    /// Evaluations of `f_a`, with or without its derivative.
     Passes,
     /// Applications of `f_a` until states have converged.
     Iterations,
     /// Spectral radius of `∂f_a/∂x`, an estimate.
     SpectralRadius,
-    /// Seconds of one processor.
+    /// CPU seconds.
     Seconds,
-    /// Nanoseconds of one processor, per update and per node and edge.
+    /// CPU nanoseconds per update, node and edge.
     NanosecondsPerItem,
 }
 
@@ -71,7 +71,7 @@ impl Measure {
 /// What was measured at a point.
 pub(crate) type Measured = BTreeMap<Measure, f64>;
 
-/// What the data themselves are like.
+/// Measures of the data themselves.
 pub(super) fn of_data(dataset: &Dataset) -> Measured {
     let (nodes, edges) = (dataset.nodes(), dataset.edges());
     let mut degrees = vec![0_u32; nodes];
@@ -90,8 +90,8 @@ pub(super) fn of_data(dataset: &Dataset) -> Measured {
     .into()
 }
 
-/// How far the farthest node is from the node that is farthest from the first: in a tree that is
-/// the diameter, elsewhere at most that.
+/// The distance of the farthest node from the node that is farthest from the first: the diameter
+/// of a tree, a lower bound otherwise.
 fn hops(dataset: &Dataset) -> usize {
     let first = 0..dataset.node_starts().get(1).copied().unwrap_or(0);
     if first.is_empty() {
@@ -105,7 +105,7 @@ fn hops(dataset: &Dataset) -> usize {
     for node in 0..first.end {
         starts[node + 1] += starts[node];
     }
-    // Edges lie in order of their source.
+    // Edges are sorted by source.
     let targets: Vec<usize> = inside().map(|&(_, target)| target as usize).collect();
     let farthest = |from: usize| {
         let mut distance = vec![usize::MAX; first.end];

@@ -23,11 +23,11 @@ use crate::interrupt::{self, Stopped};
 pub(super) use file::{PlannedPoint, STUDIES, Study};
 use record::StudyRecord;
 
-/// Epochs of a smoke run, at most; and it takes the first values and the first seed alone.
+/// Maximum epochs of a smoke test, which takes only the first values and the first seed.
 const QUICK_EPOCHS: u64 = 10;
 const QUICK_VALUES: usize = 2;
 
-/// Runs the points of a study that have no result, or all of them `again`, and tells what it has.
+/// Runs the points of a study that have no result, or all of them if `again`, and summarises it.
 pub(super) fn run(
     study: &Study,
     dir: &Path,
@@ -47,7 +47,7 @@ pub(super) fn run(
     console
         .say(format_args!("{}: {}; {count} of {all} points to run", study.name, study.about.title));
     let record = Mutex::new(record);
-    let broken = || anyhow!("a thread that held the results has failed");
+    let broken = || anyhow!("a thread panicked while holding the results");
     let done = parallel::each::<anyhow::Error>(missing.len(), &interrupt::asked, |i| {
         let planned = missing[i];
         let wrong = || format!("cannot run {} of {}", planned.name(), study.name);
@@ -63,7 +63,7 @@ pub(super) fn run(
         Ok(())
     })?;
     if !done {
-        return Err(Stopped("stopped; the same command continues it".into()).into());
+        return Err(Stopped("interrupted; run the same command to continue".into()).into());
     }
     let record = record.into_inner().map_err(|_| broken())?;
     let mut text = format!("{}: {}\n", study.name, study.about.title);
@@ -75,7 +75,7 @@ pub(super) fn run(
         }
     }
     if quick {
-        writeln!(text, "a smoke run: these are no results, and they are not recorded")?;
+        writeln!(text, "smoke test: these numbers are not results and are not recorded")?;
     }
     Ok(text)
 }
@@ -101,7 +101,7 @@ impl PlannedPoint {
         }
     }
 
-    /// The fingerprint of its data, and what was measured; none when somebody wants it to end.
+    /// The fingerprint of its data, and what was measured; none if interrupted.
     fn run(
         &self,
         study: &Study,

@@ -12,9 +12,9 @@ const RIGHT: f64 = 16.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 46.0;
 const LEGEND_LINE: f64 = 18.0;
-/// What a name in the legend needs: its mark, and about this much per letter.
+/// Width of a legend entry: its mark, and about this much per letter.
 const NAME: (f64, f64) = (50.0, 6.8);
-/// Colours that can be told apart by most, and by their grey (Okabe and Ito).
+/// Colours that are distinguishable with colour blindness and in greyscale (Okabe and Ito).
 const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c6d1f"];
 
@@ -137,7 +137,7 @@ fn panel(
     Ok(())
 }
 
-/// A mark of its own for every line, so that none is told by its colour alone.
+/// A distinct mark for every line, so that none is identified by its colour alone.
 fn mark(line: usize, x: f64, y: f64) -> String {
     let colour = COLOURS[line % COLOURS.len()];
     match line % 3 {
@@ -211,7 +211,7 @@ impl Ruler {
     }
 }
 
-/// A value as short as it can be told from its neighbours.
+/// The shortest text that distinguishes a value from its neighbours.
 fn number(value: f64, step: f64, log: bool) -> String {
     if log {
         return match value {
@@ -221,7 +221,7 @@ fn number(value: f64, step: f64, log: bool) -> String {
     }
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is clamped")]
     let digits = (-step.log10().floor()).clamp(0.0, 9.0) as usize;
-    // Adding zero makes plain zero of minus zero.
+    // Adding zero turns −0 into 0.
     format!("{:.digits$}", value + 0.0)
 }
 

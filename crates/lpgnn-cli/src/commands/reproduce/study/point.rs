@@ -11,12 +11,12 @@ use super::measure::{Measure, Measured, of_data};
 use crate::interrupt;
 use crate::processor_time::processor_seconds;
 
-/// Updates whose time is taken, after as many that are not.
+/// Number of timed updates, after as many warm-up updates.
 const TIMED: usize = 20;
 
-/// What is found at a point; none when somebody wants it to end.
+/// What is measured at a point; none if interrupted.
 ///
-/// Single threaded, and by the time of its thread: it does not matter who else works.
+/// Single-threaded, in CPU time of its thread, so that background load does not matter.
 pub(super) fn run(
     action: Action,
     tol: f64,
@@ -99,7 +99,7 @@ fn of_evaluations(evaluation: &ModelEvaluation) -> Measured {
     measured
 }
 
-/// From zero to the fixed point, with the weights that a training would start with.
+/// From zero states to the fixed point, with initial weights.
 fn converge(config: &RunConfig, setup: &Setup) -> anyhow::Result<Measured> {
     let trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
     let weights = &trainer.state().variables.weights;
@@ -118,7 +118,7 @@ fn converge(config: &RunConfig, setup: &Setup) -> anyhow::Result<Measured> {
     .into())
 }
 
-/// What an update takes.
+/// The time of an update.
 fn update(config: &RunConfig, setup: &Setup) -> anyhow::Result<Measured> {
     let trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
     let (mut begun, mut seconds) = (f64::NAN, f64::NAN);

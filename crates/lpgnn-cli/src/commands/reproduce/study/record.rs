@@ -11,7 +11,7 @@ use super::super::row::files;
 use super::file::{Axis, STUDIES, Study};
 use super::measure::{Measure, Measured};
 
-/// What a study has given so far: a file that only the program writes.
+/// The results of a study so far: a file that only the program writes.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct StudyRecord {
     name: String,
@@ -28,13 +28,13 @@ pub(crate) struct StudyRecord {
     points: BTreeMap<String, Point>,
 }
 
-/// What was found at a point.
+/// The result of a point.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Point {
     series: String,
     value: Value,
     seed: u64,
-    /// Of the data.
+    /// Fingerprint of the data.
     data: String,
     commit: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ pub(crate) struct Point {
     measured: Vec<Measured>,
 }
 
-/// What a line of a plot goes through: means over seeds, with the least and the largest value.
+/// A point of a line in a plot: mean over seeds, with the least and the largest value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spot {
     pub(crate) x: f64,
@@ -96,7 +96,7 @@ impl StudyRecord {
         self.points.contains_key(key)
     }
 
-    /// The same with a point more.
+    /// Adds a point.
     pub(crate) fn add(
         &mut self,
         planned: &super::PlannedPoint,
@@ -117,7 +117,7 @@ impl StudyRecord {
         (self.processor, self.date) = (Machine::here().cpu, today());
     }
 
-    /// The same without points that are not planned.
+    /// Drops points that are not planned.
     pub(crate) fn keep(&mut self, study: &Study) {
         self.points.retain(|key, _| study.plan.iter().any(|planned| planned.key == *key));
     }
@@ -150,7 +150,7 @@ fn values_of<'a>(study: &'a Study, series: &str) -> Vec<(&'a Value, Vec<&'a str>
     values
 }
 
-/// The mean over seeds of those that have both; none where none has.
+/// The mean over the seeds that have both measures; none if none has.
 fn spot(at: &[&Measured], value: &Value, x: Measure, y: Measure) -> Option<Spot> {
     let pairs: Vec<(f64, f64)> = at
         .iter()

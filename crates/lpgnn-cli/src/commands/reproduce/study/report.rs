@@ -13,7 +13,7 @@ use super::record::{Spot, StudyRecord, recorded};
 const FILE: &str = "STUDIES.md";
 pub(crate) const PLOTS: &str = "plots";
 
-/// Writes what all studies have found.
+/// Writes the report of all studies.
 pub(crate) fn write(dir: &Path, studies: &[Study]) -> anyhow::Result<Option<String>> {
     if studies.is_empty() {
         return Ok(None);
@@ -29,23 +29,23 @@ pub(crate) fn write(dir: &Path, studies: &[Study]) -> anyhow::Result<Option<Stri
 
 /// # Errors
 ///
-/// When a study is not the one that was run, was not run to its end, or is not in the report.
+/// When a study has changed since it was run, is incomplete, or is not in the report.
 pub(crate) fn check(dir: &Path, studies: &[Study]) -> anyhow::Result<()> {
     let results = dir.join(RESULTS);
     for name in recorded(&results)? {
         let Some(study) = studies.iter().find(|study| study.name == name) else {
-            bail!("{} has a result of {name}, but there is no such study", dir.display());
+            bail!("{} has a result for {name}, but there is no such study", dir.display());
         };
         let Some(record) = StudyRecord::read(&results, &name)? else { continue };
         if study.plan.iter().any(|planned| !record.has(&planned.key)) {
-            bail!("{name} has points that were not run; `lpgnn reproduce {name}` runs them");
+            bail!("{name} has points without results; run `lpgnn reproduce {name}`");
         }
     }
     for (path, text) in texts(dir, studies)? {
         let found = std::fs::read_to_string(&path)
             .with_context(|| format!("cannot read {}", path.display()))?;
         if found != text {
-            bail!("{} is out of date; `lpgnn reproduce --report` writes it again", path.display());
+            bail!("{} is out of date; run `lpgnn reproduce --report` to update it", path.display());
         }
     }
     Ok(())
@@ -93,10 +93,10 @@ fn texts(dir: &Path, studies: &[Study]) -> anyhow::Result<Vec<(PathBuf, String)>
     Ok(plots)
 }
 
-/// A line per value and series; of a curve, its end.
+/// A line per value and series; for a curve, its last point.
 fn write_table(text: &mut String, study: &Study, record: &StudyRecord) -> std::fmt::Result {
     let about = &study.about;
-    // A bar of a label would end its cell.
+    // A `|` in a label would end its cell.
     let label = |axis: &Axis| axis.label().replace('|', "\\|");
     let labels: Vec<String> = about.panels.iter().map(label).collect();
     writeln!(text, "| | {} | {} |", label(&about.x), labels.join(" | "))?;
@@ -127,7 +127,7 @@ fn tell(measure: Measure, value: f64) -> String {
     let size = value.abs();
     match measure {
         Measure::Accuracy | Measure::TrainAccuracy | Measure::CheatingGap | Measure::Converged => {
-            // Adding zero makes plain zero of minus zero.
+            // Adding zero turns −0 into 0.
             format!("{:.1}", (10.0 * value).round() / 10.0 + 0.0)
         }
         Measure::Residual | Measure::ConvergedResidual => format!("{value:.1e}"),

@@ -1,7 +1,7 @@
 //! A custom gated (GRU) transition: checked, trained, saved, loaded and predicted with.
 
 use lpgnn::data::{FeatureSource, generate::CliqueConfig};
-use lpgnn::graph::{Graph, GraphBatch};
+use lpgnn::graph::GraphBatch;
 use lpgnn::parameters::{Parameters, Role};
 use lpgnn::readout::Supervision;
 use lpgnn::registry::Registry;
@@ -94,8 +94,8 @@ impl<S: Scalar> Transition<S> for Gru {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let triangle = Graph::new(&[vec![0.3], vec![-1.0], vec![2.0]], vec![(0, 1), (1, 2), (2, 0)])?;
-    check::transition(&Gru::new(3, 1), &GraphBatch::new(&[triangle])?, 1)?;
+    let path = GraphBatch::graph(&[vec![0.3], vec![-1.0], vec![2.0]], vec![(0, 1), (1, 2)])?;
+    check::transition(&Gru::new(3, 1), &path, 1)?;
 
     let registry = Registry::default()
         .with_transition("gru", |spec| Ok(Box::new(Gru::new(spec.model.state_dim, spec.features))));

@@ -1,7 +1,7 @@
 //! A custom `SortPooling` read-out: checked, trained, saved, loaded and predicted with.
 
 use lpgnn::data::{Categories, Dataset, DatasetParts, FeatureColumns, TargetColumn};
-use lpgnn::graph::{Graph, GraphBatch, Level};
+use lpgnn::graph::{GraphBatch, Level};
 use lpgnn::parameters::Parameters;
 use lpgnn::readout::{Mlp, MlpGradients, Readout, ReadoutGradients, ReadoutInput, Supervision};
 use lpgnn::registry::{Options, Registry};
@@ -97,8 +97,8 @@ fn rings_and_paths(graphs: u32) -> Result<Dataset, Error> {
 }
 
 fn main() -> Result<(), Error> {
-    let graph = |nodes: usize| Graph::new(&vec![vec![]; nodes], vec![]);
-    check::readout(&SortPooling::new(2, 3, 4), &GraphBatch::new(&[graph(3)?, graph(1)?])?, 1)?;
+    let graph = |nodes: usize| GraphBatch::graph(&vec![vec![]; nodes], vec![]);
+    check::readout(&SortPooling::new(2, 3, 4), &GraphBatch::union(&[graph(3)?, graph(1)?])?, 1)?;
     let registry = Registry::default().with_readout("sort-pooling", |spec| {
         let k = spec.model.readout_options.get("k")?.unwrap_or(5);
         Ok(Box::new(SortPooling::new(k, spec.inputs, spec.outputs)))

@@ -1,13 +1,23 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Features, Graph, Groups, Neighbours, Targets, Topology};
-use crate::{Error, Scalar};
+use super::{Features, Groups, Neighbours, Targets, Topology};
+use crate::{Error, Matrix, Scalar};
 
 /// The disjoint union of some graphs: what one update works on.
 ///
 /// It is a [`Topology`] with features of nodes and edges and with targets, each of which is shared, not copied,
-/// by batches that differ in another one. Node `i` of the `k`-th graph is node `node_starts()[k] + i`.
+/// by batches that differ in another one. Node `i` of the `k`-th graph is node `node_starts()[k] + i`. A graph is a
+/// batch of one; an undirected edge is two edges.
+///
+/// ```
+/// use lpgnn::graph::GraphBatch;
+///
+/// let path = GraphBatch::graph(&[vec![1.0_f32], vec![0.0], vec![0.0]], vec![(0, 1), (1, 2)])?;
+/// assert_eq!(path.neighbours().of(1), [0, 2]); // a parent and a child
+/// assert_eq!(GraphBatch::union(&[path.clone(), path])?.nodes(), 6);
+/// # Ok::<(), lpgnn::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct GraphBatch<S = f32> {
     topology: Arc<Topology>,
@@ -35,33 +45,100 @@ pub struct BatchParts<S = f32> {
 }
 
 impl<S: Scalar> GraphBatch<S> {
-    /// The union of `graphs`, in their order.
+    /// A batch of one graph, from the features `l_v` of its nodes and its edges `(u, v)`, read "u → v".
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when the graphs disagree on features or targets, [`Error::TooLarge`] when
-    /// the batch would have too many nodes.
-    pub fn new(graphs: &[Graph<S>]) -> Result<Self, Error> {
-        let mut node_starts = vec![0];
-        let mut edges = Vec::new();
-        for graph in graphs {
-            let start = node_starts[node_starts.len() - 1];
-            let end = start + graph.nodes();
-            if end >= u32::MAX as usize {
-                return Err(Error::TooLarge);
-            }
-            let shift = u32::try_from(start).map_err(|_| Error::TooLarge)?;
-            edges.extend(graph.edges.iter().map(|&(u, v)| (u + shift, v + shift)));
-            node_starts.push(end);
+    /// [`Error::RaggedRows`] or [`Error::EdgeOutOfRange`], naming the first offender.
+    pub fn graph(features: &[Vec<S>], edges: Vec<(u32, u32)>) -> Result<Self, Error> {
+        Self::of_graph(Features::Dense(Matrix::from_rows(features)?), edges)
+    }
+
+    /// The same from features in any form. An edge that is given twice counts once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EdgeOutOfRange`], naming the first offender.
+    pub fn of_graph(features: Features<S>, edges: Vec<(u32, u32)>) -> Result<Self, Error> {
+        let edge_features = Features::none(edges.len());
+        Self::of_graph_with_edges(features, &edges, &edge_features)
+    }
+
+    /// The same with features of every edge; `edges` and `edge_features` go together.
+    ///
+    /// # Errors
+    ///
+    /// As [`of_graph`](Self::of_graph), and [`Error::RowCount`] when there is not one row per edge. Of
+    /// the features of an edge that is given twice, the first count.
+    pub fn of_graph_with_edges(
+        features: Features<S>,
+        edges: &[(u32, u32)],
+        edge_features: &Features<S>,
+    ) -> Result<Self, Error> {
+        if edge_features.rows() != edges.len() {
+            let (expected, found) = (edges.len(), edge_features.rows());
+            return Err(Error::RowCount { what: "the edge features", expected, found });
         }
+        let nodes = features.rows();
+        super::check_range(nodes, edges)?;
+        let mut order: Vec<usize> = (0..edges.len()).collect();
+        order.sort_by_key(|&edge| edges[edge]);
+        order.dedup_by_key(|edge| edges[*edge]);
         Self::from_parts(BatchParts {
-            node_starts,
-            edges,
-            node_features: Features::concatenate(graphs.iter().map(|graph| &graph.features))?,
-            edge_features: Features::concatenate(graphs.iter().map(|graph| &graph.edge_features))?,
-            node_targets: Targets::concatenate(graphs.iter().map(|graph| &graph.node_targets))?,
-            graph_targets: Targets::concatenate(graphs.iter().map(|graph| &graph.target))?,
+            node_starts: vec![0, nodes],
+            edges: order.iter().map(|&edge| edges[edge]).collect(),
+            edge_features: edge_features.select(order.into_iter()),
+            node_features: features,
+            node_targets: Targets::None(nodes),
+            graph_targets: Targets::None(1),
         })
+    }
+
+    /// The union of some batches, in their order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when they disagree on features or targets, [`Error::TooLarge`] when the union
+    /// would have too many nodes or edges.
+    pub fn union(batches: &[Self]) -> Result<Self, Error> {
+        let edge_features = Features::concatenate(batches.iter().map(|b| &*b.edge_features))?;
+        let topologies = batches.iter().map(|batch| &*batch.topology);
+        Ok(Self {
+            topology: Arc::new(Topology::union(topologies, edge_features.width() > 0)?),
+            node_features: Arc::new(Features::concatenate(
+                batches.iter().map(|batch| &*batch.node_features),
+            )?),
+            edge_features: Arc::new(edge_features),
+            node_targets: Arc::new(Targets::concatenate(
+                batches.iter().map(|batch| &*batch.node_targets),
+            )?),
+            graph_targets: Arc::new(Targets::concatenate(
+                batches.iter().map(|batch| &*batch.graph_targets),
+            )?),
+        })
+    }
+
+    /// The same batch with a target for every node, or for those that have one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RowCount`] when there is not one target per node, [`Error::ColumnOutOfRange`] for a class
+    /// that does not exist.
+    pub fn with_node_targets(self, targets: Targets<S>) -> Result<Self, Error> {
+        targets.check_rows("the node targets", self.nodes())?;
+        targets.check_classes()?;
+        Ok(Self { node_targets: Arc::new(targets), ..self })
+    }
+
+    /// The same batch with a target for every graph, or for those that have one.
+    ///
+    /// # Errors
+    ///
+    /// As [`with_node_targets`](Self::with_node_targets), of graphs.
+    pub fn with_graph_targets(self, targets: Targets<S>) -> Result<Self, Error> {
+        targets.check_rows("the graph targets", self.graphs())?;
+        targets.check_classes()?;
+        Ok(Self { graph_targets: Arc::new(targets), ..self })
     }
 
     /// A batch from arrays over all its graphs.

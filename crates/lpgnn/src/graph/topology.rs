@@ -81,6 +81,38 @@ impl Topology {
         Self { node_starts, edge_starts, neighbours, groups, ghosts: Ghosts::default() }
     }
 
+    /// The topology of all graphs of some topologies, in their order; `with_edges` keeps which edges join
+    /// neighbours.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`]
+    pub fn union<'a>(all: impl Iterator<Item = &'a Self>, with_edges: bool) -> Result<Self, Error> {
+        let (mut node_starts, mut edge_starts) = (vec![0], vec![0]);
+        let (mut nodes, mut edges) = (0, 0);
+        let mut neighbours = Neighbours::empty();
+        for topology in all {
+            if nodes + topology.nodes() >= u32::MAX as usize
+                || neighbours.len() + topology.neighbours.len() >= u32::MAX as usize
+            {
+                return Err(Error::TooLarge);
+            }
+            for graph in 0..topology.graphs() {
+                topology.copy_neighbours(graph, nodes, edges, &mut neighbours);
+                nodes += topology.nodes_of(graph).len();
+                edges += topology.edges_of(graph).len();
+                node_starts.push(nodes);
+                edge_starts.push(edges);
+            }
+        }
+        if !with_edges && edges > 0 {
+            // Graphs without any edge list which they have, whatever the others do.
+            (neighbours.outgoing, neighbours.incoming) = (vec![], vec![]);
+        }
+        let groups = Groups::new(&node_starts, neighbours.starts());
+        Ok(Self { node_starts, edge_starts, neighbours, groups, ghosts: Ghosts::default() })
+    }
+
     /// Appends the neighbours of `graph` to `all`, its first node and edge renumbered.
     #[allow(clippy::cast_possible_truncation, reason = "32-bit numbers minus 32-bit numbers")]
     fn copy_neighbours(&self, graph: usize, node: usize, edge: usize, all: &mut Neighbours) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lpgnn::activation::Activation;
 use lpgnn::constraint::ConstraintFunction;
-use lpgnn::graph::{Graph, GraphBatch, Targets};
+use lpgnn::graph::{GraphBatch, Targets};
 use lpgnn::lagrangian::{
     Lagrangian, Model, Multipliers, Objective, ReadFrom, Reads, Request, Scale, Variables, Weighing,
 };
@@ -58,9 +58,9 @@ fn the_authors_configuration_agrees_with_complex_steps() {
     let class = numbers(&golden["y"]).iter().map(|&y| y as u32).collect();
     let features: Vec<Vec<f64>> =
         numbers(&golden["features"]).chunks(m).map(<[f64]>::to_vec).collect();
-    let graph = Graph::new(&features, edges).unwrap();
+    let graph = GraphBatch::graph(&features, edges).unwrap();
     let graph = graph.with_node_targets(Targets::classes(size("classes"), class).unwrap()).unwrap();
-    let batch = GraphBatch::new(&[graph]).unwrap();
+    let batch = GraphBatch::union(&[graph]).unwrap();
 
     for case in golden["cases"].as_array().unwrap() {
         let at = &case["at"];
@@ -129,9 +129,9 @@ fn twenty_configurations_agree_with_automatic_differentiation() {
     let edges = sources.iter().zip(&targets).map(|(u, v)| (unsigned(u), unsigned(v))).collect();
     let features: Vec<Vec<f64>> = feature(data.join("feat.f32")).iter().map(|&x| vec![x]).collect();
     let class = indices("y.i32").iter().map(unsigned).collect();
-    let graph = Graph::new(&features, edges).unwrap();
+    let graph = GraphBatch::graph(&features, edges).unwrap();
     let graph = graph.with_node_targets(Targets::classes(2, class).unwrap()).unwrap();
-    let batch = GraphBatch::new(&[graph]).unwrap();
+    let batch = GraphBatch::union(&[graph]).unwrap();
     let (n, s, m, h) = (batch.nodes(), 10, 1, 20);
 
     let mut cases = 0;

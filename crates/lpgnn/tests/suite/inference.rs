@@ -5,7 +5,7 @@
 use crate::common::{Form, Recipe, batch, model, point};
 use lpgnn::Scratch;
 use lpgnn::activation::Activation;
-use lpgnn::graph::{Graph, GraphBatch};
+use lpgnn::graph::GraphBatch;
 use lpgnn::inference::{
     FixedPointOptions, Inference, RelaxOptions, converge, converge_from, predict, relax,
     spectral_radius,
@@ -169,7 +169,7 @@ fn linear(sum: NeighbourSum, w: f64) -> (Model<f64>, Vec<f64>) {
 
 fn labelled(features: &[f64], edges: Vec<(u32, u32)>) -> GraphBatch<f64> {
     let features: Vec<Vec<f64>> = features.iter().map(|&feature| vec![feature]).collect();
-    GraphBatch::new(&[Graph::new(&features, edges).unwrap()]).unwrap()
+    GraphBatch::union(&[GraphBatch::graph(&features, edges).unwrap()]).unwrap()
 }
 
 #[test]
@@ -225,9 +225,9 @@ fn relaxing_finds_the_fixed_point_of_what_cannot_be_iterated() {
 #[test]
 fn a_graph_converges_alike_alone_and_in_company() {
     let model = model::<f64>(&Recipe::default());
-    let graphs: Vec<Graph<f64>> =
+    let graphs: Vec<GraphBatch<f64>> =
         (0..12).map(|seed| crate::common::graph(seed, 5, 0.3, Form::Dense)).collect();
-    let all = GraphBatch::new(&graphs).unwrap();
+    let all = GraphBatch::union(&graphs).unwrap();
     let mut weights = point(&model, all.nodes(), 2).weights;
     weights.iter_mut().for_each(|w| *w *= 2.0);
     crate::common::contract(&model, &all, &mut weights, 0.98);

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use lpgnn::data::Split;
-use lpgnn::graph::{Features, Graph, GraphBatch, Level, OneHot, Targets};
+use lpgnn::graph::{Features, GraphBatch, Level, OneHot, Targets};
 use lpgnn::lagrangian::{ReadFrom, Reads};
 use lpgnn::train::{
     EpochReport, ModelConfig, SplitName, Trainer, TrainerState, TrainingConfig, TrainingData,
@@ -14,9 +14,9 @@ fn graphs() -> GraphBatch<f32> {
     let graph = |class: u32| {
         let feature = Features::OneHot(OneHot::new(3, vec![class]).unwrap());
         let target = Targets::classes(3, vec![class]).unwrap();
-        Graph::with_features(feature, vec![]).unwrap().with_target(target).unwrap()
+        GraphBatch::of_graph(feature, vec![]).unwrap().with_graph_targets(target).unwrap()
     };
-    GraphBatch::new(&(0..60).map(|i| graph(i % 3)).collect::<Vec<_>>()).unwrap()
+    GraphBatch::union(&(0..60).map(|i| graph(i % 3)).collect::<Vec<_>>()).unwrap()
 }
 
 fn accuracy(transition: &str, isolated: Isolated) -> f64 {

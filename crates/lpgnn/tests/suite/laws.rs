@@ -9,7 +9,7 @@
 use crate::common::{
     CLASSES, EDGE_FEATURE, FORMS, Form, LABEL, POOLINGS, Recipe, TRANSITIONS, model, point,
 };
-use lpgnn::graph::{Features, Graph, GraphBatch, Targets};
+use lpgnn::graph::{Features, GraphBatch, Targets};
 use lpgnn::lagrangian::{
     Evaluation, Lagrangian, Model, Multipliers, Objective, ReadLayers, Reads, Request, Variables,
     Weighing,
@@ -85,10 +85,10 @@ proptest! {
         let graph = |order: &[usize], edges: &[(u32, u32)]| {
             let features = Features::Dense(features.select(order.iter().copied()));
             let class = order.iter().map(|&v| class[v]).collect();
-            let graph = Graph::with_edge_features(features, edges, &edge_features).unwrap();
+            let graph = GraphBatch::of_graph_with_edges(features, edges, &edge_features).unwrap();
             let graph = graph.with_node_targets(Targets::classes(CLASSES, class).unwrap()).unwrap();
-            let graph = graph.with_target(Targets::classes(CLASSES, vec![1]).unwrap()).unwrap();
-            GraphBatch::new(&[graph]).unwrap()
+            let graph = graph.with_graph_targets(Targets::classes(CLASSES, vec![1]).unwrap()).unwrap();
+            GraphBatch::union(&[graph]).unwrap()
         };
         let same: Vec<usize> = (0..nodes).collect();
         let renamed: Vec<(u32, u32)> =
@@ -119,14 +119,14 @@ proptest! {
         seed in 0..10_000_u64, transition in 0..TRANSITIONS, readout in 0..4_usize,
         layers in 1..3_usize, form in 0..3_usize, work in 1..50_usize,
     ) {
-        let graphs: Vec<Graph<f64>> = [(4, 0.4), (0, 0.0), (6, 0.2), (1, 1.0), (2, 0.0)]
+        let graphs: Vec<GraphBatch<f64>> = [(4, 0.4), (0, 0.0), (6, 0.2), (1, 1.0), (2, 0.0)]
             .iter()
             .enumerate()
             .map(|(i, &(nodes, density))| {
                 crate::common::graph(seed + i as u64, nodes, density, FORMS[form])
             })
             .collect();
-        let all = GraphBatch::new(&graphs).unwrap().with_groups_of(work);
+        let all = GraphBatch::union(&graphs).unwrap().with_groups_of(work);
         let model = model::<f64>(&recipe(transition, readout, layers));
         let at = point(&model, all.nodes(), seed);
         let (whole, d_whole) = evaluate(&model, &all, &at);
@@ -134,14 +134,13 @@ proptest! {
         let (mut value, mut weights) = (0.0, vec![0.0; at.weights.len()]);
         for (i, graph) in graphs.iter().enumerate() {
             // Made from the graph itself, or selected from the batch: the same.
-            let alone = GraphBatch::new(std::slice::from_ref(graph)).unwrap();
             let nodes: Vec<usize> = all.nodes_of(i).collect();
             let part = Variables {
                 weights: at.weights.clone(),
                 states: rows(&at.states, &nodes),
                 multipliers: rows(&at.multipliers, &nodes),
             };
-            let (one, d_one) = evaluate(&model, &alone, &part);
+            let (one, d_one) = evaluate(&model, &graph, &part);
             let (selected, _) = evaluate(&model, &all.select(&[i]), &part);
             prop_assert!((one.value() - selected.value()).abs() < 1e-12);
             value += one.value();
@@ -161,12 +160,12 @@ fn an_empty_graph_changes_nothing() {
     for transition in 0..TRANSITIONS {
         // A graph-focused output has a row for the empty graph too, so it gets no target.
         let model = model::<f64>(&recipe(transition, 0, 1));
-        let graphs: Vec<Graph<f64>> =
+        let graphs: Vec<GraphBatch<f64>> =
             (0..3).map(|i| crate::common::graph(i, 4, 0.5, Form::Dense)).collect();
         let empty = crate::common::graph(9, 0, 0.0, Form::Dense);
-        let without = GraphBatch::new(&graphs).unwrap();
+        let without = GraphBatch::union(&graphs).unwrap();
         let with = [&graphs[..1], &[empty], &graphs[1..]].concat();
-        let with = GraphBatch::new(&with).unwrap();
+        let with = GraphBatch::union(&with).unwrap();
         let at = point(&model, without.nodes(), 1);
         let (a, d_a) = evaluate(&model, &without, &at);
         let (b, d_b) = evaluate(&model, &with, &at);

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use crate::common::{Form, graph};
 use lpgnn::constraint::ConstraintFunction;
 use lpgnn::data::{Level, Split};
-use lpgnn::graph::{Features, Graph, GraphBatch, Targets};
+use lpgnn::graph::{Features, GraphBatch, Targets};
 use lpgnn::lagrangian::{
     CountEvaluations, Lagrangian, Multipliers, Objective, ReadFrom, Reads, Request, Weighing,
 };
@@ -26,15 +26,14 @@ use lpgnn::{Matrix, Scratch, check};
 
 /// Graphs with the class of a node decided by whether it has more than two neighbours.
 fn graphs(count: u64) -> GraphBatch<f32> {
-    let graphs: Vec<Graph<f32>> = (0..count)
+    let graphs: Vec<GraphBatch<f32>> = (0..count)
         .map(|seed| {
             let plain = graph::<f32>(seed, 6, 0.2, Form::OneHot);
-            let alone = GraphBatch::new(std::slice::from_ref(&plain)).unwrap();
-            let class = (0..6).map(|v| u32::from(alone.neighbours().degree(v) > 2)).collect();
+            let class = (0..6).map(|v| u32::from(plain.neighbours().degree(v) > 2)).collect();
             plain.with_node_targets(Targets::classes(2, class).unwrap()).unwrap()
         })
         .collect();
-    GraphBatch::new(&graphs).unwrap()
+    GraphBatch::union(&graphs).unwrap()
 }
 
 fn thirds(count: usize) -> Split {
@@ -297,14 +296,14 @@ fn targets_hidden_by_a_split_of_nodes_do_not_matter() {
         }
     }
     let parts = |class: Vec<u32>| {
-        let graphs: Vec<Graph<f32>> = (0..4)
+        let graphs: Vec<GraphBatch<f32>> = (0..4)
             .map(|seed| {
                 let class = class[seed as usize * 6..][..6].to_vec();
                 let targets = Targets::classes(2, class).unwrap();
                 graph::<f32>(seed, 6, 0.2, Form::OneHot).with_node_targets(targets).unwrap()
             })
             .collect();
-        TrainingData::new(&GraphBatch::new(&graphs).unwrap(), &split, Level::Node).unwrap()
+        TrainingData::new(&GraphBatch::union(&graphs).unwrap(), &split, Level::Node).unwrap()
     };
     let (a, b) = (parts(class.clone()), parts(other));
     assert_eq!(train(&small(), config(5), &a).0.weights, train(&small(), config(5), &b).0.weights);
@@ -312,16 +311,16 @@ fn targets_hidden_by_a_split_of_nodes_do_not_matter() {
 
 #[test]
 fn real_values_are_fitted() {
-    let graphs: Vec<Graph<f32>> = (0..40)
+    let graphs: Vec<GraphBatch<f32>> = (0..40)
         .map(|seed| {
             let nodes = 2 + seed as usize % 7;
             let value = Matrix::from_rows(&[vec![nodes as f32 / 4.0]]).unwrap();
             let plain = graph::<f32>(seed, nodes, 0.4, Form::OneHot);
-            plain.with_target(Targets::Values(value)).unwrap()
+            plain.with_graph_targets(Targets::Values(value)).unwrap()
         })
         .collect();
     let data =
-        TrainingData::new(&GraphBatch::new(&graphs).unwrap(), &thirds(40), Level::Graph).unwrap();
+        TrainingData::new(&GraphBatch::union(&graphs).unwrap(), &thirds(40), Level::Graph).unwrap();
     let model = ModelConfig { transition: "gnn-mean".into(), ..small() };
     let (trained, _) = train(&model, config(300), &data);
     let score = *trained.evaluation.unwrap().of(SplitName::Test).unwrap();
@@ -592,7 +591,7 @@ fn scores_are_of_the_epoch_that_is_named() {
 
 #[test]
 fn graphs_without_edge_features_make_a_batch() {
-    let graph = Graph::new(&[vec![1.0_f32], vec![0.0]], vec![(0, 1)]).unwrap();
-    let batch = GraphBatch::new(&[graph.clone(), graph]).unwrap();
+    let graph = GraphBatch::graph(&[vec![1.0_f32], vec![0.0]], vec![(0, 1)]).unwrap();
+    let batch = GraphBatch::union(&[graph.clone(), graph]).unwrap();
     assert_eq!((batch.nodes(), batch.edges(), batch.edge_features().width()), (4, 2, 0));
 }

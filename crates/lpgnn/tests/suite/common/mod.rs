@@ -12,7 +12,7 @@ mod skip;
 use lpgnn::activation::Activation;
 use lpgnn::check::uniform;
 use lpgnn::constraint::ConstraintFunction;
-use lpgnn::graph::{Features, Graph, GraphBatch, OneHot, SparseRows, Targets};
+use lpgnn::graph::{Features, GraphBatch, OneHot, SparseRows, Targets};
 use lpgnn::lagrangian::{Model, Multipliers, Reads, Variables};
 use lpgnn::network::Network;
 use lpgnn::readout::{NodeReadout, PooledReadout, Pooling, Readout};
@@ -48,7 +48,7 @@ pub const FORMS: [Form; 3] = [Form::Dense, Form::OneHot, Form::Sparse];
 
 /// `nodes` nodes with random edges of the given density: directed, with self loops and isolated
 /// nodes, edges in one direction and in both.
-pub fn graph<S: Scalar>(seed: u64, nodes: usize, density: f64, form: Form) -> Graph<S> {
+pub fn graph<S: Scalar>(seed: u64, nodes: usize, density: f64, form: Form) -> GraphBatch<S> {
     let mut draw = uniform(seed);
     let mut edges = vec![];
     for u in 0..nodes as u32 {
@@ -61,11 +61,13 @@ pub fn graph<S: Scalar>(seed: u64, nodes: usize, density: f64, form: Form) -> Gr
     let edge_features = features(&mut draw, edges.len(), EDGE_FEATURE, form);
     let node_features = features(&mut draw, nodes, LABEL, form);
     let class = (0..nodes).map(|v| ((seed as usize + v) % CLASSES) as u32).collect();
-    Graph::with_edge_features(node_features, &edges, &edge_features)
+    GraphBatch::of_graph_with_edges(node_features, &edges, &edge_features)
         .unwrap()
         .with_node_targets(Targets::classes(CLASSES, class).unwrap())
         .unwrap()
-        .with_target(Targets::classes(CLASSES, vec![(seed % CLASSES as u64) as u32]).unwrap())
+        .with_graph_targets(
+            Targets::classes(CLASSES, vec![(seed % CLASSES as u64) as u32]).unwrap(),
+        )
         .unwrap()
 }
 
@@ -102,12 +104,12 @@ fn features<S: Scalar>(
 
 /// Graphs of several sizes, with the awkward ones among them: no node, one node, no edges.
 pub fn batch<S: Scalar>(seed: u64, form: Form) -> GraphBatch<S> {
-    let graphs: Vec<Graph<S>> = [(5, 0.35), (0, 0.0), (1, 0.0), (1, 1.0), (4, 0.5), (3, 0.0)]
+    let graphs: Vec<GraphBatch<S>> = [(5, 0.35), (0, 0.0), (1, 0.0), (1, 1.0), (4, 0.5), (3, 0.0)]
         .iter()
         .enumerate()
         .map(|(i, &(nodes, density))| graph(seed * 17 + i as u64, nodes, density, form))
         .collect();
-    GraphBatch::new(&graphs).unwrap()
+    GraphBatch::union(&graphs).unwrap()
 }
 
 /// A transition function by number, so that tests can go through all of them.

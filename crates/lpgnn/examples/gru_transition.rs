@@ -94,7 +94,7 @@ impl<S: Scalar> Transition<S> for Gru {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let path = GraphBatch::graph(&[vec![0.3], vec![-1.0], vec![2.0]], vec![(0, 1), (1, 2)])?;
+    let path = GraphBatch::graph(&[vec![0.3], vec![-1.0], vec![2.0]], &[(0, 1), (1, 2)])?;
     check::transition(&Gru::new(3, 1), &path, 1)?;
 
     let registry = Registry::default()

@@ -97,7 +97,7 @@ fn rings_and_paths(graphs: u32) -> Result<Dataset, Error> {
 }
 
 fn main() -> Result<(), Error> {
-    let graph = |nodes: usize| GraphBatch::graph(&vec![vec![]; nodes], vec![]);
+    let graph = |nodes: usize| GraphBatch::graph(&vec![vec![]; nodes], &[]);
     check::readout(&SortPooling::new(2, 3, 4), &GraphBatch::union(&[graph(3)?, graph(1)?])?, 1)?;
     let registry = Registry::default().with_readout("sort-pooling", |spec| {
         let k = spec.model.readout_options.get("k")?.unwrap_or(5);

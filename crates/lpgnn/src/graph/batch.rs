@@ -13,7 +13,7 @@ use crate::{Error, Matrix, Scalar};
 /// ```
 /// use lpgnn::graph::GraphBatch;
 ///
-/// let path = GraphBatch::graph(&[vec![1.0_f32], vec![0.0], vec![0.0]], vec![(0, 1), (1, 2)])?;
+/// let path = GraphBatch::graph(&[vec![1.0_f32], vec![0.0], vec![0.0]], &[(0, 1), (1, 2)])?;
 /// assert_eq!(path.neighbours().of(1), [0, 2]); // a parent and a child
 /// assert_eq!(GraphBatch::union(&[path.clone(), path])?.nodes(), 6);
 /// # Ok::<(), lpgnn::Error>(())
@@ -50,7 +50,7 @@ impl<S: Scalar> GraphBatch<S> {
     /// # Errors
     ///
     /// [`Error::RaggedRows`] or [`Error::EdgeOutOfRange`], naming the first offender.
-    pub fn graph(features: &[Vec<S>], edges: Vec<(u32, u32)>) -> Result<Self, Error> {
+    pub fn graph(features: &[Vec<S>], edges: &[(u32, u32)]) -> Result<Self, Error> {
         Self::of_graph(Features::Dense(Matrix::from_rows(features)?), edges)
     }
 
@@ -59,9 +59,9 @@ impl<S: Scalar> GraphBatch<S> {
     /// # Errors
     ///
     /// [`Error::EdgeOutOfRange`], naming the first offender.
-    pub fn of_graph(features: Features<S>, edges: Vec<(u32, u32)>) -> Result<Self, Error> {
+    pub fn of_graph(features: Features<S>, edges: &[(u32, u32)]) -> Result<Self, Error> {
         let edge_features = Features::none(edges.len());
-        Self::of_graph_with_edges(features, &edges, &edge_features)
+        Self::of_graph_with_edges(features, edges, &edge_features)
     }
 
     /// The same with features of every edge; `edges` and `edge_features` go together.

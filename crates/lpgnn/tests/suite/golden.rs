@@ -53,12 +53,12 @@ fn the_authors_configuration_agrees_with_complex_steps() {
     let (n, m, s, h) = (size("nodes"), size("features_per_node"), size("state"), size("hidden"));
     let edges = golden["edges"].as_array().unwrap().iter().map(numbers);
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "node numbers")]
-    let edges = edges.map(|edge| (edge[0] as u32, edge[1] as u32)).collect();
+    let edges: Vec<(u32, u32)> = edges.map(|edge| (edge[0] as u32, edge[1] as u32)).collect();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "class numbers")]
     let class = numbers(&golden["y"]).iter().map(|&y| y as u32).collect();
     let features: Vec<Vec<f64>> =
         numbers(&golden["features"]).chunks(m).map(<[f64]>::to_vec).collect();
-    let graph = GraphBatch::graph(&features, edges).unwrap();
+    let graph = GraphBatch::graph(&features, &edges).unwrap();
     let graph = graph.with_node_targets(Targets::classes(size("classes"), class).unwrap()).unwrap();
     let batch = GraphBatch::union(&[graph]).unwrap();
 
@@ -126,10 +126,11 @@ fn twenty_configurations_agree_with_automatic_differentiation() {
         |path: PathBuf| -> Vec<f64> { bytes(&path, |b: [u8; 4]| f64::from(f32::from_le_bytes(b))) };
     let unsigned = |x: &i32| u32::try_from(*x).unwrap();
     let (sources, targets) = (indices("src.i32"), indices("dst.i32"));
-    let edges = sources.iter().zip(&targets).map(|(u, v)| (unsigned(u), unsigned(v))).collect();
+    let edges: Vec<(u32, u32)> =
+        sources.iter().zip(&targets).map(|(u, v)| (unsigned(u), unsigned(v))).collect();
     let features: Vec<Vec<f64>> = feature(data.join("feat.f32")).iter().map(|&x| vec![x]).collect();
     let class = indices("y.i32").iter().map(unsigned).collect();
-    let graph = GraphBatch::graph(&features, edges).unwrap();
+    let graph = GraphBatch::graph(&features, &edges).unwrap();
     let graph = graph.with_node_targets(Targets::classes(2, class).unwrap()).unwrap();
     let batch = GraphBatch::union(&[graph]).unwrap();
     let (n, s, m, h) = (batch.nodes(), 10, 1, 20);

@@ -167,16 +167,16 @@ fn linear(sum: NeighbourSum, w: f64) -> (Model<f64>, Vec<f64>) {
     (model, weights)
 }
 
-fn labelled(features: &[f64], edges: Vec<(u32, u32)>) -> GraphBatch<f64> {
+fn labelled(features: &[f64], edges: &[(u32, u32)]) -> GraphBatch<f64> {
     let features: Vec<Vec<f64>> = features.iter().map(|&feature| vec![feature]).collect();
-    GraphBatch::union(&[GraphBatch::graph(&features, edges).unwrap()]).unwrap()
+    GraphBatch::graph(&features, edges).unwrap()
 }
 
 #[test]
 fn the_spectral_radius_of_a_linear_mean_is_its_weight() {
     // The mean over a node and its neighbours has spectral radius 1.
     let (model, weights) = linear(NeighbourSum::Mean, -0.7);
-    let graphs = labelled(&[1.0, 0.0, 0.0, 2.0], vec![(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)]);
+    let graphs = labelled(&[1.0, 0.0, 0.0, 2.0], &[(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)]);
     let scratch = Scratch::new();
     let states =
         converge(&model, &weights, &graphs, &FixedPointOptions::default(), &scratch).states;
@@ -188,7 +188,7 @@ fn the_spectral_radius_of_a_linear_mean_is_its_weight() {
 /// residual that is looked at is a fine one.
 fn runaway() -> (Model<f64>, GraphBatch<f64>, Vec<f64>) {
     let (model, weights) = linear(NeighbourSum::Plain, 3.0);
-    (model, labelled(&[1.0, 1.0, 0.0], vec![(0, 1)]), weights)
+    (model, labelled(&[1.0, 1.0, 0.0], &[(0, 1)]), weights)
 }
 
 #[test]

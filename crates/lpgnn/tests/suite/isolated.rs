@@ -14,7 +14,7 @@ fn graphs() -> GraphBatch<f32> {
     let graph = |class: u32| {
         let feature = Features::OneHot(OneHot::new(3, vec![class]).unwrap());
         let target = Targets::classes(3, vec![class]).unwrap();
-        GraphBatch::of_graph(feature, vec![]).unwrap().with_graph_targets(target).unwrap()
+        GraphBatch::of_graph(feature, &[]).unwrap().with_graph_targets(target).unwrap()
     };
     GraphBatch::union(&(0..60).map(|i| graph(i % 3)).collect::<Vec<_>>()).unwrap()
 }

@@ -140,7 +140,7 @@ proptest! {
                 states: rows(&at.states, &nodes),
                 multipliers: rows(&at.multipliers, &nodes),
             };
-            let (one, d_one) = evaluate(&model, &graph, &part);
+            let (one, d_one) = evaluate(&model, graph, &part);
             let (selected, _) = evaluate(&model, &all.select(&[i]), &part);
             prop_assert!((one.value() - selected.value()).abs() < 1e-12);
             value += one.value();

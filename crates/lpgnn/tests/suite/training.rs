@@ -591,7 +591,7 @@ fn scores_are_of_the_epoch_that_is_named() {
 
 #[test]
 fn graphs_without_edge_features_make_a_batch() {
-    let graph = GraphBatch::graph(&[vec![1.0_f32], vec![0.0]], vec![(0, 1)]).unwrap();
+    let graph = GraphBatch::graph(&[vec![1.0_f32], vec![0.0]], &[(0, 1)]).unwrap();
     let batch = GraphBatch::union(&[graph.clone(), graph]).unwrap();
     assert_eq!((batch.nodes(), batch.edges(), batch.edge_features().width()), (4, 2, 0));
 }

@@ -44,49 +44,14 @@ impl RunConfig {
         let updates = epochs.saturating_mul(updates);
         let lr_half_life = (task == Level::Node).then_some((updates as f64 / 3.0).round().max(1.0));
         let weights = WeightDescent { lr: 0.005, lr_half_life, ..WeightDescent::default() };
-        let solver = match solver {
-            // The penalty holds states to the constraint.
-            "bdmm" => SolverConfig::Bdmm(Bdmm { penalty: 1.0, ..Bdmm::default() }),
-            "augmented-lagrangian" => {
-                SolverConfig::AugmentedLagrangian(AugmentedLagrangian::default())
-            }
-            "sse" => SolverConfig::Sse(Sse { weights, ..Sse::default() }),
-            "implicit" => SolverConfig::Implicit(Implicit { weights, ..Implicit::default() }),
-            "unrolled" => SolverConfig::Unrolled(Unrolled { weights, ..Unrolled::default() }),
-            // With one step the states lag behind the weights and both may swing around the saddle;
-            // in batches they are stale by all the weight steps of an epoch, and in a stack every
-            // layer has to follow those below.
-            _ => SolverConfig::OneShot(OneShot {
-                weights,
-                inner_steps: if batches || task == Level::Graph { 3 } else { 2 },
-                ..OneShot::default()
-            }),
-        };
+        let inner_steps = if batches || task == Level::Graph { 3 } else { 2 };
+        let solver = solver_of(solver, weights, inner_steps);
         let mut config = Self::default();
         source.clone_into(&mut config.data.source);
         if dataset.reads_all() {
             config.features.source = FeatureSource::All;
         }
-        let transition = match task {
-            _ if largest_degree(dataset) <= LARGE_DEGREE => "gnn-sum".into(),
-            Level::Node => "gnn-mean".into(),
-            Level::Graph => "gnn-normalized".into(),
-        };
-        let reads = Reads { from: ReadFrom::Transition, layers: ReadLayers::Last };
-        config.model = match task {
-            Level::Node => ModelConfig { transition, reads, ..ModelConfig::default() },
-            // Sums over a graph are far from where tanh bends, and there are few of them to fit.
-            Level::Graph => ModelConfig {
-                transition,
-                reads,
-                state_dim: 16,
-                hidden_dims: vec![32],
-                readout_hidden_dims: vec![32],
-                readout_activation: Activation::Relu,
-                dropout: 0.5,
-                ..ModelConfig::default()
-            },
-        };
+        config.model = model_of(task, dataset);
         config.training = TrainingConfig {
             epochs,
             solver,
@@ -149,6 +114,46 @@ impl RunConfig {
             SolverConfig::Sse(solver) => solver.weights = weights,
             SolverConfig::Bdmm(_) | SolverConfig::AugmentedLagrangian(_) => {}
         }
+    }
+}
+
+/// The solver of this name with its defaults; one-shot if there is none.
+fn solver_of(name: &str, weights: WeightDescent, inner_steps: usize) -> SolverConfig {
+    match name {
+        // The penalty holds states to the constraint.
+        "bdmm" => SolverConfig::Bdmm(Bdmm { penalty: 1.0, ..Bdmm::default() }),
+        "augmented-lagrangian" => SolverConfig::AugmentedLagrangian(AugmentedLagrangian::default()),
+        "sse" => SolverConfig::Sse(Sse { weights, ..Sse::default() }),
+        "implicit" => SolverConfig::Implicit(Implicit { weights, ..Implicit::default() }),
+        "unrolled" => SolverConfig::Unrolled(Unrolled { weights, ..Unrolled::default() }),
+        // With one step the states lag behind the weights and both may swing around the saddle;
+        // in batches they are stale by all the weight steps of an epoch, and in a stack every
+        // layer has to follow those below.
+        _ => SolverConfig::OneShot(OneShot { weights, inner_steps, ..OneShot::default() }),
+    }
+}
+
+/// The functions for a task on these data.
+fn model_of(task: Level, dataset: &Dataset) -> ModelConfig {
+    let transition = match task {
+        _ if largest_degree(dataset) <= LARGE_DEGREE => "gnn-sum".into(),
+        Level::Node => "gnn-mean".into(),
+        Level::Graph => "gnn-normalized".into(),
+    };
+    let reads = Reads { from: ReadFrom::Transition, layers: ReadLayers::Last };
+    match task {
+        Level::Node => ModelConfig { transition, reads, ..ModelConfig::default() },
+        // Sums over a graph are far from where tanh bends, and there are few of them to fit.
+        Level::Graph => ModelConfig {
+            transition,
+            reads,
+            state_dim: 16,
+            hidden_dims: vec![32],
+            readout_hidden_dims: vec![32],
+            readout_activation: Activation::Relu,
+            dropout: 0.5,
+            ..ModelConfig::default()
+        },
     }
 }
 

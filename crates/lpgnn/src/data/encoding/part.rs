@@ -146,38 +146,7 @@ fn part_features<S: Scalar>(
         return Ok(Features::Dense(Matrix::zeros(0, part.width())));
     }
     match part {
-        Part::OneHot { column, values } => {
-            let whole = whole_numbers(features, column);
-            let found = features.categories().iter().find(|c| c.name() == column);
-            let found = found.or(whole.as_ref()).ok_or_else(|| {
-                let real = features.value_names().contains(column);
-                Error::Mismatch(if real {
-                    format!(
-                        "column {column} of the {what}s has fractions, the model reads categories"
-                    )
-                } else {
-                    format!("the {what}s have no column {column}, the model reads one")
-                })
-            })?;
-            let places: HashMap<&str, u32> = values.iter().map(String::as_str).zip(0..).collect();
-            let translate: Vec<Option<u32>> =
-                found.values().iter().map(|value| places.get(value.as_str()).copied()).collect();
-            let columns = found
-                .codes()
-                .iter()
-                .enumerate()
-                .map(|(row, &code)| {
-                    translate[code as usize].ok_or_else(|| Error::UnknownCategory {
-                        what,
-                        row,
-                        column: column.clone(),
-                        value: found.values()[code as usize].clone(),
-                        known: values.len(),
-                    })
-                })
-                .collect::<Result<_, _>>()?;
-            Ok(Features::OneHot(OneHot::new(values.len(), columns)?))
-        }
+        Part::OneHot { column, values } => one_hot(column, values, what, features),
         Part::Values { names, mean, scale } => {
             let found = real_columns(features, names).ok_or_else(|| {
                 Error::Mismatch(format!(
@@ -217,6 +186,43 @@ fn part_features<S: Scalar>(
         }
         Part::Constant => Ok(Features::OneHot(OneHot::new(1, vec![0; rows])?)),
     }
+}
+
+/// A category column, one-hot in the order of `values`.
+fn one_hot<S: Scalar>(
+    column: &String,
+    values: &[String],
+    what: &'static str,
+    features: &FeatureColumns,
+) -> Result<Features<S>, Error> {
+    let whole = whole_numbers(features, column);
+    let found = features.categories().iter().find(|c| c.name() == column);
+    let found = found.or(whole.as_ref()).ok_or_else(|| {
+        let real = features.value_names().contains(column);
+        Error::Mismatch(if real {
+            format!("column {column} of the {what}s has fractions, the model reads categories")
+        } else {
+            format!("the {what}s have no column {column}, the model reads one")
+        })
+    })?;
+    let places: HashMap<&str, u32> = values.iter().map(String::as_str).zip(0..).collect();
+    let translate: Vec<Option<u32>> =
+        found.values().iter().map(|value| places.get(value.as_str()).copied()).collect();
+    let columns = found
+        .codes()
+        .iter()
+        .enumerate()
+        .map(|(row, &code)| {
+            translate[code as usize].ok_or_else(|| Error::UnknownCategory {
+                what,
+                row,
+                column: column.clone(),
+                value: found.values()[code as usize].clone(),
+                known: values.len(),
+            })
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(Features::OneHot(OneHot::new(values.len(), columns)?))
 }
 
 /// These real-valued columns, in this order, wherever the features have them: among the real values, as

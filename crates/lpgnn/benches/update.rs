@@ -6,11 +6,11 @@
 //!
 //! | option | |
 //! |---|---|
-//! | `--threads N` | threads, 1 unless told |
-//! | `--seconds S` | time per workload, 3 unless told |
+//! | `--threads N` | threads [default: 1] |
+//! | `--seconds S` | time per workload [default: 3] |
 //! | `--tanh` | `h` with tanh on its output |
 //! | `--solver KIND` | `bdmm`, `one-shot`, `implicit` or `unrolled-T` |
-//! | `--transition KIND` | `gnn-sum` unless told |
+//! | `--transition KIND` | transition [default: `gnn-sum`] |
 //! | `--every` | every solver with every transition |
 //! | `--bound` | the least time this machine could need, for `gnn-sum` by `bdmm` |
 //! | `--json` | a line of JSON per workload |
@@ -20,7 +20,7 @@
 //! | `--start DIR` | the point to start from, as raw arrays |
 //! | `--serve` | wait for orders: see `benchmarks/README.md` |
 //!
-//! Workloads are those of [`Workload::generate`]; `a b b_l c` unless told.
+//! Workloads are those of [`Workload::generate`] [default: `a b b_l c`].
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "this is a program")]
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts are small")]
 

@@ -14,7 +14,7 @@ pub struct Groups {
 const LEAST_WORK: usize = 768;
 /// Groups at most: some per thread of a large machine, so that all threads finish at about the same time. Every
 /// group has a partial gradient of its own, and all of them are added up at the end.
-const MOST_GROUPS: usize = 256;
+pub(crate) const MOST_GROUPS: usize = 256;
 
 impl Groups {
     /// Groups of a batch with these first nodes of graphs and first neighbours of nodes.

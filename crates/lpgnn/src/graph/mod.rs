@@ -12,6 +12,7 @@ pub use batch::{BatchParts, GraphBatch};
 pub use exchange::{Exchange, Local, Reduce};
 pub use features::{Features, FeaturesView, OneHot, SparseRows};
 pub use groups::Groups;
+pub(crate) use groups::MOST_GROUPS;
 pub use level::Level;
 pub use neighbours::{NO_EDGE, Neighbours};
 pub use targets::{NO_TARGET, Targets};

@@ -1,11 +1,13 @@
 //! Objectives around objectives.
 
 use std::fmt::Debug;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Evaluation, Objective, Request, Variables};
 use crate::Scalar;
+use crate::parameters::others;
 
 /// A layer around an objective: it sees every evaluation, and may change the request and the result.
 ///
@@ -31,7 +33,7 @@ pub trait ObjectiveLayer<S: Scalar = f32>: Debug + Send {
 ///
 /// let (inner, count) = (Quadratic::parabola(), CountEvaluations::default());
 /// let layers: [Box<dyn ObjectiveLayer<f64>>; 2] =
-///     [Box::new(L2 { factor: 0.1 }), Box::new(count.clone())];
+///     [Box::new(L2::new(0.1)), Box::new(count.clone())];
 /// let objective = Layered { inner: &inner, layers: &layers };
 /// let at = inner.start();
 /// objective.evaluate(&at, Request::ALL, &mut at.zeros_like());
@@ -68,10 +70,19 @@ impl<S: Scalar> Objective<S> for Layered<'_, S> {
 }
 
 /// `ρ_θ/2 Σ θ²`, added to the loss.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct L2 {
     /// `ρ_θ`
     pub factor: f64,
+    /// Where the weights are that it leaves out, as [declared](crate::parameters::Parameters::undecayed).
+    pub except: Vec<Range<usize>>,
+}
+
+impl L2 {
+    /// The penalty on all weights.
+    pub fn new(factor: f64) -> Self {
+        Self { factor, except: vec![] }
+    }
 }
 
 impl<S: Scalar> ObjectiveLayer<S> for L2 {
@@ -84,12 +95,15 @@ impl<S: Scalar> ObjectiveLayer<S> for L2 {
     ) -> Evaluation {
         let mut evaluation = inner.evaluate(at, request, gradient);
         if request.loss {
-            let squares: f64 = at.weights.iter().map(|w| w.f64() * w.f64()).sum();
+            let ranges = || others(at.weights.len(), &self.except);
+            let squares: f64 =
+                ranges().flat_map(|range| &at.weights[range]).map(|w| w.f64() * w.f64()).sum();
             evaluation.loss += 0.5 * self.factor * squares;
             if request.weights {
                 let factor = S::of(self.factor);
-                for (d, &w) in gradient.weights.iter_mut().zip(&at.weights) {
-                    *d += factor * w;
+                for range in ranges() {
+                    let penalised = gradient.weights[range.clone()].iter_mut();
+                    penalised.zip(&at.weights[range]).for_each(|(d, &w)| *d += factor * w);
                 }
             }
         }
@@ -130,11 +144,25 @@ mod tests {
     fn the_gradient_of_an_l2_penalty_is_its_slope() {
         let inner = Quadratic::random(4, 7);
         let at = inner.start();
-        for factor in [0.0, 0.3] {
-            let layers: [Box<dyn ObjectiveLayer<f64>>; 1] = [Box::new(L2 { factor })];
+        for (factor, except) in [(0.0, vec![]), (0.3, vec![]), (0.3, vec![1..2])] {
+            let layers: [Box<dyn ObjectiveLayer<f64>>; 1] = [Box::new(L2 { factor, except })];
             let worst = check::gradients(&Layered { inner: &inner, layers: &layers }, &at);
-            assert!(worst < 1e-8, "{factor}: {worst:e}");
+            assert!(worst < 1e-8, "{layers:?}: {worst:e}");
         }
+    }
+
+    #[test]
+    fn an_l2_penalty_leaves_out_what_is_exempt() {
+        let inner = Quadratic::random(4, 7);
+        let at = inner.start();
+        let loss = |except| {
+            let layers: [Box<dyn ObjectiveLayer<f64>>; 1] = [Box::new(L2 { factor: 2.0, except })];
+            let layered = Layered { inner: &inner, layers: &layers };
+            layered.evaluate(&at, Request::ALL, &mut at.zeros_like()).loss
+        };
+        let bare = inner.evaluate(&at, Request::ALL, &mut at.zeros_like()).loss;
+        assert!((loss(vec![0..at.weights.len()]) - bare).abs() < 1e-12);
+        assert!((loss(vec![1..at.weights.len()]) - bare - at.weights[0].powi(2)).abs() < 1e-12);
     }
 
     /// Adds a constant to the loss, or multiplies it.

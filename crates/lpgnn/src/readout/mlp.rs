@@ -2,6 +2,7 @@ use std::ops::Range;
 
 use super::Loss;
 use crate::activation::differentiate;
+use crate::graph::MOST_GROUPS;
 use crate::network::{Dropout, Layer, Network, Passed, Stack};
 use crate::numeric::{Finish, Scratch, Spare, narrow_rows, padded, widen_rows};
 use crate::parameters::{Parameters, Role};
@@ -115,7 +116,7 @@ impl Mlp {
     ) -> f64 {
         let stack = self.stack(weights);
         let rows = predictions.rows();
-        let size = rows.div_ceil((rows / GROUP).clamp(1, 32)).max(1);
+        let size = rows.div_ceil((rows / GROUP).clamp(1, MOST_GROUPS)).max(1);
         let ranges: Vec<Range<usize>> =
             (0..rows.max(1)).step_by(size).map(|start| start..(start + size).min(rows)).collect();
         let partial = if gradients.weights.is_some() { self.layout.padded_len() } else { 0 };

@@ -110,7 +110,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         let scratch = Scratch::new();
         let mut layers: Vec<Box<dyn ObjectiveLayer<S>>> = vec![];
         if config.l2 > 0.0 {
-            layers.push(Box::new(L2 { factor: config.l2 }));
+            layers.push(Box::new(L2 { factor: config.l2, except: model.parameters().undecayed() }));
         }
         let state = start(&plan, model, data, degrees, &scratch)?;
         Ok(Self {

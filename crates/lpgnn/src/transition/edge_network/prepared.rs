@@ -8,7 +8,7 @@ use super::pass::Group;
 use super::{A, Aggregation, B, BIAS, C, D, E, EdgeNetwork, F, Isolated};
 use crate::Scalar;
 use crate::activation::Activation;
-use crate::graph::Neighbours;
+use crate::graph::{Neighbours, Topology};
 use crate::network::{Layer, Stack, sum_rows};
 use crate::numeric::{
     Factors, Finish, Packed, Scratch, Spare, narrow_rows, padded, product, transposed_product,
@@ -72,26 +72,6 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             Layer::new(layout, EdgeNetwork::matrix_of_layer(k), network.layers[k].1, weights)
         };
         let per_pair = network.layers_per_pair();
-        let topology = input.topology;
-        let mut roots = scratch.take(0);
-        let isolated = match network.isolated {
-            Isolated::SelfLoop => &[],
-            Isolated::Zero => topology.neighbours().isolated(),
-        };
-        if network.aggregation == Aggregation::NormalizedSum || !isolated.is_empty() {
-            drop(roots);
-            roots = scratch.take(topology.rows());
-            for (v, root) in roots.iter_mut().enumerate() {
-                *root = match network.aggregation {
-                    Aggregation::NormalizedSum => {
-                        S::ONE / S::of(topology.degree(v).max(1) as f64).sqrt()
-                    }
-                    _ => S::ONE,
-                };
-            }
-            // Their one pair counts nothing.
-            isolated.iter().for_each(|&v| roots[v as usize] = S::ZERO);
-        }
         let last = network.last_per_node().then(|| layer(per_pair));
         let last_bias = last.as_ref().map(|last| &last.bias[..network.state_dim]);
         let last_bias = last_bias.map(|bias| Packed::new(bias, 1, network.state_dim));
@@ -105,7 +85,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             stack: Stack { layers: (1..per_pair).map(layer).collect() },
             last,
             last_bias: last_bias.unwrap_or_default(),
-            roots,
+            roots: roots(network, input.topology, scratch),
             network,
             input,
             scratch,
@@ -271,4 +251,28 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             transposed_product(nodes.len(), &totals, 1, 1, &d_padded, state, d_b);
         }
     }
+}
+
+/// What the pairs of every node are weighed with, `1/√degree` or 1, where they do not all count alike; otherwise empty.
+fn roots<'w, S: Scalar>(
+    network: &EdgeNetwork,
+    topology: &Topology,
+    scratch: &'w Scratch<S>,
+) -> Spare<'w, S> {
+    let normalized = network.aggregation == Aggregation::NormalizedSum;
+    let isolated = match network.isolated {
+        Isolated::SelfLoop => &[],
+        Isolated::Zero => topology.neighbours().isolated(),
+    };
+    if !normalized && isolated.is_empty() {
+        return scratch.take(0);
+    }
+    let mut roots = scratch.take(topology.rows());
+    for (v, root) in roots.iter_mut().enumerate() {
+        let degree = if normalized { topology.degree(v).max(1) } else { 1 };
+        *root = S::ONE / S::of(degree as f64).sqrt();
+    }
+    // Their one pair counts nothing.
+    isolated.iter().for_each(|&v| roots[v as usize] = S::ZERO);
+    roots
 }

@@ -80,6 +80,13 @@ fn panel(
         y1 - 12.0,
         escape(y.label())
     )?;
+    axes(svg, (&across, x.label()), &up)?;
+    lines.iter().enumerate().try_for_each(|(i, line)| draw_line(svg, i, line, (&across, &up)))
+}
+
+/// The ticks of both axes, and the name of the one across.
+fn axes(svg: &mut String, (across, label): (&Ruler, &str), up: &Ruler) -> std::fmt::Result {
+    let ((x0, x1), (y0, _)) = (across.pixels, up.pixels);
     for (value, place) in up.ticks() {
         writeln!(
             svg,
@@ -104,35 +111,42 @@ fn panel(
          <text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
         f64::midpoint(x0, x1),
         y0 + 34.0,
-        escape(x.label())
+        escape(label)
+    )
+}
+
+/// One line with its marks, and with bars from the least to the largest value.
+fn draw_line(
+    svg: &mut String,
+    i: usize,
+    line: &[Spot],
+    (across, up): (&Ruler, &Ruler),
+) -> std::fmt::Result {
+    let colour = COLOURS[i % COLOURS.len()];
+    let seen = |spot: &&Spot| across.shows(spot.x) && up.shows(spot.y);
+    let points: Vec<String> = line
+        .iter()
+        .filter(seen)
+        .map(|spot| format!("{:.1},{:.1}", across.place(spot.x), up.place(spot.y)))
+        .collect();
+    writeln!(
+        svg,
+        "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>",
+        points.join(" ")
     )?;
-    for (i, line) in lines.iter().enumerate() {
-        let colour = COLOURS[i % COLOURS.len()];
-        let seen = |spot: &&Spot| across.shows(spot.x) && up.shows(spot.y);
-        let points: Vec<String> = line
-            .iter()
-            .filter(seen)
-            .map(|spot| format!("{:.1},{:.1}", across.place(spot.x), up.place(spot.y)))
-            .collect();
-        writeln!(
-            svg,
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>",
-            points.join(" ")
-        )?;
-        // Where there are many spots, marks would hide the line.
-        let every = line.len().div_ceil(20).max(1);
-        for spot in line.iter().filter(seen).step_by(every) {
-            let (x, y) = (across.place(spot.x), up.place(spot.y));
-            if up.shows(spot.least) && spot.largest > spot.least {
-                let (low, high) = (up.place(spot.least), up.place(spot.largest));
-                writeln!(
-                    svg,
-                    "<line x1=\"{x:.1}\" y1=\"{low:.1}\" x2=\"{x:.1}\" y2=\"{high:.1}\" \
-                     stroke=\"{colour}\" stroke-opacity=\"0.5\"/>"
-                )?;
-            }
-            writeln!(svg, "{}", mark(i, x, y))?;
+    // Where there are many spots, marks would hide the line.
+    let every = line.len().div_ceil(20).max(1);
+    for spot in line.iter().filter(seen).step_by(every) {
+        let (x, y) = (across.place(spot.x), up.place(spot.y));
+        if up.shows(spot.least) && spot.largest > spot.least {
+            let (low, high) = (up.place(spot.least), up.place(spot.largest));
+            writeln!(
+                svg,
+                "<line x1=\"{x:.1}\" y1=\"{low:.1}\" x2=\"{x:.1}\" y2=\"{high:.1}\" \
+                 stroke=\"{colour}\" stroke-opacity=\"0.5\"/>"
+            )?;
         }
+        writeln!(svg, "{}", mark(i, x, y))?;
     }
     Ok(())
 }

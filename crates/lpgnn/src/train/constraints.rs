@@ -71,11 +71,6 @@ impl ConstraintReport {
         for (graph, index) in indices.enumerate() {
             self.add_graph(index, batch.nodes_of(graph).map(|node| residual(&layers, node)));
         }
-        // A residual that is not a number is the largest; of equal ones the first graph counts.
-        let key =
-            |of: &GraphResidual| if of.residual.is_nan() { f64::INFINITY } else { of.residual };
-        self.worst.sort_by(|a, b| key(b).total_cmp(&key(a)).then(a.graph.cmp(&b.graph)));
-        self.worst.truncate(NAMED);
     }
 
     /// Adds a graph: whether each of its nodes is within the tolerance, and its residual.
@@ -94,6 +89,11 @@ impl ConstraintReport {
         } else {
             let nodes_outside = count - within;
             self.worst.push(GraphResidual { graph, name: None, nodes_outside, residual: largest });
+            // A residual that is not a number is the largest; of equal ones the first graph counts.
+            let key =
+                |of: &GraphResidual| if of.residual.is_nan() { f64::INFINITY } else { of.residual };
+            self.worst.sort_by(|a, b| key(b).total_cmp(&key(a)).then(a.graph.cmp(&b.graph)));
+            self.worst.truncate(NAMED);
         }
     }
 }

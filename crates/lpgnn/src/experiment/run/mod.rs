@@ -20,7 +20,7 @@ use crate::Error;
 use crate::data::Dataset;
 use crate::evaluate::Baseline;
 use crate::run::{Checkpoint, RunConfig, SavedModel, Setup};
-use crate::train::{Stage, StepProgress, Trainer, TrainerState};
+use crate::train::{Stage, StepProgress, StopReason, Trainer, TrainerState};
 use watch::Watch;
 
 /// A run that is ready to train. It holds the lock of its folder.
@@ -219,7 +219,8 @@ impl<'a> Run<'a> {
         saved.write(&folder.file(RunFolder::MODEL))?;
         let metrics = folder.metrics()?;
         let mut tell = |stage| observer.step(&StepProgress::after(trained.epoch, stage));
-        let baseline = self.baseline.then(|| {
+        // Whoever interrupts a run does not want to wait for more.
+        let baseline = (self.baseline && trained.reason != StopReason::Stopped).then(|| {
             tell(Stage::Baseline);
             let (seed, budget) = (config.training.seed, Some(Baseline::SMALL_BUDGET));
             Baseline { seed, budget, ..Baseline::default() }.train(&setup.data)

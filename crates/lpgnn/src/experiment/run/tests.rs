@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::*;
 use crate::data::generate::CliqueConfig;
 use crate::evaluate::Metrics;
-use crate::train::{SplitName, StopReason};
+use crate::train::SplitName;
 
 fn dataset() -> Dataset {
     CliqueConfig { graphs: 8, ..CliqueConfig::default() }.generate(1).unwrap()
@@ -130,6 +130,20 @@ fn a_record_has_what_a_report_needs() {
         assert_eq!(per_class.len(), record.classes.as_ref().unwrap().len());
     }
     assert_eq!(RunFolder::open(&folder).unwrap().record().unwrap(), Some(record));
+}
+
+#[test]
+fn a_record_compares_with_an_mlp_and_tells_which_graphs_meet_the_constraints() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    let run = |name: &str| Run::create(&place.path().join(name), config(&dataset), &dataset);
+    let record = run("run").unwrap().train(&mut ()).unwrap();
+    let baseline = record.baseline.as_ref().unwrap();
+    assert!(baseline.best().unwrap().test.is_some() && baseline.trained_on == baseline.of);
+    let constraints = record.constraints.as_ref().unwrap();
+    assert_eq!(constraints.graphs, dataset.split().unwrap().train.len());
+    assert_eq!(Some(constraints.met()), record.constraints_met());
+    let without = run("without").unwrap().without_baseline().train(&mut ()).unwrap();
+    assert_eq!((without.baseline, without.evaluation), (None, record.evaluation));
 }
 
 #[test]

@@ -120,6 +120,14 @@ pub enum Error {
         /// What is wrong with it, and what was expected.
         problem: String,
     },
+    /// The settings of a run are not those that it was trained with.
+    #[error("{} was edited after the last checkpoint: {changes}", path.display())]
+    EditedConfig {
+        /// The file.
+        path: PathBuf,
+        /// Which settings, with the values before and now.
+        changes: String,
+    },
     /// The contents of a file are invalid.
     #[error("{place}: {problem}")]
     Input {

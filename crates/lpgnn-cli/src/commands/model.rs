@@ -4,7 +4,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use lpgnn::data::{Dataset, Format};
 use lpgnn::experiment::run::RunFolder;
-use lpgnn::run::{Predictions, SavedModel, fingerprint};
+use lpgnn::run::{Predictions, SavedModel};
 use serde_json::Value;
 
 use super::data::read_format;
@@ -85,11 +85,6 @@ fn read_model(path: &Path) -> anyhow::Result<SavedModel> {
 }
 
 impl Used {
-    /// Whether the model was trained on these data.
-    pub(crate) fn was_trained_on(&self) -> bool {
-        fingerprint(&self.dataset) == self.model.data.fingerprint
-    }
-
     /// The name of a graph, or its index.
     pub(crate) fn graph(&self, graph: usize) -> Value {
         self.dataset.graph_name(graph).map_or_else(|| graph.into(), Into::into)

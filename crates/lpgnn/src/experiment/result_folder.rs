@@ -29,9 +29,13 @@ impl ResultFolder {
         let problem =
             |problem: &str| Error::Folder { path: path.to_owned(), problem: problem.into() };
         match std::fs::read_to_string(path.join(PLAN)) {
-            Ok(text) if serde_json::from_str::<Value>(&text).ok().as_ref() == Some(plan) => {}
-            Ok(_) => return Err(problem("has results for other data or settings")),
-            Err(_) if is_empty(path)? => create(path)?,
+            Ok(text) => {
+                let before: Value = serde_json::from_str(&text).unwrap_or_default();
+                if before != *plan {
+                    return Err(problem(&format!("has results for {}", difference(&before, plan))));
+                }
+            }
+            Err(_) if is_empty(path, &[])? => create(path)?,
             Err(_) => return Err(problem("is not empty, but not a folder of results")),
         }
         let folder = Self { lock: FolderLock::take(path)?, path: path.to_owned() };
@@ -117,5 +121,17 @@ impl ResultFolder {
         })?;
         serde_json::from_str(&text)
             .map_err(|error| Place::file(&path).error(format!("it is not a result: {error}")))
+    }
+}
+
+/// What is another one in a plan: the first that decides on everything behind it.
+fn difference(before: &Value, plan: &Value) -> &'static str {
+    let differs = |key: &str| before[key] != plan[key];
+    if differs("data") {
+        "other data"
+    } else if differs("splits") {
+        "another split of the data"
+    } else {
+        "other settings"
     }
 }

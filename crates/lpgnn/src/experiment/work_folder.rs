@@ -35,15 +35,20 @@ impl FolderLock {
     }
 }
 
-/// Whether a folder is empty or does not exist. Temporary files of an interrupted write do not count.
-pub(super) fn is_empty(folder: &Path) -> Result<bool, Error> {
+/// Whether a folder is empty or does not exist. Temporary files of an interrupted write do not count, nor
+/// do those of the names `besides`.
+pub(super) fn is_empty(folder: &Path, besides: &[&str]) -> Result<bool, Error> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
         Err(source) => return Err(Error::Io { action: "use", path: folder.to_owned(), source }),
     };
     let part = |entry: &fs::DirEntry| entry.path().extension().is_some_and(|end| end == "part");
-    Ok(entries.flatten().all(|entry| entry.file_name() == LOCK || part(&entry)))
+    let nothing = |entry: &fs::DirEntry| {
+        let name = entry.file_name();
+        name == LOCK || part(entry) || besides.iter().any(|besides| name == *besides)
+    };
+    Ok(entries.flatten().all(|entry| nothing(&entry)))
 }
 
 /// Creates a folder, unless it exists.
@@ -87,7 +92,7 @@ mod tests {
         let lock = FolderLock::take(place.path()).unwrap();
         let error = FolderLock::take(place.path()).unwrap_err().to_string();
         assert_eq!(error, format!("another process is working on {}", place.path().display()));
-        assert!(is_empty(place.path()).unwrap());
+        assert!(is_empty(place.path(), &[]).unwrap());
         drop(lock);
         FolderLock::take(place.path()).unwrap();
     }
@@ -96,9 +101,9 @@ mod tests {
     fn a_file_that_was_never_finished_is_nothing() {
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join("plan.json.part"), "{").unwrap();
-        assert!(is_empty(place.path()).unwrap());
+        assert!(is_empty(place.path(), &[]).unwrap());
         fs::write(place.path().join("plan.json"), "{}").unwrap();
-        assert!(!is_empty(place.path()).unwrap());
+        assert!(!is_empty(place.path(), &[]).unwrap());
     }
 
     #[test]

@@ -47,6 +47,14 @@ impl Bundle {
         self.arrays.insert(name.into(), Array { dtype: Dtype::F64, shape, bytes });
     }
 
+    /// Of nodes or graphs, which are numbered with 32 bits.
+    pub(super) fn insert_indices(&mut self, name: impl Into<String>, indices: &[usize]) {
+        let number = |&index: &usize| u32::try_from(index).unwrap_or(u32::MAX).to_le_bytes();
+        let bytes = indices.iter().flat_map(number).collect();
+        let shape = vec![indices.len()];
+        self.arrays.insert(name.into(), Array { dtype: Dtype::U32, shape, bytes });
+    }
+
     /// The numbers of an array, taken out; they must have this shape.
     pub(super) fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, String> {
         let array = self.array(name, Dtype::F32, shape)?;
@@ -58,6 +66,14 @@ impl Bundle {
         let array = self.array(name, Dtype::F64, &[count])?;
         let (numbers, _) = array.bytes.as_chunks();
         Ok(numbers.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect())
+    }
+
+    /// A list of any length.
+    pub(super) fn take_indices(&mut self, name: &str) -> Result<Vec<usize>, String> {
+        let count = self.arrays.get(name).map_or(0, |array| array.shape.iter().product());
+        let array = self.array(name, Dtype::U32, &[count])?;
+        let (numbers, _) = array.bytes.as_chunks();
+        Ok(numbers.iter().map(|&bytes| u32::from_le_bytes(bytes) as usize).collect())
     }
 
     pub(super) fn take_matrix(

@@ -20,8 +20,9 @@ mod schema;
 mod settings;
 mod setup;
 
-pub use checkpoint::Checkpoint;
-pub use config::{DataConfig, RunConfig, SplitConfig, SplitSource};
+pub use checkpoint::{Checkpoint, EpochChange, TrainingOrigin};
+pub(crate) use checkpoint::CheckpointFile;
+pub use config::{DataConfig, RunConfig, SettingChange, SplitConfig, SplitSource};
 pub use file::write_file;
 pub use fingerprint::fingerprint;
 pub use model_file::{DataOrigin, Predictions, SavedModel};

@@ -2,8 +2,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::bundle::Bundle;
-use super::{Setup, SplitConfig};
-use crate::data::{Dataset, Encoding};
+use super::{Setup, SplitConfig, fingerprint};
+use crate::data::{Dataset, Encoding, Split};
 use crate::graph::{GraphBatch, Level};
 use crate::inference::{FixedPoint, predict};
 use crate::lagrangian::Model;
@@ -30,8 +30,10 @@ pub struct SavedModel {
     pub encoding: Encoding,
     /// The training data.
     pub data: DataOrigin,
-    /// The split of the training data.
+    /// How the training data were split.
     pub split: SplitConfig,
+    /// The split itself: which nodes or graphs were trained on. None in files that do not tell.
+    pub members: Option<Split>,
     /// The epoch of its weights.
     pub epoch: usize,
     /// The weights of all functions.
@@ -57,6 +59,9 @@ pub struct DataOrigin {
     pub name: String,
     /// Their [`fingerprint`](super::fingerprint).
     pub fingerprint: String,
+    /// The [fingerprint](Split::fingerprint) of their split; empty where that is not known.
+    #[serde(default)]
+    pub split: String,
 }
 
 /// The predictions of a model.
@@ -86,11 +91,19 @@ struct About {
     data: DataOrigin,
     #[serde(default)]
     split: SplitConfig,
+    /// What is split, if the split is there: as arrays of indices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    members: Option<Level>,
     epoch: usize,
 }
 
 /// Changes when an older program could not read the file any more.
 const FORMAT: u32 = 1;
+
+/// The arrays of the split.
+const TRAIN: &str = "split.train";
+const VAL: &str = "split.val";
+const TEST: &str = "split.test";
 
 /// No width of anything is larger: so no product of sizes overflows.
 const LARGEST_WIDTH: usize = 1 << 26;
@@ -117,12 +130,40 @@ impl SavedModel {
             model: config.model.clone(),
             training: config.training.clone(),
             encoding: setup.encoding.clone(),
-            data: DataOrigin { name: name.into(), fingerprint: setup.fingerprint.clone() },
+            data: DataOrigin {
+                name: name.into(),
+                fingerprint: setup.fingerprint.clone(),
+                split: setup.split.fingerprint(),
+            },
             split: config.split,
+            members: Some(setup.split.clone()),
             epoch,
             weights,
             functions: Functions(setup.model.clone()),
         }
+    }
+
+    /// The same, trained by another split than that of its setup: one that has a test split too.
+    #[must_use]
+    pub fn with_split(mut self, split: Split) -> Self {
+        self.data.split = split.fingerprint();
+        self.members = Some(split);
+        self
+    }
+
+    /// The split of these data that it was trained by; none where that is not known: because it was
+    /// trained on other data, or its file does not tell.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when its file tells of members that the data do not have.
+    pub fn split_of(&self, dataset: &Dataset) -> Result<Option<&Split>, Error> {
+        let Some(split) = &self.members else { return Ok(None) };
+        if fingerprint(dataset) != self.data.fingerprint {
+            return Ok(None);
+        }
+        split.check(dataset.nodes(), dataset.graphs())?;
+        Ok(Some(split))
     }
 
     /// Names of the classes, if it predicts classes.
@@ -224,12 +265,18 @@ impl SavedModel {
             encoding: self.encoding.clone(),
             data: self.data.clone(),
             split: self.split,
+            members: self.members.as_ref().map(|split| split.level),
             epoch: self.epoch,
         };
         let about = serde_json::to_value(about).unwrap_or_default();
         let mut bundle = Bundle::new(about);
         for (parameter, range) in self.functions().parameters().iter() {
             bundle.insert(parameter.name(), parameter.shape(), &self.weights[range]);
+        }
+        if let Some(Split { train, val, test, .. }) = &self.members {
+            for (name, members) in [TRAIN, VAL, TEST].into_iter().zip([train, val, test]) {
+                bundle.insert_indices(name, members);
+            }
         }
         bundle
     }
@@ -256,6 +303,14 @@ impl SavedModel {
         for (parameter, _) in functions.parameters().iter() {
             weights.extend(bundle.take(parameter.name(), &parameter.shape())?);
         }
+        let members = match about.members {
+            None => None,
+            Some(level) => {
+                let mut take = |name| bundle.take_indices(name);
+                let (train, val, test) = (take(TRAIN)?, take(VAL)?, take(TEST)?);
+                Some(Split { level, train, val, test })
+            }
+        };
         let surplus: Vec<&str> = bundle.names().collect();
         if !surplus.is_empty() {
             return Err(format!(
@@ -276,6 +331,7 @@ impl SavedModel {
             encoding: about.encoding,
             data: about.data,
             split: about.split,
+            members,
             epoch: about.epoch,
             weights,
             functions: Functions(Arc::new(functions)),

@@ -34,6 +34,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "RUN", conflicts_with_all = ["out", "data", "config", "set"])]
     resume: Option<PathBuf>,
 
+    /// Resume even if RUN/config.toml was edited after the last checkpoint; the record tells the changes.
+    #[arg(long, requires = "resume")]
+    accept_changes: bool,
+
     /// Seconds between checkpoints.
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     checkpoint_seconds: f64,
@@ -101,9 +105,8 @@ fn unread(dataset: &Dataset, config: &RunConfig) -> Option<String> {
 /// Resumes a run, unless it has finished.
 fn resume(arguments: &Arguments, path: &Path, console: &Console) -> anyhow::Result<()> {
     let folder = RunFolder::open(path)?;
-    let before = folder.config()?;
-    let config = longer(arguments, &before)?;
-    if let (true, Some(record)) = (config == before, folder.finished()?) {
+    let config = longer(arguments, &folder.config()?)?;
+    if let Some(record) = folder.finished()?.filter(|record| record.config == config) {
         console.say(format_args!("{} has finished; --epochs extends it", path.display()));
         console.say(summary::text(&record).trim_end());
         if arguments.json {
@@ -115,13 +118,28 @@ fn resume(arguments: &Arguments, path: &Path, console: &Console) -> anyhow::Resu
     }
     let (_, dataset) = load(&config.data.source, config.data.format)
         .with_context(|| format!("the data of {} are no longer there", path.display()))?;
-    let run = Run::resume(folder, &dataset, Some(config.training.epochs))?;
+    let epochs = Some(config.training.epochs);
+    let run = if arguments.accept_changes {
+        Run::resume_with_changes(folder, &dataset, epochs)?
+    } else {
+        Run::resume(folder, &dataset, epochs).map_err(hint_at_acceptance)?
+    };
     if run.epoch() > 0 {
         console.say(format_args!("resuming {} after epoch {}", path.display(), run.epoch()));
     } else {
         console.say(format_args!("{} has no checkpoint yet: starting over", path.display()));
     }
     train(run, arguments, console)
+}
+
+/// Names the option that applies to edited settings.
+fn hint_at_acceptance(error: lpgnn::Error) -> anyhow::Error {
+    match error {
+        lpgnn::Error::EditedConfig { .. } => {
+            anyhow::anyhow!("{error}; --accept-changes resumes with the new values")
+        }
+        error => error.into(),
+    }
 }
 
 /// The configuration of a run, extended by `--epochs` if given.

@@ -61,7 +61,7 @@ impl<'a> Crossval<'a> {
             "data": fingerprint(self.dataset),
             "protocol": self.protocol,
             "candidates": self.folds.first().map(|fold| &fold.candidates),
-            "folds": self.folds.iter().map(|fold| &fold.split.test).collect::<Vec<_>>(),
+            "splits": self.folds.iter().map(|fold| fold.split.fingerprint()).collect::<Vec<_>>(),
         })
     }
 

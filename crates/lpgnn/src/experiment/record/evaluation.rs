@@ -2,7 +2,6 @@ use super::Quantiles;
 use crate::Error;
 use crate::data::{Dataset, Split};
 use crate::evaluate::Metrics;
-use crate::experiment::members::rows;
 use crate::graph::Level;
 use crate::run::SavedModel;
 use crate::train::SplitName;
@@ -57,7 +56,7 @@ impl FinalEvaluation {
             (SplitName::Val, &split.val),
             (SplitName::Test, &split.test),
         ] {
-            let mut rows = rows(dataset, split, model.task, members);
+            let mut rows = split.rows(members, model.task, dataset);
             rows.retain(|&row| targets.is_known(row));
             if !rows.is_empty() {
                 let outputs = predictions.outputs.select(rows.iter().copied());

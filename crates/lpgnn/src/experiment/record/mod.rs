@@ -12,7 +12,7 @@ use super::{Machine, Versions, today};
 use crate::data::Dataset;
 use crate::evaluate::BaselineReport;
 use crate::graph::Level;
-use crate::run::{DataOrigin, RunConfig, SavedModel, Setup};
+use crate::run::{DataOrigin, EpochChange, RunConfig, SavedModel, Setup, TrainingOrigin};
 use crate::train::{ConstraintReport, EpochReport, ModelEvaluation, StopReason, Trained};
 use crate::{Error, Matrix};
 
@@ -35,6 +35,9 @@ pub struct RunRecord {
     pub value_names: Vec<String>,
     /// Every setting, as used.
     pub config: RunConfig,
+    /// Settings that were changed when the run was resumed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<EpochChange>,
     /// The random seed.
     pub seed: u64,
     /// Number of weights of the model.
@@ -68,7 +71,7 @@ pub struct RunRecord {
 
 /// All that a record is made of.
 pub(super) struct Outcome<'a> {
-    pub(super) config: &'a RunConfig,
+    pub(super) origin: &'a TrainingOrigin,
     pub(super) dataset: &'a Dataset,
     pub(super) setup: &'a Setup,
     pub(super) saved: SavedModel,
@@ -81,7 +84,7 @@ pub(super) struct Outcome<'a> {
 
 impl RunRecord {
     pub(super) fn new(outcome: &Outcome<'_>) -> Result<Self, Error> {
-        let Outcome { config, dataset, setup, saved, trained, metrics, epochs, seconds, baseline } =
+        let Outcome { origin, dataset, setup, saved, trained, metrics, epochs, seconds, baseline } =
             outcome;
         let multipliers = trained.multipliers.iter().flat_map(Matrix::as_slice);
         Ok(Self {
@@ -92,8 +95,9 @@ impl RunRecord {
             task: setup.task,
             classes: saved.classes().map(<[String]>::to_vec),
             value_names: saved.value_names.clone(),
-            config: (*config).clone(),
-            seed: config.training.seed,
+            config: origin.config.clone(),
+            changes: origin.changes.clone(),
+            seed: origin.config.training.seed,
             weights: saved.weights.len(),
             stop_reason: trained.reason,
             epochs: *epochs,

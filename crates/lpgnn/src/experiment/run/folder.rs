@@ -3,6 +3,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use super::EpochMetrics;
+use crate::data::Split;
 use crate::experiment::record::RunRecord;
 use crate::experiment::work_folder::{FolderLock, create, is_empty};
 use crate::run::{RunConfig, write_file};
@@ -16,18 +17,21 @@ pub struct RunFolder {
     lock: Option<FolderLock>,
 }
 
-const ALL: [&str; 6] = [
+const ALL: [&str; 7] = [
     RunFolder::RECORD,
     RunFolder::MODEL,
     RunFolder::CHECKPOINT,
     RunFolder::METRICS,
     RunFolder::LOG,
+    RunFolder::SPLIT,
     RunFolder::CONFIG,
 ];
 
 impl RunFolder {
     /// Every setting, as used.
     pub const CONFIG: &'static str = "config.toml";
+    /// The training, validation and test split.
+    pub const SPLIT: &'static str = "split.json";
     /// The weights of the best epoch and all that prediction needs.
     pub const MODEL: &'static str = "model.safetensors";
     /// The state of training.
@@ -42,22 +46,27 @@ impl RunFolder {
     /// A new folder for a run.
     pub(super) fn create(path: &Path) -> Result<Self, Error> {
         let folder = Self { path: path.to_owned(), lock: None };
-        if is_empty(path)? {
+        // The split is written first: a folder that has nothing else is of no run yet.
+        if is_empty(path, &[Self::SPLIT])? {
             create(path)?;
             return folder.lock();
         }
-        let there = folder.file(Self::CONFIG).exists();
-        Err(folder.problem(if there {
+        Err(folder.problem(if folder.is_run() {
             "is already a run; it can be resumed or replaced"
         } else {
             "is neither a run nor empty, so it is left alone"
         }))
     }
 
+    /// Whether it has settings and a split that can be read: many programs have a `config.toml`.
+    fn is_run(&self) -> bool {
+        self.config().is_ok() && matches!(self.split(), Ok(Some(_)))
+    }
+
     /// The same in place of a run.
     pub(super) fn replace(path: &Path) -> Result<Self, Error> {
         let folder = Self { path: path.to_owned(), lock: None };
-        if !folder.file(Self::CONFIG).exists() {
+        if !folder.is_run() {
             return Self::create(path);
         }
         let folder = folder.lock()?;
@@ -79,10 +88,9 @@ impl RunFolder {
     /// [`Error::Folder`] when it is not a run.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let folder = Self { path: path.to_owned(), lock: None };
-        if folder.file(Self::CONFIG).exists() {
-            Ok(folder)
-        } else {
-            Err(folder.problem(&format!("is not a run: it has no {}", Self::CONFIG)))
+        match [Self::CONFIG, Self::SPLIT].into_iter().find(|name| !folder.file(name).exists()) {
+            None => Ok(folder),
+            Some(name) => Err(folder.problem(&format!("is not a run: it has no {name}"))),
         }
     }
 
@@ -94,7 +102,7 @@ impl RunFolder {
         Ok(self)
     }
 
-    fn problem(&self, problem: &str) -> Error {
+    pub(super) fn problem(&self, problem: &str) -> Error {
         Error::Folder { path: self.path.clone(), problem: problem.into() }
     }
 
@@ -125,6 +133,26 @@ impl RunFolder {
             source,
         })?;
         RunConfig::from_toml(&path.display().to_string(), &text)
+    }
+
+    pub(super) fn write_split(&self, split: &Split) -> Result<(), Error> {
+        let path = self.file(Self::SPLIT);
+        let text = serde_json::to_string(split)
+            .map_err(|error| Place::file(&path).error(error.to_string()))?;
+        write_file(&path, (text + "\n").as_bytes())
+    }
+
+    /// The training, validation and test split; none in a folder that does not have it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]; [`Error::Input`] when the file is not a split.
+    pub fn split(&self) -> Result<Option<Split>, Error> {
+        let path = self.file(Self::SPLIT);
+        let Some(text) = read_if_there(&path)? else { return Ok(None) };
+        serde_json::from_str(&text)
+            .map(Some)
+            .map_err(|error| Place::file(&path).error(format!("it is not a split: {error}")))
     }
 
     pub(super) fn write_record(&self, record: &RunRecord) -> Result<(), Error> {
@@ -231,6 +259,15 @@ impl LineFile {
         })
     }
 
+    /// Has what was written on the disk.
+    pub(super) fn sync(&self) -> Result<(), Error> {
+        self.file.sync_data().map_err(|source| Error::Io {
+            action: "write",
+            path: self.path.clone(),
+            source,
+        })
+    }
+
     pub(super) fn json(&mut self, value: &impl serde::Serialize) -> Result<(), Error> {
         let line = serde_json::to_string(value)
             .map_err(|error| Place::file(&self.path).error(error.to_string()))?;
@@ -241,6 +278,7 @@ impl LineFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::Level;
 
     #[test]
     fn metrics_of_later_epochs_and_half_lines_go() {
@@ -248,12 +286,23 @@ mod tests {
         assert_eq!(keep_until(text, 2), "{\"epoch\":1}\n{\"epoch\":2}\n");
     }
 
+    /// A folder that a run was begun in.
+    fn begun(path: &Path) -> RunFolder {
+        let folder = RunFolder::create(path).unwrap();
+        let (train, none) = (vec![0, 2], vec![]);
+        let split = Split { level: Level::Node, train, val: none.clone(), test: none };
+        folder.write_split(&split).unwrap();
+        assert_eq!(folder.split().unwrap(), Some(split));
+        assert!(RunFolder::open(path).is_err(), "it has no settings yet");
+        folder.write_config(&RunConfig::default()).unwrap();
+        folder
+    }
+
     #[test]
     fn nothing_is_overwritten_unless_asked() {
         let place = tempfile::tempdir().unwrap();
         let run = place.path().join("run");
-        let folder = RunFolder::create(&run).unwrap();
-        fs::write(folder.file(RunFolder::CONFIG), "").unwrap();
+        let folder = begun(&run);
         assert!(RunFolder::create(&run).is_err());
         assert!(RunFolder::replace(&run).is_err(), "somebody is at work there");
         drop(folder);
@@ -261,5 +310,38 @@ mod tests {
         fs::write(run.join("thesis.tex"), "years of work").unwrap();
         assert!(RunFolder::replace(&run).is_err());
         assert!(run.join("thesis.tex").exists());
+    }
+
+    #[test]
+    fn only_a_run_is_replaced_and_only_its_own_files() {
+        let place = tempfile::tempdir().unwrap();
+        let (site, run) = (place.path().join("site"), place.path().join("run"));
+        fs::create_dir(&site).unwrap();
+        for (name, text) in [("config.toml", "title = \"mine\""), ("log.txt", "mine")] {
+            fs::write(site.join(name), text).unwrap();
+        }
+        for config in ["title = \"mine\"", ""] {
+            fs::write(site.join("config.toml"), config).unwrap();
+            let said = RunFolder::replace(&site).unwrap_err().to_string();
+            assert!(said.ends_with("is neither a run nor empty, so it is left alone"), "{said}");
+            assert!(RunFolder::open(&site).is_err());
+        }
+        assert_eq!(fs::read_to_string(site.join("log.txt")).unwrap(), "mine");
+
+        drop(begun(&run));
+        fs::write(run.join("plot.svg"), "mine").unwrap();
+        drop(RunFolder::replace(&run).unwrap());
+        let mut left: Vec<_> =
+            fs::read_dir(&run).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, [".lock", "plot.svg"]);
+    }
+
+    #[test]
+    fn a_folder_left_before_there_were_settings_can_be_used() {
+        let place = tempfile::tempdir().unwrap();
+        drop(begun(place.path()));
+        fs::remove_file(place.path().join(RunFolder::CONFIG)).unwrap();
+        assert!(RunFolder::create(place.path()).is_ok());
     }
 }

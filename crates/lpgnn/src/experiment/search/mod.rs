@@ -113,6 +113,7 @@ impl<'a> Search<'a> {
     pub fn plan(&self) -> serde_json::Value {
         serde_json::json!({
             "data": fingerprint(self.dataset),
+            "splits": [self.split.fingerprint()],
             "trials": self.trials,
             "halving": self.options.halving,
             "min-epochs": self.options.min_epochs,
@@ -215,7 +216,8 @@ impl Work<'_> {
         let job = Trial { name, config, setup: &setup, files: &self.files(trial) };
         let Some(done) = job.train(epochs, self.watched)? else { return Ok(()) };
         let (epoch, weights) = (done.record.best_epoch, done.weights.clone());
-        let model = SavedModel::new(&setup, config, dataset.name(), epoch, weights);
+        let model = SavedModel::new(&setup, config, dataset.name(), epoch, weights)
+            .with_split(self.search.split.clone());
         model.write(&self.model(trial))?;
         self.save(trial, share, epochs, &done.record)?;
         job.keep(&done)

@@ -6,7 +6,7 @@ mod mat;
 
 mod book;
 mod fetch;
-mod fuzz_readers;
+mod fuzz;
 mod golden;
 mod gradients;
 mod inference;

@@ -13,6 +13,7 @@ mod inference;
 mod instructions;
 mod isolated;
 mod laws;
+mod promises;
 mod readers;
 mod real_data;
 mod real_folds;

@@ -109,7 +109,8 @@ pub fn space(bytes: &[u8]) {
 
 /// The folder of a run, to look at.
 pub fn run_folder(bytes: &[u8]) {
-    let names = [RunFolder::CONFIG, RunFolder::RECORD, RunFolder::METRICS];
+    // In the order in which the seeds have them.
+    let names = [RunFolder::CONFIG, RunFolder::LOG, RunFolder::METRICS, RunFolder::RECORD];
     in_folder(bytes, &names, |folder| {
         let Ok(run) = RunFolder::open(folder) else { return };
         let _ = (run.config(), run.record(), run.finished(), run.metrics());

@@ -272,8 +272,8 @@ impl Work<'_> {
         let path = self.model(trial);
         let kept = self.folder.file(RunFolder::MODEL);
         if path.exists() {
-            let cannot = |source| Error::Io { action: "write", path: kept.clone(), source };
-            std::fs::copy(&path, &kept).map_err(cannot)?;
+            let cannot = |source| Error::Io { action: "read", path: path.clone(), source };
+            write_file(&kept, &std::fs::read(&path).map_err(cannot)?)?;
         }
         let saved = SavedModel::read(&kept)?;
         let test = if self.search.split.test.is_empty() {

@@ -48,7 +48,15 @@ pub(crate) fn update(folder: &Path, old: &Files, new: &Files) {
     }
 }
 
-/// The files of these names in a folder.
-pub(crate) fn read(folder: &Path, names: &[&'static str]) -> Files {
-    names.iter().map(|name| (*name, std::fs::read(folder.join(name)).unwrap())).collect()
+/// All files of a folder but its lock, in the order of their names, those of arrays last.
+pub(crate) fn read(folder: &Path) -> Files {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| name != ".lock").collect();
+    names.sort_by_key(|name| (name.ends_with(".safetensors"), name.clone()));
+    let file = |name: String| {
+        let content = std::fs::read(folder.join(&name)).unwrap();
+        (&*name.leak(), content)
+    };
+    names.into_iter().map(file).collect()
 }

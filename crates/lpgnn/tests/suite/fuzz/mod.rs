@@ -110,7 +110,8 @@ impl Target<'_> {
         };
         let folder = Path::new(&corpus).join(self.name.replace(' ', "_"));
         std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("valid"), files::join(self.valid)).unwrap();
+        let seed = files::join(self.valid);
+        std::fs::write(folder.join(format!("valid-{}", seed.len())), seed).unwrap();
         // The description of a model can be damaged without its checksum.
         for contents in self.valid.iter().filter_map(|(_, file)| signed::Contents::read(file)) {
             std::fs::write(folder.join("about"), contents.about).unwrap();

@@ -22,7 +22,7 @@ fn models() -> Vec<(Dataset, SavedModel)> {
         (&cliques, "training.inference.method=relax"),
     ]
     .map(|(dataset, setting)| {
-        let settings = ["training.epochs=2", setting, "split.source=ratio"];
+        let settings = ["training.epochs=2", setting, "split.source=ratio", "model.state-dim=3"];
         let settings = settings.map(|text| Setting::parse("test", text).unwrap());
         let config = RunConfig::for_data("x", dataset, &settings).with(&settings).unwrap();
         let setup = Setup::new(&config, dataset).unwrap();

@@ -208,9 +208,10 @@ pub(super) fn damage_signed(random: &mut ChaCha8Rng, file: &mut Vec<u8>) {
         let other = file.clone();
         return damage(random, file, &other);
     }
-    let mut contents = Contents::read(file).unwrap();
-    if random.random_ratio(2, 3) {
-        let mut about: Value = serde_json::from_str(&contents.about).unwrap();
+    let Some(mut contents) = Contents::read(file) else { return };
+    if random.random_ratio(2, 3)
+        && let Ok(mut about) = serde_json::from_str(&contents.about)
+    {
         damage_json(random, &mut about);
         contents.about = about.to_string();
     }

@@ -176,7 +176,7 @@ fn compressed_matlab_structs() {
         let variables: Vec<Vec<u8>> = files.iter().map(|(_, bytes)| bytes.clone()).collect();
         vec![("x.mat", crate::mat::file(&variables, true))]
     };
-    fuzz("compressed matlab", (Format::Matlab, "x.mat"), &pack(&content), |random, files| {
+    fuzz("matlab", (Format::Matlab, "x.mat"), &pack(&content), |random, files| {
         damage_packed(random, files, &content, pack);
     });
 }

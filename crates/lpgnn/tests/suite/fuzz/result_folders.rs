@@ -1,5 +1,8 @@
 //! Folders of results, of a cross-validation and of a search.
 
+use std::path::Path;
+
+use lpgnn::Error;
 use lpgnn::data::Dataset;
 use lpgnn::data::generate::CliqueConfig;
 use lpgnn::evaluate::Protocol;
@@ -54,36 +57,52 @@ fn folders_of_cross_validations() {
     let folds = division.folds(&dataset, Level::Node, protocol, &[config.clone()]).unwrap();
     let crossval = Crossval::new(&dataset, protocol, folds).unwrap();
     let place = tempfile::tempdir().unwrap();
-    let run = |path: &std::path::Path| {
+    let run = |path: &Path| {
         let folder = ResultFolder::open(path, &crossval.plan(), &config)?;
         alone(|| crossval.run(&folder, &())).map(drop)
     };
     let path = place.path().join("results");
     run(&path).unwrap();
-    let names = ["plan.json", "settings.toml", "fold-01.json", "fold-02.json", "result.json"];
-    let valid = files::read(&path, &names);
+    let valid = files::read(&path);
     Target { name: "crossval folder", valid: &valid, writes: true }.fuzz(damage_results, run);
+}
+
+/// A search of two trials, with its results in this folder.
+fn search(path: &Path) -> Result<(), Error> {
+    let dataset = dataset();
+    let config = config(&dataset);
+    let space = Space::find("paper-nodes")?;
+    let options = SearchOptions { budget: Some(Budget::Trials(2)), ..SearchOptions::default() };
+    let search = Search::new(&dataset, config.clone(), &space, options)?;
+    let folder = ResultFolder::open(path, &search.plan(), &config)?;
+    alone(|| search.run(&folder, &())).map(drop)
 }
 
 #[test]
 fn folders_of_searches() {
-    let dataset = dataset();
-    let config = config(&dataset);
-    let space = Space::find("paper-nodes").unwrap();
-    let options = SearchOptions { budget: Some(Budget::Trials(2)), ..SearchOptions::default() };
-    let search = Search::new(&dataset, config.clone(), &space, options).unwrap();
     let place = tempfile::tempdir().unwrap();
-    let run = |path: &std::path::Path| {
-        let folder = ResultFolder::open(path, &search.plan(), &config)?;
-        alone(|| search.run(&folder, &())).map(drop)
-    };
     let path = place.path().join("results");
-    run(&path).unwrap();
-    let names: Vec<&'static str> = std::fs::read_dir(&path)
-        .unwrap()
-        .map(|entry| &*entry.unwrap().file_name().into_string().unwrap().leak())
-        .filter(|name| *name != ".lock")
-        .collect();
-    let valid = files::read(&path, &names);
-    Target { name: "search folder", valid: &valid, writes: true }.fuzz(damage_results, run);
+    search(&path).unwrap();
+    let valid = files::read(&path);
+    Target { name: "search folder", valid: &valid, writes: true }.fuzz(damage_results, search);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_results_of_a_search_are_not_written_through_links() {
+    let place = tempfile::tempdir().unwrap();
+    let (path, thesis) = (place.path().join("results"), place.path().join("thesis.tex"));
+    search(&path).unwrap();
+    std::fs::write(&thesis, "years of work").unwrap();
+    let names = files::read(&path);
+    for (name, _) in names.iter().filter(|(name, _)| *name != "plan.json") {
+        std::fs::remove_file(path.join(name)).unwrap();
+        // A trial that is there is not done again.
+        if !name.starts_with("trial-") {
+            std::os::unix::fs::symlink(&thesis, path.join(name)).unwrap();
+        }
+    }
+    search(&path).unwrap();
+    assert_eq!(std::fs::read(&thesis).unwrap(), b"years of work");
+    assert!(!path.join("model.safetensors").is_symlink());
 }

@@ -164,8 +164,8 @@ fn text(report: &Report) -> Result<String, std::fmt::Error> {
         }
         Metrics::Values { count, mean_squared_error, mean_absolute_error, r_squared, .. } => {
             writeln!(text, "{:<21}{count}", report.task.plural())?;
-            writeln!(text, "{:<21}{mean_squared_error:.6}", "mean squared error")?;
-            writeln!(text, "{:<21}{mean_absolute_error:.6}", "mean absolute error")?;
+            writeln!(text, "{:<21}{}", "mean squared error", error(*mean_squared_error))?;
+            writeln!(text, "{:<21}{}", "mean absolute error", error(*mean_absolute_error))?;
             if let Some(r_squared) = r_squared {
                 writeln!(text, "{:<21}{r_squared:.4}", "R²")?;
             }
@@ -179,6 +179,11 @@ fn text(report: &Report) -> Result<String, std::fmt::Error> {
         report.graphs, report.largest_residual
     )?;
     Ok(text)
+}
+
+/// An error with the digits that matter, however large it is.
+fn error(error: f64) -> String {
+    if error < 1e9 { format!("{error:.6}") } else { format!("{error:.6e}") }
 }
 
 fn confusion_table(
@@ -196,4 +201,16 @@ fn confusion_table(
         writeln!(text, "  {class:<width$}  {}", row.join("  "))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_has_a_bounded_number_of_digits() {
+        assert_eq!(error(0.25), "0.250000");
+        assert_eq!(error(4.325e58), "4.325000e58");
+        assert_eq!(error(f64::INFINITY), "inf");
+    }
 }

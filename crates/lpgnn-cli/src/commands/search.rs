@@ -94,8 +94,11 @@ fn text(found: &SearchRecord) -> Result<String, std::fmt::Error> {
         writeln!(text, "{}", line.trim_end())?;
     }
     let SearchRecord { trial, val, test_of_the_winner: test, .. } = found;
-    let (val, test) = (number(*val), number(*test));
-    writeln!(text, "winner: trial {trial}, val {val}; evaluated once on the test split: {test}")?;
+    write!(text, "winner: trial {trial}, val {}", number(*val))?;
+    if let Some(test) = test {
+        write!(text, "; evaluated once on the test split: {}", tell_value(*test))?;
+    }
+    writeln!(text)?;
     Ok(text)
 }
 

@@ -114,7 +114,8 @@ impl Metrics {
             .iter()
             .map(|&row| (class[row] as usize, probabilities(outputs.row(row))))
             .collect();
-        let loss = rows.iter().map(|(class, p)| -p[*class].max(f64::MIN_POSITIVE).ln());
+        // Of certainty, 0 and not −0.
+        let loss = rows.iter().map(|(class, p)| 0.0 - p[*class].max(f64::MIN_POSITIVE).ln());
         Self::Classes {
             count: known.len(),
             accuracy: confusion.accuracy(),
@@ -145,6 +146,16 @@ mod tests {
         };
         assert_eq!((count, auc), (2, Some(1.0)));
         assert!((accuracy - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_loss_of_certainty_is_zero_without_a_sign() {
+        let outputs = Matrix::<f64>::zeros(2, 1);
+        let targets = Targets::classes(1, vec![0, 0]).unwrap();
+        let Metrics::Classes { loss, .. } = Metrics::of(&targets, &outputs).unwrap() else {
+            panic!("classes have metrics of classes");
+        };
+        assert_eq!(loss.to_bits(), 0.0_f64.to_bits());
     }
 
     #[test]

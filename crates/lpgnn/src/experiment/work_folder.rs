@@ -21,6 +21,11 @@ impl FolderLock {
     /// When another process holds the lock, or the folder cannot be written to.
     pub fn take(folder: &Path) -> Result<Self, Error> {
         let cannot = |source| Error::Io { action: "write into", path: folder.to_owned(), source };
+        // A folder may be a stranger's: nothing is created where its links lead.
+        if folder.join(LOCK).is_symlink() {
+            let problem = format!("has a link in place of its file {LOCK}");
+            return Err(Error::Folder { path: folder.to_owned(), problem });
+        }
         let options = File::options().create(true).truncate(false).write(true).clone();
         let file = options.open(folder.join(LOCK)).map_err(cannot)?;
         match file.try_lock() {
@@ -95,6 +100,17 @@ mod tests {
         assert!(is_empty(place.path(), &[]).unwrap());
         drop(lock);
         FolderLock::take(place.path()).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_lock_that_is_a_link_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let elsewhere = place.path().join("elsewhere");
+        std::os::unix::fs::symlink(&elsewhere, place.path().join(LOCK)).unwrap();
+        let error = FolderLock::take(place.path()).unwrap_err().to_string();
+        assert!(error.ends_with("has a link in place of its file .lock"), "{error}");
+        assert!(!elsewhere.exists());
     }
 
     #[test]

@@ -299,7 +299,8 @@ impl SavedModel {
         let text = |error: Error| format!("cannot be used: {error}");
         about.training.clone().check().map_err(text)?;
         let functions = about.model.build_with(registry, about.dims()).map_err(text)?;
-        let mut weights = Vec::with_capacity(functions.weights());
+        // It grows by what the file has, not by what its description asks for.
+        let mut weights = vec![];
         for (parameter, _) in functions.parameters().iter() {
             weights.extend(bundle.take(parameter.name(), &parameter.shape())?);
         }

@@ -245,6 +245,10 @@ pub(super) struct LineFile {
 
 impl LineFile {
     fn open(path: PathBuf) -> Result<Self, Error> {
+        // A folder may be a stranger's: nothing is written through its links.
+        if path.is_symlink() {
+            return Err(Place::file(&path).error("it is a link, and only files are written to"));
+        }
         match OpenOptions::new().create(true).append(true).open(&path) {
             Ok(file) => Ok(Self { path, file }),
             Err(source) => Err(Error::Io { action: "write", path, source }),
@@ -343,5 +347,26 @@ mod tests {
         drop(begun(place.path()));
         fs::remove_file(place.path().join(RunFolder::CONFIG)).unwrap();
         assert!(RunFolder::create(place.path()).is_ok());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_log_of_a_run_is_not_written_through_a_link() {
+        let place = tempfile::tempdir().unwrap();
+        let run = RunFolder::create(&place.path().join("run")).unwrap();
+        let thesis = place.path().join("thesis.tex");
+        for exists in [false, true] {
+            if exists {
+                fs::write(&thesis, "years of work").unwrap();
+            }
+            let _ = fs::remove_file(run.file(RunFolder::LOG));
+            std::os::unix::fs::symlink(&thesis, run.file(RunFolder::LOG)).unwrap();
+            let error = run.log().unwrap_err().to_string();
+            assert!(
+                error.ends_with("log.txt: it is a link, and only files are written to"),
+                "{error}"
+            );
+        }
+        assert_eq!(fs::read(&thesis).unwrap(), b"years of work");
     }
 }

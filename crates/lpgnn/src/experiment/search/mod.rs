@@ -26,9 +26,9 @@ use super::parallel;
 use super::result_folder::ResultFolder;
 use super::run::RunFolder;
 use super::trial::{Trial, TrialFiles, TrialRecord, test_value};
-use crate::Error;
 use crate::data::{Dataset, Split};
 use crate::run::{RunConfig, SavedModel, Setup, fingerprint, write_file};
+use crate::{Error, Place};
 use record::differences;
 use rounds::rounds;
 
@@ -180,7 +180,7 @@ impl Work<'_> {
             let mut now: Vec<RankedTrial> = alive
                 .iter()
                 .filter(|trial| done(trial))
-                .map(|&trial| self.folder.read(&file(trial, round.share)))
+                .map(|&trial| self.read(trial, round.share))
                 .collect::<Result<_, Error>>()?;
             // The sort is stable: of equals, the first goes on, whatever the number of threads.
             now.sort_by(|a, b| b.value().total_cmp(&a.value()));
@@ -237,6 +237,17 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// The result of a trial that is done.
+    fn read(&self, trial: usize, share: usize) -> Result<RankedTrial, Error> {
+        let name = file(trial, share);
+        let ranked: RankedTrial = self.folder.read(&name)?;
+        if ranked.trial == trial + 1 {
+            return Ok(ranked);
+        }
+        let problem = format!("it is the result of trial {}, not of this one", ranked.trial);
+        Err(Place::file(&self.folder.file(&name)).error(problem))
+    }
+
     fn files(&self, trial: usize) -> TrialFiles {
         TrialFiles::new(self.folder.path(), &format!("trial-{:05}", trial + 1))
     }
@@ -263,8 +274,8 @@ impl Work<'_> {
         let path = self.model(trial);
         let kept = self.folder.file(RunFolder::MODEL);
         if path.exists() {
-            let cannot = |source| Error::Io { action: "write", path: kept.clone(), source };
-            std::fs::copy(&path, &kept).map_err(cannot)?;
+            let cannot = |source| Error::Io { action: "read", path: path.clone(), source };
+            write_file(&kept, &std::fs::read(&path).map_err(cannot)?)?;
         }
         let saved = SavedModel::read(&kept)?;
         let test = if self.search.split.test.is_empty() {

@@ -321,6 +321,11 @@ fn what_does_not_fit_is_told_with_file_and_line() {
         ),
         (
             "edges.csv",
+            Some("graph;source;target\n"),
+            "edges.csv, line 1: needs the columns source and target, the nodes that an edge joins: separate columns by commas",
+        ),
+        (
+            "edges.csv",
             Some("graph,source,target\nb,1,3\n"),
             "edges.csv, line 2: column “target” names “3”, which is not a node of nodes.csv",
         ),

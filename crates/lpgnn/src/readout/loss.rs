@@ -1,5 +1,7 @@
 use crate::graph::Targets;
-use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, dispatch, each, padded, widen_rows};
+use crate::numeric::{
+    Arithmetic, Kernel, LANES, Lanes, Numbers, dispatch, each, padded, widen_rows,
+};
 use crate::{Error, Matrix, Scalar};
 
 /// The supervised nodes or graphs `S` with their targets, and how much each of them counts.

@@ -106,6 +106,9 @@ fn rows(choice: SplitChoice, used: &Used) -> anyhow::Result<Vec<usize>> {
 /// The splits of the training run, or else those of the data.
 fn split_of(used: &Used) -> anyhow::Result<Option<Split>> {
     if used.was_trained_on() {
+        if let Some(split) = &used.model.members {
+            return Ok(Some(split.clone()));
+        }
         return Ok(Some(used.model.split.divide(&used.dataset, used.model.task)?));
     }
     Ok(used.dataset.split().cloned())

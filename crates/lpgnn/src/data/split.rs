@@ -89,7 +89,7 @@ impl Level {
 /// [`Split::k_fold`]) or is read from files ([`Split::read_folds`]). Drawn splits are stratified:
 /// classes have the same proportions in every split. Nodes and graphs without a target are left
 /// out. If nodes have targets and graphs are split, every graph with a known target counts the same.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Split {
     /// Whether nodes or graphs are split.
     pub level: Level,

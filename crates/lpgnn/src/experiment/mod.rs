@@ -9,6 +9,7 @@
 //! | file | holds | read by |
 //! |---|---|---|
 //! | `config.toml` | every setting, as used | [`RunFolder::config`](crate::experiment::run::RunFolder::config) |
+//! | `split.json` | which nodes or graphs are trained, validated and tested on | [`RunFolder::split`](crate::experiment::run::RunFolder::split) |
 //! | `model.safetensors` | the weights of the best epoch and all that prediction needs | [`SavedModel`](crate::run::SavedModel) |
 //! | `checkpoint.safetensors` | the state of training | [`Run::resume`](crate::experiment::run::Run::resume) |
 //! | `metrics.jsonl` | a line per epoch | [`RunFolder::metrics`](crate::experiment::run::RunFolder::metrics) |

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::bundle::Bundle;
 use super::{Setup, SplitConfig};
-use crate::data::{Dataset, Encoding};
+use crate::data::{Dataset, Encoding, Split};
 use crate::graph::{GraphBatch, Level};
 use crate::inference::{FixedPoint, predict};
 use crate::lagrangian::Model;
@@ -30,12 +30,16 @@ pub struct SavedModel {
     pub encoding: Encoding,
     /// The training data.
     pub data: DataOrigin,
-    /// The split of the training data.
+    /// How the training data were split.
     pub split: SplitConfig,
+    /// The split itself: which nodes or graphs were trained on. None in files that do not have it.
+    pub members: Option<Split>,
     /// The epoch of its weights.
     pub epoch: usize,
     /// The weights of all functions.
     pub weights: Vec<f32>,
+    /// What else is to be kept with the model, such as the history of its training; null if nothing is.
+    pub notes: serde_json::Value,
     functions: Functions,
 }
 
@@ -86,7 +90,11 @@ struct About {
     data: DataOrigin,
     #[serde(default)]
     split: SplitConfig,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    members: Option<Split>,
     epoch: usize,
+    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
+    notes: serde_json::Value,
 }
 
 /// Changes when an older program could not read the file any more.
@@ -119,8 +127,10 @@ impl SavedModel {
             encoding: setup.encoding.clone(),
             data: DataOrigin { name: name.into(), fingerprint: setup.fingerprint.clone() },
             split: config.split,
+            members: Some(setup.split.clone()),
             epoch,
             weights,
+            notes: serde_json::Value::Null,
             functions: Functions(setup.model.clone()),
         }
     }
@@ -224,7 +234,9 @@ impl SavedModel {
             encoding: self.encoding.clone(),
             data: self.data.clone(),
             split: self.split,
+            members: self.members.clone(),
             epoch: self.epoch,
+            notes: self.notes.clone(),
         };
         let about = serde_json::to_value(about).unwrap_or_default();
         let mut bundle = Bundle::new(about);
@@ -276,8 +288,10 @@ impl SavedModel {
             encoding: about.encoding,
             data: about.data,
             split: about.split,
+            members: about.members,
             epoch: about.epoch,
             weights,
+            notes: about.notes,
             functions: Functions(Arc::new(functions)),
         })
     }

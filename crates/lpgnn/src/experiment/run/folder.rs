@@ -3,6 +3,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use super::EpochMetrics;
+use crate::data::Split;
 use crate::experiment::record::RunRecord;
 use crate::experiment::work_folder::{FolderLock, create, is_empty};
 use crate::run::{RunConfig, write_file};
@@ -16,18 +17,21 @@ pub struct RunFolder {
     lock: Option<FolderLock>,
 }
 
-const ALL: [&str; 6] = [
+const ALL: [&str; 7] = [
     RunFolder::RECORD,
     RunFolder::MODEL,
     RunFolder::CHECKPOINT,
     RunFolder::METRICS,
     RunFolder::LOG,
+    RunFolder::SPLIT,
     RunFolder::CONFIG,
 ];
 
 impl RunFolder {
     /// Every setting, as used.
     pub const CONFIG: &'static str = "config.toml";
+    /// The training, validation and test split.
+    pub const SPLIT: &'static str = "split.json";
     /// The weights of the best epoch and all that prediction needs.
     pub const MODEL: &'static str = "model.safetensors";
     /// The state of training.
@@ -125,6 +129,26 @@ impl RunFolder {
             source,
         })?;
         RunConfig::from_toml(&path.display().to_string(), &text)
+    }
+
+    pub(super) fn write_split(&self, split: &Split) -> Result<(), Error> {
+        let path = self.file(Self::SPLIT);
+        let text = serde_json::to_string(split)
+            .map_err(|error| Place::file(&path).error(error.to_string()))?;
+        write_file(&path, (text + "\n").as_bytes())
+    }
+
+    /// The training, validation and test split; none in a folder that does not have it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]; [`Error::Input`] when the file is not a split.
+    pub fn split(&self) -> Result<Option<Split>, Error> {
+        let path = self.file(Self::SPLIT);
+        let Some(text) = read_if_there(&path)? else { return Ok(None) };
+        serde_json::from_str(&text)
+            .map(Some)
+            .map_err(|error| Place::file(&path).error(format!("it is not a split: {error}")))
     }
 
     pub(super) fn write_record(&self, record: &RunRecord) -> Result<(), Error> {

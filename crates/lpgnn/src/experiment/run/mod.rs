@@ -92,6 +92,7 @@ impl<'a> Run<'a> {
         let setup = Setup::new(&config, dataset)?;
         Trainer::check(&setup.plan, &setup.model, &setup.data)?;
         let folder = folder()?;
+        folder.write_split(&setup.split)?;
         folder.write_config(&config)?;
         Ok(Self::ready(folder, config, dataset, setup))
     }
@@ -126,7 +127,15 @@ impl<'a> Run<'a> {
                 expected: format!("the run already has {}", before.training.epochs),
             });
         }
-        let setup = Setup::new(&config, dataset)?;
+        let setup = match folder.split()? {
+            // Where it comes from does not matter any more.
+            Some(split) => {
+                let other = |_| other_data(&folder, &config);
+                split.check(dataset.nodes(), dataset.graphs()).map_err(other)?;
+                Setup::with_split(&config, dataset, split)?
+            }
+            None => Setup::new(&config, dataset)?,
+        };
         let mut run = Self::ready(folder, config, dataset, setup);
         run.from = run.checkpoint()?;
         if run.config != before {
@@ -143,11 +152,7 @@ impl<'a> Run<'a> {
         let nodes = self.setup.data.training_graphs().nodes();
         let checkpoint = Checkpoint::read(&path, &self.setup.model, nodes)?;
         if checkpoint.fingerprint != self.setup.fingerprint {
-            let source = &self.config.data.source;
-            return Err(Error::Folder {
-                path: self.folder.path().to_owned(),
-                problem: format!("was started with other data than {source}"),
-            });
+            return Err(other_data(&self.folder, &self.config));
         }
         Ok(Some((checkpoint.state, checkpoint.seconds)))
     }
@@ -215,6 +220,13 @@ impl<'a> Run<'a> {
         folder.write_record(&record)?;
         folder.log()?.line(&record.last_line())?;
         Ok(record)
+    }
+}
+
+fn other_data(folder: &RunFolder, config: &RunConfig) -> Error {
+    Error::Folder {
+        path: folder.path().to_owned(),
+        problem: format!("was started with other data than {}", config.data.source),
     }
 }
 

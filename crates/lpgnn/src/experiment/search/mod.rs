@@ -264,7 +264,10 @@ impl Work<'_> {
             let cannot = |source| Error::Io { action: "write", path: kept.clone(), source };
             std::fs::copy(&path, &kept).map_err(cannot)?;
         }
-        let saved = SavedModel::read(&kept)?;
+        let mut saved = SavedModel::read(&kept)?;
+        // Its trial did not see the test split.
+        saved.members = Some(self.search.split.clone());
+        saved.write(&kept)?;
         let test = if self.search.split.test.is_empty() {
             None
         } else {

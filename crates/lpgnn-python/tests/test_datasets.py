@@ -80,8 +80,8 @@ def test_networkx_is_there_and_back(data):
     assert graphs[0].edges[1, 2] == {"bond": 2} and graphs[2].graph["y"] == 2.5
     back = lpgnn.from_networkx(graphs, x=["kind", "size"], edge_attr="bond", y="y", graph_y="y")
     assert back.columns == data.columns and (back.edge_index == data.edge_index).all()
-    triangle = data[0].to_networkx()[0]
-    assert isinstance(triangle, networkx.Graph) and not triangle.is_directed() or data[0].num_edges == 6
+    # The triangle alone has all of its edges in both directions.
+    assert not data[0].to_networkx()[0].is_directed()
     assert lpgnn.read("karate").to_networkx()[0].number_of_edges() == 78
     assert not lpgnn.read("karate").to_networkx()[0].is_directed()
 
@@ -93,7 +93,7 @@ def test_frames_are_there_and_back(data):
     as_polars = [polars.from_pandas(frame) for frame in frames]
     as_arrow = [pyarrow.Table.from_pandas(frame) for frame in frames]
     for back in (lpgnn.from_frames(*frames), lpgnn.from_frames(*as_polars), lpgnn.from_frames(*as_arrow)):
-        assert back.columns == [line.replace(" graph_y ", " y       ") if line.startswith("graph_y") else line for line in data.columns]
+        assert back.columns == data.columns
         assert (back.edge_index == data.edge_index).all() and back.ptr.tolist() == data.ptr.tolist()
         assert back.split["test"].tolist() == [2]
     several = lpgnn.from_arrays([[0], [1]], y=pandas.DataFrame({"u": [0.5, 1.5], "v": [2.5, 3.5]}))

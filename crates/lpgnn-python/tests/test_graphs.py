@@ -299,3 +299,9 @@ def test_columns_of_tables_are_all_read(tmp_path):
     (tmp_path / "nodes.csv").write_text("kind,size,y\np,0.5,yes\nq,1.5,no\np,2.5,no\n")
     (tmp_path / "edges.csv").write_text("source,target\n0,1\n1,2\n")
     assert 'source = "all"' in lpgnn.settings(lpgnn.read(tmp_path))
+
+
+def test_labels_and_attributes_of_tu_files_are_both_read(tmp_path):
+    x = {"kind": [0, 1, 0, 1, 1], "size": np.arange(5) / 2}
+    lpgnn.from_arrays(TRIANGLE_AND_EDGE, batch=OF, x=x, graph_y=[0, 1]).write(tmp_path / "both", "tu")
+    assert 'source = "all"' in lpgnn.settings(lpgnn.read(tmp_path / "both"))

@@ -151,6 +151,25 @@ mod tests {
     }
 
     #[test]
+    fn each_target_counts_where_it_is_known_and_in_its_own_unit() {
+        let nan = f64::NAN;
+        let targets = [vec![1.0, nan], vec![3.0, 1000.0], vec![nan, 5000.0], vec![nan, nan]];
+        let targets = Targets::Values(Matrix::from_rows(&targets).unwrap());
+        let outputs = [vec![1.0, 7.0], vec![3.0, 2000.0], vec![7.0, 4000.0], vec![7.0, 7.0]];
+        let outputs = Matrix::from_rows(&outputs).unwrap();
+        let Metrics::Values { count, mean_absolute_error, r_squared, per_target, .. } =
+            Metrics::of(&targets, &outputs).unwrap()
+        else {
+            panic!("values have metrics of values");
+        };
+        assert_eq!((count, mean_absolute_error), (3, 500.0));
+        assert_eq!(per_target.iter().map(|of| of.count).collect::<Vec<_>>(), [2, 2]);
+        let squared: Vec<_> = per_target.iter().map(|of| of.r_squared).collect();
+        assert_eq!(squared, [Some(1.0), Some(0.75)]);
+        assert_eq!(r_squared, Some(0.875));
+    }
+
+    #[test]
     fn targets_of_another_width_are_a_mismatch() {
         let targets = Targets::<f32>::classes(3, vec![0, 1]).unwrap();
         assert!(Metrics::of(&targets, &Matrix::zeros(2, 2)).is_err());

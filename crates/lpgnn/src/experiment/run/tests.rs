@@ -3,7 +3,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
 use crate::data::generate::CliqueConfig;
+use crate::data::{Level, Split};
 use crate::evaluate::Metrics;
+use crate::run::SplitSource;
 use crate::train::{SplitName, StopReason};
 
 fn dataset() -> Dataset {
@@ -130,6 +132,32 @@ fn a_record_has_what_a_report_needs() {
         assert_eq!(per_class.len(), record.classes.as_ref().unwrap().len());
     }
     assert_eq!(RunFolder::open(&folder).unwrap().record().unwrap(), Some(record));
+}
+
+#[test]
+fn a_run_keeps_the_split_that_it_was_given() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    let mut config = config(&dataset);
+    config.split.source = SplitSource::Given;
+    let train: Vec<usize> = (0..dataset.graphs()).filter(|graph| graph % 3 != 0).collect();
+    let test = (0..dataset.graphs()).step_by(3).collect();
+    let split = Split { level: Level::Graph, train, val: vec![], test };
+    let given = dataset.clone().with_split(Some(split.clone())).unwrap();
+    let folder = place.path().join("run");
+    let mut stop = |progress: &Progress<'_>| match progress.metrics.report.epoch {
+        5 => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    };
+    Run::create(&folder, config.clone(), &given).unwrap().train(&mut stop).unwrap();
+    // It is not resumed with another split, which the data may have.
+    let run = Run::resume(RunFolder::open(&folder).unwrap(), &dataset, None).unwrap();
+    assert_eq!((run.epoch(), &run.setup().split), (5, &split));
+    run.train(&mut ()).unwrap();
+    let saved = SavedModel::read(&folder.join(RunFolder::MODEL)).unwrap();
+    assert_eq!(saved.members, Some(split));
+    let whole = place.path().join("whole");
+    Run::create(&whole, config, &given).unwrap().train(&mut ()).unwrap();
+    assert_eq!(saved.weights, SavedModel::read(&whole.join(RunFolder::MODEL)).unwrap().weights);
 }
 
 #[test]

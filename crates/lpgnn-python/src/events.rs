@@ -61,8 +61,11 @@ pub(crate) fn work<T: Send>(
 ) -> PyResult<Outcome<T>> {
     let (sender, events) = channel();
     let stop = AtomicBool::new(false);
-    let reporter =
-        Reporter { events: on_event.is_some().then(|| sender.clone()), _alive: sender, stop: &stop };
+    let reporter = Reporter {
+        events: on_event.is_some().then(|| sender.clone()),
+        _alive: sender,
+        stop: &stop,
+    };
     let (worked, heard) = py.detach(|| {
         thread::scope(|scope| {
             let working = scope.spawn(move || pool.install(|| work(&reporter)));
@@ -87,7 +90,10 @@ pub(crate) fn work<T: Send>(
 }
 
 /// Until the work ends or Python raises an exception.
-#[allow(clippy::needless_pass_by_value, reason = "whoever waits for an answer is told when it is dropped")]
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "whoever waits for an answer is told when it is dropped"
+)]
 fn listen(events: Receiver<Event>, on_event: Option<&Py<PyAny>>) -> PyResult<()> {
     let mut asked = Instant::now();
     loop {

@@ -7,9 +7,7 @@ use lpgnn::experiment::crossval::{Crossval, Division, Fold, FoldRecord};
 use lpgnn::experiment::record::FinalEvaluation;
 use lpgnn::experiment::run::RunFolder;
 use lpgnn::experiment::search::{RankedTrial, Search, SearchOptions, Space};
-use lpgnn::experiment::{
-    ExperimentObserver, ResultFolder, TrialKind, TrialName, TrialObserver,
-};
+use lpgnn::experiment::{ExperimentObserver, ResultFolder, TrialKind, TrialName, TrialObserver};
 use lpgnn::graph::Level;
 use lpgnn::run::{SavedModel, Setup};
 use lpgnn::train::EpochReport;
@@ -109,8 +107,10 @@ impl CrossvalRequest {
             Some(splits) => {
                 let splits = splits.into_iter().map(split_of).collect::<PyResult<Vec<Split>>>()?;
                 let name = |number| TrialName { kind: TrialKind::Fold, number };
-                let folds = (1..).zip(splits).map(|(number, split)| {
-                    Fold { name: name(number), split, candidates: candidates.clone() }
+                let folds = (1..).zip(splits).map(|(number, split)| Fold {
+                    name: name(number),
+                    split,
+                    candidates: candidates.clone(),
                 });
                 folds.collect()
             }

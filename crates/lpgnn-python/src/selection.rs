@@ -23,7 +23,8 @@ pub(crate) fn select(data: &Dataset, graphs: &[usize]) -> Result<Dataset, Error>
         let named = (0..all).all(|row| name(row).is_some());
         named.then(|| rows.iter().filter_map(|&row| name(row)).collect())
     };
-    let graph_names = names(data.graphs(), &|graph| data.graph_name(graph).map(str::to_owned), graphs);
+    let graph_names =
+        names(data.graphs(), &|graph| data.graph_name(graph).map(str::to_owned), graphs);
     let node_names = names(data.nodes(), &|node| data.node_name(node).map(str::to_owned), &nodes);
     let selected = Dataset::new(DatasetParts {
         name: data.name().to_owned(),

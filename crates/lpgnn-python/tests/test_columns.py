@@ -90,9 +90,18 @@ def test_targets_that_were_guessed_are_warned_of(targets, message):
         lpgnn.from_arrays(np.zeros((2, 0)), num_nodes=3)
 
 
+def test_attributes_that_nobody_asked_for_are_warned_of():
+    karate = networkx.karate_club_graph()
+    with pytest.warns(lpgnn.DataWarning, match=r"the edge attributes weight are not used: edge_attr names those"):
+        lpgnn.from_networkx(karate, x=["club"])
+    with pytest.warns(lpgnn.DataWarning, match="the node attributes club are not used"):
+        lpgnn.from_networkx(karate, edge_attr=[])
+
+
 def test_what_is_clear_is_not_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        lpgnn.from_networkx(networkx.karate_club_graph(), y="club", x=[], edge_attr=[])
         lpgnn.from_arrays(EDGES, x=pandas.DataFrame(MIXED), y=[0, 1, 0, 1])
         lpgnn.from_arrays(EDGES, y=[0.5, 1.5, 1.0, 0.0])
 

@@ -80,7 +80,9 @@ pub enum Error {
         value: f64,
     },
     /// A category that was not seen in training.
-    #[error("{what} {row} of {graph} has {column} “{value}”, which is none of the known values: {known}")]
+    #[error(
+        "{what} {row} of {graph} has {column} “{value}”, which is none of the known values: {known}"
+    )]
     UnknownCategory {
         /// `node` or `edge`.
         what: &'static str,

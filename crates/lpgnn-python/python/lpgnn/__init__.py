@@ -53,3 +53,9 @@ __all__ = [
     "settings",
     "train",
 ]
+
+# Messages and tracebacks name classes as users import them.
+for _name in __all__:
+    if isinstance(globals()[_name], type):
+        globals()[_name].__module__ = __name__
+del _name

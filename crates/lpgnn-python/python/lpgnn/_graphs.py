@@ -199,6 +199,8 @@ def from_networkx(
                 both.append((place[v], place[u]))
             edges += both
             edge_data += [data] * len(both)
+    _note_unused("x", x, node_data, "node", () if y is None else (y,))
+    _note_unused("edge_attr", edge_attr, edge_data, "edge", ())
     if isinstance(graph_y, str):
         graph_y = _attribute([graph.graph for graph in graphs], graph_y, "graph")
     elif graph_y is not None and not isinstance(graph_y, Iterable):
@@ -296,6 +298,14 @@ def _masks(per_graph: Any) -> dict[str, np.ndarray]:
                 raise Error(f"{what} is {shape_of(masks[0])}: choose one, as in data.{what} = data.{what}[:, 0]")
             found[name] = np.concatenate(masks).astype(bool)
     return found
+
+
+def _note_unused(argument: str, given: Any, rows: Sequence[Mapping[str, Any]], what: str, used: tuple[str, ...]) -> None:
+    """Warns of attributes that are there but not asked for, unless none are."""
+    there = [name for name in (rows[0] if rows else {}) if name not in used]
+    if given is None and there:
+        text = f"the {what} attributes {', '.join(map(str, there))} are not used: {argument} names those to use as features, [] none"
+        warnings.warn(text, DataWarning, stacklevel=3)
 
 
 def _attribute(rows: Sequence[Mapping[str, Any]], name: str, what: str) -> list[Any]:

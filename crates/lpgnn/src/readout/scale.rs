@@ -32,8 +32,7 @@ impl TargetScale {
         let rows: Vec<&[S]> = counted.map(|(row, _)| values.row(row)).collect();
         let known = |j: usize| rows.iter().map(move |row| row[j].f64()).filter(|t| t.is_finite());
         let count = |j: usize| known(j).count().max(1) as f64;
-        let mean: Vec<f64> =
-            (0..values.cols()).map(|j| known(j).sum::<f64>() / count(j)).collect();
+        let mean: Vec<f64> = (0..values.cols()).map(|j| known(j).sum::<f64>() / count(j)).collect();
         let std = mean.iter().enumerate().map(|(j, mean)| {
             let squares = known(j).map(|t| (t - mean).powi(2)).sum::<f64>();
             let std = (squares / count(j)).sqrt();

@@ -43,9 +43,8 @@ pub(super) fn categories(
         let mut counts = vec![0_usize; column.values().len()];
         rows.iter().for_each(|&row| counts[column.codes()[row] as usize] += 1);
         // What is seen once looks like what is unseen, so that the column for both is trained.
-        let kept = |&(_, &count): &(&String, &usize)| {
-            unseen != UnseenCategories::Other || count > 1
-        };
+        let kept =
+            |&(_, &count): &(&String, &usize)| unseen != UnseenCategories::Other || count > 1;
         let values = column.values().iter().zip(&counts).filter(kept);
         Part::OneHot {
             column: column.name().to_owned(),
@@ -187,9 +186,7 @@ fn part_features<S: Scalar>(
         return Ok(Features::Dense(Matrix::zeros(0, part.width())));
     }
     match part {
-        Part::OneHot { column, values, unseen } => {
-            one_hot(column, values, *unseen, what, features)
-        }
+        Part::OneHot { column, values, unseen } => one_hot(column, values, *unseen, what, features),
         Part::Values { names, mean, scale } => {
             let found = real_columns(features, names).ok_or_else(|| {
                 Error::Mismatch(format!(
@@ -285,11 +282,8 @@ fn one_hot<S: Scalar>(
 /// The first of some values, for a message.
 fn few(values: &[String]) -> String {
     const FEW: usize = 12;
-    let more = if values.len() > FEW {
-        format!(", … ({} in all)", values.len())
-    } else {
-        String::new()
-    };
+    let more =
+        if values.len() > FEW { format!(", … ({} in all)", values.len()) } else { String::new() };
     format!("{}{more}", values[..values.len().min(FEW)].join(", "))
 }
 

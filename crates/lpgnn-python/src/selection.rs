@@ -19,13 +19,9 @@ pub(crate) fn select(data: &Dataset, graphs: &[usize]) -> Result<Dataset, Error>
         nodes.extend(from..to);
         node_starts.push(nodes.len());
     }
-    let names = |all: usize, name: &dyn Fn(usize) -> Option<String>, rows: &[usize]| {
-        let named = (0..all).all(|row| name(row).is_some());
-        named.then(|| rows.iter().filter_map(|&row| name(row)).collect())
-    };
-    let graph_names =
-        names(data.graphs(), &|graph| data.graph_name(graph).map(str::to_owned), graphs);
-    let node_names = names(data.nodes(), &|node| data.node_name(node).map(str::to_owned), &nodes);
+    let owned = |name: Option<&str>| name.map(str::to_owned);
+    let graph_names = graphs.iter().map(|&graph| owned(data.graph_name(graph))).collect();
+    let node_names = nodes.iter().map(|&node| owned(data.node_name(node))).collect();
     let selected = Dataset::new(DatasetParts {
         name: data.name().to_owned(),
         node_starts,

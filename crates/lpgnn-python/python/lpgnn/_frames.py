@@ -75,7 +75,7 @@ def from_frames(
     )
     node_names = [str(ids[row]) for row in order]
     graph_names = [str(key) for key in place]
-    return data._named(None if _are_numbers(graph_names) else graph_names, None if _counted(of_node[order], node_names) else node_names)
+    return data._named(graph_names, node_names)
 
 
 def _columns(frame: Any, what: str, required: tuple[str, ...]) -> dict[str, Any]:
@@ -172,13 +172,3 @@ def _split(columns: dict[str, Any], order: np.ndarray, level: str) -> dict[str, 
     if unknown is not None:
         raise Error(f"the column split has {unknown!r}, but train, val or test is expected")
     return {"level": level, **{each: np.flatnonzero(names == each) for each in SPLITS}}
-
-
-def _are_numbers(names: list[str]) -> bool:
-    return names == [str(at) for at in range(len(names))]
-
-
-def _counted(of: np.ndarray, names: list[str]) -> bool:
-    """Whether nodes are just numbered within their graphs."""
-    starts = np.searchsorted(of, of)
-    return names == [str(at) for at in (np.arange(len(names)) - starts).tolist()]

@@ -80,18 +80,22 @@ pub enum Error {
         value: f64,
     },
     /// A category that was not seen in training.
-    #[error("{what} {row} has {column} “{value}”, which is not one of the {known} known values")]
+    #[error(
+        "{what} {row} of {graph} has {column} “{value}”, which is none of the known values: {known}"
+    )]
     UnknownCategory {
         /// `node` or `edge`.
         what: &'static str,
         /// Its number.
         row: usize,
+        /// The graph it belongs to, as in `graph 3`.
+        graph: String,
         /// Name of the column.
         column: String,
         /// The value found.
         value: String,
-        /// How many values are known.
-        known: usize,
+        /// The values that are known.
+        known: String,
     },
     /// Data, model and settings do not fit each other.
     #[error("{0}")]

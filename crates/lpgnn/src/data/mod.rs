@@ -19,7 +19,7 @@ pub mod generate;
 pub use crate::graph::Level;
 pub use cache::{CACHE_VARIABLE, Cache, CachedSet};
 pub use dataset::{Dataset, DatasetParts, TargetColumn};
-pub use encoding::{Encoding, FeatureOptions, FeatureSource};
+pub use encoding::{Encoding, FeatureOptions, FeatureSource, UnseenCategories};
 pub use features::{Categories, FeatureColumns};
 #[cfg(feature = "fetch")]
 pub use fetch::{FetchEvent, FetchOptions, Fetched, TU_COLLECTION, fetch};

@@ -38,6 +38,8 @@ pub struct SavedModel {
     pub epoch: usize,
     /// The weights of all functions.
     pub weights: Vec<f32>,
+    /// What else is to be kept with the model, such as the history of its training; null if nothing is.
+    pub notes: serde_json::Value,
     functions: Functions,
 }
 
@@ -95,6 +97,8 @@ struct About {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     members: Option<Level>,
     epoch: usize,
+    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
+    notes: serde_json::Value,
 }
 
 /// Changes when an older program could not read the file any more.
@@ -139,6 +143,7 @@ impl SavedModel {
             members: Some(setup.split.clone()),
             epoch,
             weights,
+            notes: serde_json::Value::Null,
             functions: Functions(setup.model.clone()),
         }
     }
@@ -267,6 +272,7 @@ impl SavedModel {
             split: self.split,
             members: self.members.as_ref().map(|split| split.level),
             epoch: self.epoch,
+            notes: self.notes.clone(),
         };
         let about = serde_json::to_value(about).unwrap_or_default();
         let mut bundle = Bundle::new(about);
@@ -335,6 +341,7 @@ impl SavedModel {
             members,
             epoch: about.epoch,
             weights,
+            notes: about.notes,
             functions: Functions(Arc::new(functions)),
         })
     }

@@ -33,12 +33,15 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// For training by `config`. A split that is [given](SplitSource::Given) is that of `dataset`.
+    ///
     /// # Errors
     ///
     /// [`Error::Option`] for a value that cannot be used, [`Error::Mismatch`] when configuration
     /// and data do not fit each other.
     pub fn new(config: &RunConfig, dataset: &Dataset) -> Result<Self, Error> {
-        Self::with_registry(&Registry::default(), config, dataset, None)
+        let given = dataset.split().filter(|_| config.split.source == SplitSource::Given);
+        Self::with_registry(&Registry::default(), config, dataset, given.cloned())
     }
 
     /// The same with a given split.

@@ -190,7 +190,9 @@ fn read_set(source: &mut Source) -> Result<Dataset, Error> {
         graph_targets,
         split: None,
     };
-    Dataset::new(parts).map_err(|error| match error {
+    // Labels and attributes are both there to be read.
+    let dataset = Dataset::new(parts).map(Dataset::with_chosen_features);
+    dataset.map_err(|error| match error {
         Error::EdgeBetweenGraphs { edge, source_graph, target_graph } => {
             // Blank lines are rejected before the end, so the number of an edge is that of its line.
             Place::line(&source.path("_A.txt"), edge as u64 + 1).error(format!(

@@ -277,7 +277,10 @@ impl Work<'_> {
             let cannot = |source| Error::Io { action: "read", path: path.clone(), source };
             write_file(&kept, &std::fs::read(&path).map_err(cannot)?)?;
         }
-        let saved = SavedModel::read(&kept)?;
+        let mut saved = SavedModel::read(&kept)?;
+        // Its trial did not see the test split.
+        saved.members = Some(self.search.split.clone());
+        saved.write(&kept)?;
         let test = if self.search.split.test.is_empty() {
             None
         } else {

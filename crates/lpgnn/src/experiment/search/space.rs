@@ -115,6 +115,19 @@ impl Space {
         Ok(())
     }
 
+    /// A space that is described as in a file, but by JSON; `name` is what messages call it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] when it is not a space.
+    pub fn from_json(name: &str, json: Value) -> Result<Self, Error> {
+        let mut space: Self = serde_json::from_value(json)
+            .map_err(|error| Error::Config { origin: name.into(), problem: error.to_string() })?;
+        name.clone_into(&mut space.name);
+        space.check()?;
+        Ok(space)
+    }
+
     /// Settings that all trials share.
     pub fn settings(&self) -> Vec<Setting> {
         let set = |(path, value): (&String, &toml::Value)| self.setting(path, value);

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use lpgnn::data::generate::CliqueConfig;
-use lpgnn::run::{Checkpoint, RunConfig, Setting, Setup};
+use lpgnn::run::{Checkpoint, RunConfig, Setting, Setup, TrainingOrigin};
 use lpgnn::train::{EpochReport, Trainer, TrainerState};
 use rand::seq::IndexedRandom;
 
@@ -27,7 +27,7 @@ fn checkpoint_files() {
             if report.epoch < 3 {
                 return ControlFlow::Continue(());
             }
-            Checkpoint::write(&path, &config, "print", 1.5, state).unwrap();
+            Checkpoint::write(&path, &TrainingOrigin::new(&config, &setup), 1.5, state).unwrap();
             ControlFlow::Break(())
         };
         trainer.run(&mut stop).unwrap();

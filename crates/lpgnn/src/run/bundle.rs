@@ -143,11 +143,7 @@ impl Bundle {
     ///
     /// [`Error::Io`], [`Error::Input`] with what is wrong with the file.
     pub(super) fn read(path: &Path) -> Result<Self, Error> {
-        let bytes = std::fs::read(path).map_err(|source| Error::Io {
-            action: "read",
-            path: path.to_owned(),
-            source,
-        })?;
+        let bytes = crate::input::read_file(path)?;
         Self::from_bytes(&bytes).map_err(|problem| Place::file(path).error(problem))
     }
 

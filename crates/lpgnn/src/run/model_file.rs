@@ -5,11 +5,12 @@ use super::bundle::Bundle;
 use super::{Setup, SplitConfig};
 use crate::data::{Dataset, Encoding};
 use crate::graph::{GraphBatch, Level};
-use crate::inference::{FixedPoint, predict};
+use crate::inference::{FixedPoint, Inference, predict};
 use crate::lagrangian::Model;
 use crate::registry::Registry;
 use crate::train::{ModelConfig, ModelDims, TrainingConfig};
-use crate::{Error, Matrix, Place, Scratch};
+use crate::transition::Transition;
+use crate::{Error, Matrix, Place, Scratch, memory};
 
 /// A trained model with all that is needed to use it.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +38,12 @@ pub struct SavedModel {
     /// The weights of all functions.
     pub weights: Vec<f32>,
     functions: Functions,
+    max_iter: Option<usize>,
 }
+
+/// The number of iterations per layer that a model's own settings can ask for in prediction: a
+/// model from elsewhere does not decide how long this machine computes.
+pub const MOST_ITERATIONS: usize = 100_000;
 
 /// The functions that `model` names, built once.
 #[derive(Clone, Debug)]
@@ -68,6 +74,31 @@ pub struct Predictions {
     pub fixed_point: FixedPoint<f32>,
     /// A row for every node or graph: logits of the classes, or values.
     pub outputs: Matrix<f32>,
+}
+
+impl Predictions {
+    /// Whether all outputs of a node or graph are finite; if not, it has no prediction.
+    pub fn is_finite(&self, row: usize) -> bool {
+        self.outputs.row(row).iter().all(|x| x.is_finite())
+    }
+
+    /// How many nodes or graphs have outputs that are not finite.
+    pub fn not_finite(&self) -> usize {
+        (0..self.outputs.rows()).filter(|&row| !self.is_finite(row)).count()
+    }
+
+    /// States from which nothing finite follows have not converged, whatever their residual.
+    fn without_false_convergence(mut self, task: Level) -> Self {
+        for graph in 0..self.batch.graphs() {
+            let rows = match task {
+                Level::Node => self.batch.nodes_of(graph),
+                Level::Graph => graph..graph + 1,
+            };
+            let finite = rows.into_iter().all(|row| self.is_finite(row));
+            self.fixed_point.converged[graph] &= finite;
+        }
+        self
+    }
 }
 
 /// The description beside the weights.
@@ -122,6 +153,7 @@ impl SavedModel {
             epoch,
             weights,
             functions: Functions(setup.model.clone()),
+            max_iter: None,
         }
     }
 
@@ -151,10 +183,30 @@ impl SavedModel {
             self.encoding.batch_without_targets(dataset)?
         };
         model.check(&batch)?;
+        let inference = match self.max_iter {
+            Some(max_iter) => self.training.inference.with_max_iter(max_iter),
+            None => self.training.inference.at_most(MOST_ITERATIONS),
+        };
+        self.check_memory(&inference, batch.nodes())?;
         let scratch = Scratch::new();
-        let fixed_point = self.training.inference.states(model, &self.weights, &batch, &scratch);
+        let fixed_point = inference.states(model, &self.weights, &batch, &scratch);
         let outputs = predict(model, &self.weights, &batch, &fixed_point.states, &scratch);
-        Ok(Predictions { batch, fixed_point, outputs })
+        Ok(Predictions { batch, fixed_point, outputs }.without_false_convergence(self.task))
+    }
+
+    /// The same model, but states of new graphs are found in at most `max_iter` iterations per layer,
+    /// whatever its settings say. Without this, it is what its settings say and at most
+    /// [`MOST_ITERATIONS`].
+    #[must_use]
+    pub fn with_max_iter(self, max_iter: usize) -> Self {
+        Self { max_iter: Some(max_iter), ..self }
+    }
+
+    fn check_memory(&self, inference: &Inference, nodes: usize) -> Result<(), Error> {
+        let state_dim = self.functions().transitions().map(Transition::state_dim).sum();
+        let copies = inference.copies();
+        let what = format_args!("finding states of {state_dim} components for {nodes} nodes");
+        memory::require(memory::bytes_of::<f32>(&[nodes, state_dim, copies]), what)
     }
 
     /// # Errors
@@ -252,7 +304,8 @@ impl SavedModel {
         let text = |error: Error| format!("cannot be used: {error}");
         about.training.clone().check().map_err(text)?;
         let functions = about.model.build_with(registry, about.dims()).map_err(text)?;
-        let mut weights = Vec::with_capacity(functions.weights());
+        // No room for what is claimed: the arrays are of the claimed shape, or it is an error.
+        let mut weights = vec![];
         for (parameter, _) in functions.parameters().iter() {
             weights.extend(bundle.take(parameter.name(), &parameter.shape())?);
         }
@@ -279,6 +332,7 @@ impl SavedModel {
             epoch: about.epoch,
             weights,
             functions: Functions(Arc::new(functions)),
+            max_iter: None,
         })
     }
 }

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::observer::{TrialName, TrialObserver, Watched};
-use crate::run::{Checkpoint, RunConfig, SavedModel, Setup, write_file};
+use crate::run::{Checkpoint, RunConfig, SavedModel, Setup, read_text, write_file};
 use crate::train::{
     EpochReport, Observer, SplitMetrics, SplitName, StopReason, Trained, Trainer, TrainerState,
 };
@@ -258,11 +258,7 @@ impl TrialFiles {
             return Err(Place::file(&self.checkpoint).error("it belongs to other data or settings"));
         }
         let path = &self.record;
-        let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
-            action: "read",
-            path: path.clone(),
-            source,
-        })?;
+        let text = read_text(path)?;
         let mut record: TrialRecord = serde_json::from_str(&text)
             .map_err(|error| Place::file(path).error(format!("it is not a trial: {error}")))?;
         record.cut(checkpoint.state.epoch);

@@ -82,9 +82,19 @@ impl Predictions {
         self.outputs.row(row).iter().all(|x| x.is_finite())
     }
 
-    /// How many nodes or graphs have outputs that are not finite.
-    pub fn not_finite(&self) -> usize {
-        (0..self.outputs.rows()).filter(|&row| !self.is_finite(row)).count()
+    /// That there is a prediction for every node or graph.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`], which says how many outputs are not finite.
+    pub fn check_finite(&self) -> Result<(), Error> {
+        let rows = self.outputs.rows();
+        match (0..rows).filter(|&row| !self.is_finite(row)).count() {
+            0 => Ok(()),
+            count => Err(Error::Mismatch(format!(
+                "{count} of {rows} outputs are infinite or not a number: they are no predictions"
+            ))),
+        }
     }
 
     /// States from which nothing finite follows have not converged, whatever their residual.

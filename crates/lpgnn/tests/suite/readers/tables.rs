@@ -111,7 +111,7 @@ fn a_description_may_name_the_data_set() {
 #[test]
 fn special_columns_are_recognised_in_upper_and_lower_case() {
     let files = [
-        ("nodes.csv", "Graph,ID,x,Y:class,Split\ng,u,1,1,train\ng,v,2,0,validation\n"),
+        ("nodes.csv", "Graph,ID,x:VALUE,Y:Class,Split\ng,u,1,1,train\ng,v,2,0,validation\n"),
         ("edges.csv", "SOURCE,Target\nu,v\n"),
     ];
     let found = good(folder(&files).path());

@@ -177,6 +177,7 @@ impl Model {
         let pool = pool(threads)?;
         let evaluate = || {
             let predicted = self.0.predict(&data.0, true)?;
+            predicted.check_finite()?;
             let targets = self.0.task.targets_of(&predicted.batch);
             let outputs = predicted.outputs.select(rows.iter().copied());
             Metrics::of(&targets.select(rows.iter().copied()), &outputs)

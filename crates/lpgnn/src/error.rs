@@ -1,6 +1,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::memory::readable;
+
 /// Everything that can go wrong. Each message is one sentence: what, where, what was expected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -103,6 +105,21 @@ pub enum Error {
     /// Nodes and edges are numbered with 32 bits.
     #[error("a batch has at most 2³² − 2 nodes and neighbours")]
     TooLarge,
+    /// Something would take more memory than is left; see [`memory`](crate::memory).
+    #[error(
+        "{what} takes {}, but only {} of the memory limit of {} is left",
+        readable(*bytes), readable(*left), readable(*limit)
+    )]
+    Memory {
+        /// What would take it.
+        what: String,
+        /// How much it would take.
+        bytes: u64,
+        /// How much is left.
+        left: u64,
+        /// The limit of the process.
+        limit: u64,
+    },
     /// There is nothing to work on.
     #[error("there are no graphs")]
     NoGraphs,

@@ -165,11 +165,16 @@ pub mod experiment;
 ///
 pub mod check;
 
+/// The limit of the memory that this process takes.
+///
+pub mod memory;
+
 /// Not part of the interface: the innermost loops, for the benchmarks.
 #[doc(hidden)]
 pub mod kernels;
 
 mod error;
+mod input;
 mod nan;
 mod numeric;
 

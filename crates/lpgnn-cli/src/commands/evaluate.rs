@@ -48,6 +48,7 @@ struct Report {
 
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let used = arguments.model.apply(true, console)?;
+    used.predictions.check_finite()?;
     let batch = &used.predictions.batch;
     let targets = used.model.task.targets_of(batch);
     let known = used.model.split_of(&used.dataset)?;

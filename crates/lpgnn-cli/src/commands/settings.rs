@@ -1,9 +1,9 @@
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
 use lpgnn::data::{Cache, Dataset, Format, ReadOptions, Source};
-use lpgnn::run::{RunConfig, Setting, SplitSource, settings_of_toml};
+use lpgnn::run::{RunConfig, Setting, SplitSource, read_text, settings_of_toml};
 
 use super::flags::Flags;
 
@@ -59,8 +59,7 @@ impl SettingArguments {
     pub(crate) fn settings(&self) -> anyhow::Result<Vec<Setting>> {
         let mut settings = match &self.config {
             Some(path) => {
-                let text = std::fs::read_to_string(path)
-                    .with_context(|| format!("cannot read {}", path.display()))?;
+                let text = read_text(path)?;
                 settings_of_toml(&path.display().to_string(), &text)?
             }
             None => vec![],

@@ -25,7 +25,8 @@ from ._splits import SPLITS, indices, split_dict
 class Prediction:
     """The predictions of a model: a row per node or per graph."""
 
-    #: The predicted class or real values of every row.
+    #: The predicted class or real values of every row. A row whose outputs are not finite has the class ``None``, and
+    #: its graph has not converged.
     y: np.ndarray
     #: The output of the read-out: logits for classes, or the real values.
     outputs: np.ndarray
@@ -111,9 +112,22 @@ class Model:
         found = self._native.predict(data._native, thread_count(threads))
         outputs, probabilities, converged, residuals, states = found
         classes = self.classes
-        y = outputs if classes is None or probabilities is None else classes[probabilities.argmax(axis=1)]
-        if classes is None and outputs.shape[1] == 1:
+        finite = np.isfinite(outputs).all(axis=1)
+        y = outputs
+        if classes is not None and probabilities is not None:
+            y = classes[np.where(finite, probabilities.argmax(axis=1), 0)]
+            if not finite.all():
+                y = y.astype(object)
+                y[~finite] = None
+        elif outputs.shape[1] == 1:
             y = outputs[:, 0]
+        if not finite.all():
+            count = int((~finite).sum())
+            warnings.warn(
+                f"the outputs of {count} of {len(finite)} {self.task}s are infinite or not a number; they have no prediction",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         return Prediction(y, outputs, probabilities, converged, residuals, states)
 
     def evaluate(

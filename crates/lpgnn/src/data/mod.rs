@@ -1,4 +1,5 @@
 mod cache;
+mod column_names;
 mod dataset;
 mod encoding;
 mod features;
@@ -18,6 +19,7 @@ pub mod generate;
 
 pub use crate::graph::Level;
 pub use cache::{CACHE_VARIABLE, Cache, CachedSet};
+pub use column_names::ColumnNames;
 pub use dataset::{Dataset, DatasetParts, TargetColumn};
 pub use encoding::{Encoding, FeatureOptions, FeatureSource, UnseenCategories};
 pub use features::{Categories, FeatureColumns};

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::work_folder::{FolderLock, create, create_next, is_empty};
-use crate::run::{RunConfig, write_file};
+use crate::run::{RunConfig, read_text, write_file};
 use crate::{Error, Place};
 
 /// A folder of results that are written one by one, so that completed ones are not repeated.
@@ -28,7 +28,7 @@ impl ResultFolder {
     pub fn open(path: &Path, plan: &Value, config: &RunConfig) -> Result<Self, Error> {
         let problem =
             |problem: &str| Error::Folder { path: path.to_owned(), problem: problem.into() };
-        match std::fs::read_to_string(path.join(PLAN)) {
+        match read_text(&path.join(PLAN)) {
             Ok(text) => {
                 let before: Value = serde_json::from_str(&text).unwrap_or_default();
                 if before != *plan {
@@ -114,11 +114,7 @@ impl ResultFolder {
     /// [`Error::Io`]; [`Error::Input`] when the file holds something else.
     pub fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T, Error> {
         let path = self.file(name);
-        let text = std::fs::read_to_string(&path).map_err(|source| Error::Io {
-            action: "read",
-            path: path.clone(),
-            source,
-        })?;
+        let text = read_text(&path)?;
         serde_json::from_str(&text)
             .map_err(|error| Place::file(&path).error(format!("it is not a result: {error}")))
     }

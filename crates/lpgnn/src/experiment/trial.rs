@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::observer::{TrialName, TrialObserver, Watched};
 use crate::run::{
-    Checkpoint, CheckpointFile, RunConfig, SavedModel, Setup, TrainingOrigin, write_file,
+    Checkpoint, CheckpointFile, RunConfig, SavedModel, Setup, TrainingOrigin, read_text, write_file,
 };
 use crate::train::{
     EpochReport, Observer, SplitMetrics, SplitName, StepProgress, StopReason, Trained, Trainer,
@@ -267,11 +267,7 @@ impl TrialFiles {
         }
         let checkpoint = file.read(&setup.model, setup.data.training_graphs().nodes())?;
         let path = &self.record;
-        let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
-            action: "read",
-            path: path.clone(),
-            source,
-        })?;
+        let text = read_text(path)?;
         let mut record: TrialRecord = serde_json::from_str(&text)
             .map_err(|error| Place::file(path).error(format!("it is not a trial: {error}")))?;
         record.cut(checkpoint.state.epoch);

@@ -6,7 +6,7 @@ use safetensors::{Dtype, SafeTensors, View};
 use sha2::{Digest, Sha256};
 
 use super::fingerprint::hex;
-use crate::{Error, Matrix, Place};
+use crate::{Error, Matrix, Place, memory};
 
 /// Named arrays and a description of them, in one safetensors file with a checksum.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,6 +121,11 @@ impl Bundle {
             sha256: String,
         }
         let broken = |error: &dyn std::fmt::Display| format!("is not a safetensors file: {error}");
+        // Small numbers of a JSON text take some 30 bytes each once they are read.
+        let header = bytes.first_chunk().map_or(0, |length| u64::from_le_bytes(*length));
+        let header = header.min(bytes.len() as u64);
+        memory::require(header.saturating_mul(32), "reading its header")
+            .map_err(|error| format!("cannot be used: {error}"))?;
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| broken(&error))?;
         let file = SafeTensors::deserialize(bytes).map_err(|error| broken(&error))?;
         let signed = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY));
@@ -159,11 +164,7 @@ impl Bundle {
     ///
     /// [`Error::Io`], [`Error::Input`] with what is wrong with the file.
     pub(super) fn read(path: &Path) -> Result<Self, Error> {
-        let bytes = std::fs::read(path).map_err(|source| Error::Io {
-            action: "read",
-            path: path.to_owned(),
-            source,
-        })?;
+        let bytes = crate::input::read_file(path)?;
         Self::from_bytes(&bytes).map_err(|problem| Place::file(path).error(problem))
     }
 

@@ -19,7 +19,7 @@ pub fn fingerprint(dataset: &Dataset) -> String {
             None => hash.text(level),
             Some(TargetColumn::Classes(classes)) => hash.categories(level, classes),
             Some(TargetColumn::Values { names, values }) => {
-                hash.values(level, names, values.as_slice());
+                hash.values(level, names.iter(), values.as_slice());
             }
         }
     }
@@ -74,15 +74,20 @@ impl Hash {
         self.numbers("codes", categories.codes().iter().map(|&code| u64::from(code)));
     }
 
-    fn values(&mut self, level: &str, names: &[String], values: &[f32]) {
+    fn values(
+        &mut self,
+        level: &str,
+        names: impl Iterator<Item = impl AsRef<str>>,
+        values: &[f32],
+    ) {
         self.text(level);
-        names.iter().for_each(|name| self.text(name));
+        names.for_each(|name| self.text(name.as_ref()));
         self.numbers("values", values.iter().map(|x| u64::from(x.to_bits())));
     }
 
     fn features(&mut self, level: &str, features: &FeatureColumns) {
         features.categories().iter().for_each(|column| self.categories(level, column));
-        self.values(level, features.value_names(), features.values().as_slice());
+        self.values(level, features.value_names().iter(), features.values().as_slice());
         if let Some(sparse) = features.sparse() {
             self.numbers("sparse", std::iter::once(sparse.width() as u64));
             for row in 0..sparse.rows() {

@@ -5,11 +5,12 @@ use super::bundle::Bundle;
 use super::{Setup, SplitConfig, fingerprint};
 use crate::data::{Dataset, Encoding, Split};
 use crate::graph::{GraphBatch, Level};
-use crate::inference::{FixedPoint, predict};
+use crate::inference::{FixedPoint, Inference, predict};
 use crate::lagrangian::Model;
 use crate::registry::Registry;
 use crate::train::{ModelConfig, ModelDims, TrainingConfig};
-use crate::{Error, Matrix, Place, Scratch};
+use crate::transition::Transition;
+use crate::{Error, Matrix, Place, Scratch, memory};
 
 /// A trained model with all that is needed to use it.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +42,12 @@ pub struct SavedModel {
     /// What else is to be kept with the model, such as the history of its training; null if nothing is.
     pub notes: serde_json::Value,
     functions: Functions,
+    max_iter: Option<usize>,
 }
+
+/// The number of iterations per layer that a model's own settings can ask for in prediction: a
+/// model from elsewhere does not decide how long this machine computes.
+pub const MOST_ITERATIONS: usize = 100_000;
 
 /// The functions that `model` names, built once.
 #[derive(Clone, Debug)]
@@ -75,6 +81,41 @@ pub struct Predictions {
     pub fixed_point: FixedPoint<f32>,
     /// A row for every node or graph: logits of the classes, or values.
     pub outputs: Matrix<f32>,
+}
+
+impl Predictions {
+    /// Whether all outputs of a node or graph are finite; if not, it has no prediction.
+    pub fn is_finite(&self, row: usize) -> bool {
+        self.outputs.row(row).iter().all(|x| x.is_finite())
+    }
+
+    /// That there is a prediction for every node or graph.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`], which says how many outputs are not finite.
+    pub fn check_finite(&self) -> Result<(), Error> {
+        let rows = self.outputs.rows();
+        match (0..rows).filter(|&row| !self.is_finite(row)).count() {
+            0 => Ok(()),
+            count => Err(Error::Mismatch(format!(
+                "{count} of {rows} outputs are infinite or not a number: they are no predictions"
+            ))),
+        }
+    }
+
+    /// States from which nothing finite follows have not converged, whatever their residual.
+    fn without_false_convergence(mut self, task: Level) -> Self {
+        for graph in 0..self.batch.graphs() {
+            let rows = match task {
+                Level::Node => self.batch.nodes_of(graph),
+                Level::Graph => graph..graph + 1,
+            };
+            let finite = rows.into_iter().all(|row| self.is_finite(row));
+            self.fixed_point.converged[graph] &= finite;
+        }
+        self
+    }
 }
 
 /// The description beside the weights.
@@ -145,6 +186,7 @@ impl SavedModel {
             weights,
             notes: serde_json::Value::Null,
             functions: Functions(setup.model.clone()),
+            max_iter: None,
         }
     }
 
@@ -197,10 +239,30 @@ impl SavedModel {
             self.encoding.batch_without_targets(dataset)?
         };
         model.check(&batch)?;
+        let inference = match self.max_iter {
+            Some(max_iter) => self.training.inference.with_max_iter(max_iter),
+            None => self.training.inference.at_most(MOST_ITERATIONS),
+        };
+        self.check_memory(&inference, batch.nodes())?;
         let scratch = Scratch::new();
-        let fixed_point = self.training.inference.states(model, &self.weights, &batch, &scratch);
+        let fixed_point = inference.states(model, &self.weights, &batch, &scratch);
         let outputs = predict(model, &self.weights, &batch, &fixed_point.states, &scratch);
-        Ok(Predictions { batch, fixed_point, outputs })
+        Ok(Predictions { batch, fixed_point, outputs }.without_false_convergence(self.task))
+    }
+
+    /// The same model, but states of new graphs are found in at most `max_iter` iterations per layer,
+    /// whatever its settings say. Without this, it is what its settings say and at most
+    /// [`MOST_ITERATIONS`].
+    #[must_use]
+    pub fn with_max_iter(self, max_iter: usize) -> Self {
+        Self { max_iter: Some(max_iter), ..self }
+    }
+
+    fn check_memory(&self, inference: &Inference, nodes: usize) -> Result<(), Error> {
+        let state_dim = self.functions().transitions().map(Transition::state_dim).sum();
+        let copies = inference.copies();
+        let what = format_args!("finding states of {state_dim} components for {nodes} nodes");
+        memory::require(memory::bytes_of::<f32>(&[nodes, state_dim, copies]), what)
     }
 
     /// # Errors
@@ -343,6 +405,7 @@ impl SavedModel {
             weights,
             notes: about.notes,
             functions: Functions(Arc::new(functions)),
+            max_iter: None,
         })
     }
 }

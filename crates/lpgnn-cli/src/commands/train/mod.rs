@@ -95,8 +95,9 @@ fn unread(dataset: &Dataset, config: &RunConfig) -> Option<String> {
     let unread = config.features.source == FeatureSource::Auto
         && !features.categories().is_empty()
         && count > 0;
-    let what = match features.value_names() {
-        [name] => format!("the real-valued node feature {name} is"),
+    let names = features.value_names();
+    let what = match names.iter().next() {
+        Some(name) if names.len() == 1 => format!("the real-valued node feature {name} is"),
         _ => format!("{count} real-valued node features are"),
     };
     unread.then(|| format!("note: {what} not used; --set features.source=all uses all features"))

@@ -229,6 +229,11 @@ impl Encoding {
         self.nodes.iter().map(Part::describe).collect::<Vec<_>>().join(" + ")
     }
 
+    /// The same of an edge; nothing if edges have no features.
+    pub fn describe_edges(&self) -> String {
+        self.edges.iter().map(Part::describe).collect::<Vec<_>>().join(" + ")
+    }
+
     /// All graphs of `dataset`, encoded.
     ///
     /// # Errors

@@ -1,12 +1,13 @@
 //! Groups of encoded columns, and how they are computed.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::UnseenCategories;
+use crate::data::ColumnNames;
 use crate::data::features::{Categories, FeatureColumns};
 use crate::graph::{Features, OneHot, SparseRows};
-use crate::{Error, Matrix, Scalar};
+use crate::{Error, Matrix, Scalar, memory};
 
 /// A group of encoded columns.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -20,7 +21,7 @@ pub(super) enum Part {
         unseen: UnseenCategories,
     },
     /// Real values: `(x − mean) · scale`.
-    Values { names: Vec<String>, mean: Vec<f32>, scale: Vec<f32> },
+    Values { names: ColumnNames, mean: Vec<f32>, scale: Vec<f32> },
     /// Sparse real values: as they are, or every row divided by its sum.
     Sparse {
         width: usize,
@@ -57,20 +58,25 @@ pub(super) fn categories(
 
 /// The columns that none of the parts reads.
 pub(super) fn unread(parts: &[Part], what: &str, features: &FeatureColumns) -> Vec<String> {
-    let reads = |name: &String| {
-        parts.iter().any(|part| match part {
-            Part::OneHot { column, .. } => column == name,
-            Part::Values { names, .. } => names.contains(name),
+    let mut read = HashSet::new();
+    for part in parts {
+        match part {
+            Part::OneHot { column, .. } => {
+                read.insert(Cow::Borrowed(&column[..]));
+            }
+            Part::Values { names, .. } => read.extend(names.iter()),
             Part::Sparse { width, .. } => {
-                features.sparse().is_none() && features.value_names().len() == *width
+                if features.sparse().is_none() && features.value_names().len() == *width {
+                    read.extend(features.value_names().iter());
+                }
             }
             // It was not to read any.
-            Part::Degree { .. } | Part::Constant => true,
-        })
-    };
-    let words = features.categories().iter().map(|column| column.name().to_owned());
-    let names = words.chain(features.value_names().iter().cloned());
-    names.filter(|name| !reads(name)).map(|name| format!("{what} feature {name}")).collect()
+            Part::Degree { .. } | Part::Constant => return vec![],
+        }
+    }
+    let words = features.categories().iter().map(|column| Cow::Borrowed(column.name()));
+    let names = words.chain(features.value_names().iter());
+    names.filter(|name| !read.contains(name)).map(|name| format!("{what} feature {name}")).collect()
 }
 
 /// With `rows`, values are standardised to mean 0 and standard deviation 1 over these rows.
@@ -82,7 +88,7 @@ pub(super) fn values(
     let mut parts = vec![];
     let matrix = features.values();
     if matrix.cols() > 0 {
-        let names = features.value_names().to_vec();
+        let names = features.value_names().clone();
         let (mean, scale) = match rows {
             Some(rows) => {
                 (0..matrix.cols()).map(|column| mean_and_scale(matrix, rows, column)).unzip()
@@ -143,6 +149,7 @@ pub(super) fn encode<S: Scalar>(
     degrees: &[u32],
 ) -> Result<Features<S>, Error> {
     let rows = features.rows();
+    check_memory::<S>(parts, what, features)?;
     let columns: Vec<Features<S>> = parts
         .iter()
         .map(|part| part_features(part, what, features, degrees))
@@ -172,6 +179,28 @@ pub(super) fn encode<S: Scalar>(
             Ok(Features::Sparse(SparseRows::new(shift, starts, places, entries)?))
         }
     }
+}
+
+/// # Errors
+///
+/// [`Error::Memory`] if there is no room for the encoded features.
+fn check_memory<S>(
+    parts: &[Part],
+    what: &'static str,
+    features: &FeatureColumns,
+) -> Result<(), Error> {
+    let rows = features.rows();
+    let stored = |part: &Part| match (part, features.sparse()) {
+        (Part::Values { names, .. }, _) => rows.saturating_mul(names.len()),
+        (Part::Sparse { .. }, Some(sparse)) => sparse.stored(),
+        (Part::Sparse { width, .. }, None) => rows.saturating_mul(*width),
+        (Part::OneHot { .. } | Part::Degree { .. } | Part::Constant, _) => rows,
+    };
+    let stored = parts.iter().map(stored).fold(0_usize, usize::saturating_add);
+    // Of several groups, each is made before they are joined; sparse entries have a column.
+    let copies = if parts.len() > 1 { 2 } else { 1 };
+    let bytes = memory::bytes_of::<(S, u32)>(&[stored, copies]);
+    memory::require(bytes, format_args!("encoding the features of {rows} {what}s"))
 }
 
 fn part_features<S: Scalar>(
@@ -239,7 +268,7 @@ fn one_hot<S: Scalar>(
     let whole = whole_numbers(features, column);
     let found = features.categories().iter().find(|c| c.name() == column);
     let found = found.or(whole.as_ref()).ok_or_else(|| {
-        let real = features.value_names().contains(column);
+        let real = features.value_names().position(column).is_some();
         Error::Mismatch(if real {
             format!("column {column} of the {what}s has fractions, the model reads categories")
         } else {
@@ -292,17 +321,18 @@ fn few(values: &[String]) -> String {
 /// are not read.
 fn real_columns<'a>(
     features: &'a FeatureColumns,
-    names: &[String],
+    names: &ColumnNames,
 ) -> Option<Cow<'a, Matrix<f32>>> {
     let (own, values) = (features.value_names(), features.values());
     if own == names {
         return Some(Cow::Borrowed(values));
     }
-    if let (Some(sparse), []) = (features.sparse(), own) {
+    if let (Some(sparse), true) = (features.sparse(), own.is_empty()) {
         return (sparse.width() == names.len()).then(|| Cow::Owned(sparse.to_dense()));
     }
-    let column = |name: &String| -> Option<Vec<f32>> {
-        if let Some(place) = own.iter().position(|own| own == name) {
+    let places: HashMap<_, usize> = own.iter().zip(0..).collect();
+    let column = |name: Cow<'_, str>| -> Option<Vec<f32>> {
+        if let Some(&place) = places.get(&name) {
             return Some((0..values.rows()).map(|row| values.row(row)[place]).collect());
         }
         let words = features.categories().iter().find(|words| words.name() == name)?;
@@ -318,7 +348,7 @@ fn real_columns<'a>(
 
 /// A column of real values as categories, if they are integers.
 fn whole_numbers(features: &FeatureColumns, name: &str) -> Option<Categories> {
-    let place = features.value_names().iter().position(|own| own == name)?;
+    let place = features.value_names().position(name)?;
     let numbers: Vec<i64> = (0..features.rows())
         .map(|row| {
             let number = features.values().row(row)[place];
@@ -330,14 +360,16 @@ fn whole_numbers(features: &FeatureColumns, name: &str) -> Option<Categories> {
 }
 
 /// The number and names of real-valued columns, in a few words.
-fn list(names: &[String]) -> String {
-    match names {
-        [] => "no real values".to_owned(),
-        [name] => format!("the real value {name}"),
-        [first, second, .., last] if names.len() > 8 => {
-            format!("{} real values ({first}, {second}, … {last})", names.len())
+fn list(names: &ColumnNames) -> String {
+    let first = |count| names.iter().take(count).collect::<Vec<_>>().join(", ");
+    match names.len() {
+        0 => "no real values".to_owned(),
+        1 => format!("the real value {}", first(1)),
+        count if count > 8 => {
+            let last = names.iter().last().unwrap_or_default();
+            format!("{count} real values ({}, … {last})", first(2))
         }
-        _ => format!("{} real values ({})", names.len(), names.join(", ")),
+        count => format!("{count} real values ({})", first(count)),
     }
 }
 
@@ -372,7 +404,7 @@ mod tests {
             FeatureColumns::none(2).with_values(names(own), matrix).unwrap()
         };
         let part =
-            [Part::Values { names: names(&["a", "b"]), mean: vec![0.0; 2], scale: vec![1.0; 2] }];
+            [Part::Values { names: names(&["a", "b"]).into(), mean: vec![0.0; 2], scale: vec![1.0; 2] }];
         let expected = Ok(vec![vec![(0, 1.0), (1, 5.0)], vec![(0, 3.0), (1, 7.0)]]);
         assert_eq!(read(&part, &real(&["a", "b"], &[1.0, 5.0, 3.0, 7.0])), expected);
         assert_eq!(read(&part, &real(&["b", "a"], &[5.0, 1.0, 7.0, 3.0])), expected);
@@ -427,7 +459,7 @@ mod tests {
                 values: vec!["1".into(), "2".into()],
                 unseen: UnseenCategories::Error,
             },
-            Part::Values { names: vec!["length".into()], mean: vec![0.0], scale: vec![1.0] },
+            Part::Values { names: vec!["length".to_owned()].into(), mean: vec![0.0], scale: vec![1.0] },
         ];
         let none: Features<f32> = encode(&parts, "edge", &FeatureColumns::none(0), &[]).unwrap();
         assert_eq!((none.rows(), none.width()), (0, 3));

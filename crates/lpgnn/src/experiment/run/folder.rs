@@ -6,7 +6,7 @@ use super::EpochMetrics;
 use crate::data::Split;
 use crate::experiment::record::RunRecord;
 use crate::experiment::work_folder::{FolderLock, create, is_empty};
-use crate::run::{RunConfig, write_file};
+use crate::run::{RunConfig, read_text, write_file};
 use crate::train::StopReason;
 use crate::{Error, Place};
 
@@ -127,11 +127,7 @@ impl RunFolder {
     /// [`Error::Io`], [`Error::Config`]
     pub fn config(&self) -> Result<RunConfig, Error> {
         let path = self.file(Self::CONFIG);
-        let text = fs::read_to_string(&path).map_err(|source| Error::Io {
-            action: "read",
-            path: path.clone(),
-            source,
-        })?;
+        let text = read_text(&path)?;
         RunConfig::from_toml(&path.display().to_string(), &text)
     }
 
@@ -218,10 +214,10 @@ impl RunFolder {
 }
 
 fn read_if_there(path: &Path) -> Result<Option<String>, Error> {
-    match fs::read_to_string(path) {
+    match read_text(path) {
         Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(Error::Io { action: "read", path: path.to_owned(), source }),
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::numeric::uniform;
-use crate::run::{RunConfig, Setting};
+use crate::run::{RunConfig, Setting, read_text};
 
 /// A search space.
 #[derive(Clone, Debug, serde::Deserialize)]
@@ -77,12 +77,15 @@ impl Space {
         let builtin = BUILTIN.iter().find(|(builtin, _)| *builtin == name);
         let text = match builtin {
             Some((_, text)) if !Path::new(name).exists() => (*text).to_owned(),
-            _ => std::fs::read_to_string(name).map_err(|error| Error::Config {
-                origin: name.into(),
-                problem: format!(
-                    "it cannot be read ({error}); built-in spaces are {}",
-                    BUILTIN.map(|(name, _)| name).join(", ")
-                ),
+            _ => read_text(Path::new(name)).map_err(|error| match error {
+                Error::Io { source, .. } => Error::Config {
+                    origin: name.into(),
+                    problem: format!(
+                        "it cannot be read ({source}); built-in spaces are {}",
+                        BUILTIN.map(|(name, _)| name).join(", ")
+                    ),
+                },
+                error => error,
             })?,
         };
         let mut space: Self = toml::from_str(&text).map_err(|error| Error::Config {

@@ -340,8 +340,11 @@ mod tests {
             let matrix = Matrix::from_entries(2, own.len(), entries.to_vec()).unwrap();
             FeatureColumns::none(2).with_values(names(own), matrix).unwrap()
         };
-        let part =
-            [Part::Values { names: names(&["a", "b"]).into(), mean: vec![0.0; 2], scale: vec![1.0; 2] }];
+        let part = [Part::Values {
+            names: names(&["a", "b"]).into(),
+            mean: vec![0.0; 2],
+            scale: vec![1.0; 2],
+        }];
         let expected = Ok(vec![vec![(0, 1.0), (1, 5.0)], vec![(0, 3.0), (1, 7.0)]]);
         assert_eq!(read(&part, &real(&["a", "b"], &[1.0, 5.0, 3.0, 7.0])), expected);
         assert_eq!(read(&part, &real(&["b", "a"], &[5.0, 1.0, 7.0, 3.0])), expected);
@@ -370,7 +373,11 @@ mod tests {
     fn no_rows_fit_any_columns() {
         let parts = [
             Part::OneHot { column: "bond".into(), values: vec!["1".into(), "2".into()] },
-            Part::Values { names: vec!["length".to_owned()].into(), mean: vec![0.0], scale: vec![1.0] },
+            Part::Values {
+                names: vec!["length".to_owned()].into(),
+                mean: vec![0.0],
+                scale: vec![1.0],
+            },
         ];
         let none: Features<f32> = encode(&parts, "edge", &FeatureColumns::none(0), &[]).unwrap();
         assert_eq!((none.rows(), none.width()), (0, 3));

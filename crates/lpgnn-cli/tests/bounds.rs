@@ -164,10 +164,7 @@ fn what_no_check_foresees_is_a_sentence_too() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["data", "generate", "clique", "--graphs", "300000", "--out", "x"];
     let output = run(folder.path(), &[&arguments[..], &["--max-memory", "20M"]].concat());
-    assert_eq!(
-        refusal(&output),
-        "out of memory: the limit is 20 MiB, and --max-memory sets it"
-    );
+    assert_eq!(refusal(&output), "out of memory: the limit is 20 MiB, and --max-memory sets it");
 }
 
 /// A small model, and data for it in the folder `new`.
@@ -228,10 +225,8 @@ fn a_model_does_not_decide_how_long_this_machine_computes() {
     model.training.inference = Inference::FixedPoint(forever);
     model.write(&folder.path().join("endless.safetensors")).unwrap();
     for more in [&["--max-iter", "7"][..], &[]] {
-        let output = run(
-            folder.path(),
-            &[&["predict", "endless.safetensors", "new"][..], more].concat(),
-        );
+        let output =
+            run(folder.path(), &[&["predict", "endless.safetensors", "new"][..], more].concat());
         assert!(output.status.success(), "{}", stderr(&output));
         assert!(stderr(&output).contains("3 of 3 graphs did not converge"), "{}", stderr(&output));
     }
@@ -240,6 +235,22 @@ fn a_model_does_not_decide_how_long_this_machine_computes() {
     model.write(&folder.path().join("window.safetensors")).unwrap();
     let said = refusal(&run(folder.path(), &["predict", "window.safetensors", "new"]));
     assert!(said.ends_with("window is 1000000, but an integer up to 100 is expected"), "{said}");
+}
+
+#[test]
+fn states_that_no_memory_holds_are_a_sentence() {
+    let (folder, _) = trained();
+    let model =
+        "train task --epochs 1 --out large --set model.state-dim=20000 --set model.hidden-dims=[1]";
+    let output = run_in(6_000_000, folder.path(), &model.split(' ').collect::<Vec<_>>());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let said = refusal(&run(folder.path(), &["predict", "large", "clique"]));
+    assert!(said.starts_with("clique does not fit large"), "{said}");
+    let said = stderr(&run(folder.path(), &["predict", "large", "clique"]));
+    assert!(
+        said.contains("cause: finding states of 20000 components for 2100 nodes takes 3.0 GB, but"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -99,7 +99,10 @@ mod tests {
         let listed = ColumnNames::from(numbered.to_vec());
         assert_eq!(numbered, listed);
         assert_eq!(serde_json::to_string(&numbered).unwrap(), r#"["x 1","x 2","x 3"]"#);
-        assert_eq!(serde_json::from_str::<ColumnNames>(r#"["x 1","x 2","x 3"]"#).unwrap(), numbered);
+        assert_eq!(
+            serde_json::from_str::<ColumnNames>(r#"["x 1","x 2","x 3"]"#).unwrap(),
+            numbered
+        );
         assert_ne!(numbered, ColumnNames::default().and_numbered("x", 4));
         assert_ne!(numbered, ColumnNames::default().and_numbered("y", 3));
         assert_eq!(numbered.position("x 3"), Some(2));

@@ -26,7 +26,7 @@ pub use checkpoint::{Checkpoint, EpochChange, TrainingOrigin};
 pub use config::{DataConfig, RunConfig, SettingChange, SplitConfig, SplitSource};
 pub use file::write_file;
 pub use fingerprint::fingerprint;
-pub use model_file::{MOST_ITERATIONS, DataOrigin, Predictions, SavedModel};
+pub use model_file::{DataOrigin, MOST_ITERATIONS, Predictions, SavedModel};
 pub use schema::{Choice, Interval, Kind, Schema, SettingInfo};
 pub use settings::{Setting, settings_of_json, settings_of_toml};
 pub use setup::Setup;

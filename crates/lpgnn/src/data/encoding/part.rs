@@ -403,8 +403,11 @@ mod tests {
             let matrix = Matrix::from_entries(2, own.len(), entries.to_vec()).unwrap();
             FeatureColumns::none(2).with_values(names(own), matrix).unwrap()
         };
-        let part =
-            [Part::Values { names: names(&["a", "b"]).into(), mean: vec![0.0; 2], scale: vec![1.0; 2] }];
+        let part = [Part::Values {
+            names: names(&["a", "b"]).into(),
+            mean: vec![0.0; 2],
+            scale: vec![1.0; 2],
+        }];
         let expected = Ok(vec![vec![(0, 1.0), (1, 5.0)], vec![(0, 3.0), (1, 7.0)]]);
         assert_eq!(read(&part, &real(&["a", "b"], &[1.0, 5.0, 3.0, 7.0])), expected);
         assert_eq!(read(&part, &real(&["b", "a"], &[5.0, 1.0, 7.0, 3.0])), expected);

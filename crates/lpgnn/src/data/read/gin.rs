@@ -53,7 +53,10 @@ pub(super) fn read(path: &Path) -> Result<Dataset, Error> {
         edges: nodes.edges,
         node_features: FeatureColumns::none(nodes.count)
             .with_categories(nodes.tags.finish("node label")?)?
-            .with_values(ColumnNames::default().and_numbered("node attribute", width), attributes)?,
+            .with_values(
+                ColumnNames::default().and_numbered("node attribute", width),
+                attributes,
+            )?,
         node_targets: None,
         graph_targets: Some(TargetColumn::Classes(graph_labels.finish("graph label")?)),
         split: None,

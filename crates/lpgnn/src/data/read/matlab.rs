@@ -197,7 +197,7 @@ impl Part {
         if rows == 0 {
             return Err(connectivity.error("has no nodes"));
         }
-        // A sparse matrix may claim any number of rows.
+        // Of what is kept for a node, the file has one number or none.
         let what = format_args!("a {} of {rows} nodes", connectivity.name);
         memory::require(memory::bytes_of::<[usize; 4]>(&[rows]), what)?;
         let node = |i: usize| u32::try_from(i).map_err(|_| Error::TooLarge);
@@ -284,18 +284,18 @@ impl Part {
         let mut edge_features = FeatureColumns::none(edges.len());
         if !weights.is_empty() {
             let weights = Matrix::from_entries(edges.len(), 1, weights)?;
-            edge_features = edge_features.with_values(vec!["edge attribute".to_owned()], weights)?;
+            edge_features =
+                edge_features.with_values(vec!["edge attribute".to_owned()], weights)?;
         }
         let width = features.cols();
         Dataset::new(DatasetParts {
             name: name.to_owned(),
             node_starts: (0..=nodes / size).map(|graph| graph * size).collect(),
             edges,
-            node_features: FeatureColumns::none(nodes)
-                .with_values(
-                    ColumnNames::default().and_numbered("node attribute", width),
-                    features,
-                )?,
+            node_features: FeatureColumns::none(nodes).with_values(
+                ColumnNames::default().and_numbered("node attribute", width),
+                features,
+            )?,
             edge_features,
             node_targets: targets,
             graph_targets: None,

@@ -49,8 +49,8 @@ pub(super) struct Guarded<R> {
 
 /// How much is read before memory is looked at again.
 const BLOCK: usize = 1 << 18;
-/// How much larger than its text a block may become: short words that are all different, for example.
-const GROWTH: u64 = 64;
+/// What a block may become in memory: short words that are all different take some 60 times as much.
+const GROWN: u64 = 64 * BLOCK as u64;
 
 impl<R> Guarded<R> {
     /// Messages call the source `path`.
@@ -64,9 +64,9 @@ impl<R: Read> Read for Guarded<R> {
         let read = self.source.read(buffer)?;
         self.unchecked += read;
         if self.unchecked >= BLOCK {
-            let bytes = GROWTH * std::mem::take(&mut self.unchecked) as u64;
+            self.unchecked = 0;
             let what = format_args!("to go on reading {}", self.path.display());
-            memory::require(bytes, what).map_err(io::Error::other)?;
+            memory::require(GROWN, what).map_err(io::Error::other)?;
         }
         Ok(read)
     }

@@ -191,7 +191,8 @@ fn target_header(targets: &TargetColumn) -> String {
 
 /// One header per feature, of which no two are the same.
 fn feature_headers(what: &str, features: &FeatureColumns, losses: &mut Vec<String>) -> Vec<String> {
-    let categories = features.categories().iter().map(|column| (Cow::Borrowed(column.name()), "category"));
+    let categories =
+        features.categories().iter().map(|column| (Cow::Borrowed(column.name()), "category"));
     let values = features.value_names().iter().map(|name| (name, "value"));
     let mut names = HashSet::new();
     let mut headers = vec![];

@@ -212,7 +212,10 @@ fn arrays_beside_a_table_are_features() {
     std::fs::write(folder.path().join("edges.npy"), npy(">i2", "False", "(2,)", &[255, 255, 1, 0]))
         .unwrap();
     let found = good(folder.path());
-    assert_eq!(found.node_features().value_names().to_vec(), ["x", "node feature 1", "node feature 2"]);
+    assert_eq!(
+        found.node_features().value_names().to_vec(),
+        ["x", "node feature 1", "node feature 2"]
+    );
     // Rows of the array follow those of the file, and nodes their graphs.
     assert_eq!(
         found.node_features().values().as_slice(),

@@ -141,12 +141,6 @@ class Dataset:
         """The same graphs with another split, or with none."""
         return Dataset(self._native.with_split(None if split is None else self._split_tuple(split)), self._guesses)
 
-    def _named(self, graphs: list[str], nodes: list[str]) -> Dataset:
-        """The same with names of graphs and nodes, unless they are just numbers."""
-        parts = list(self._native.parts())
-        parts[8] = (graphs, nodes)
-        return Dataset(_native.Dataset.of_parts(*parts), self._guesses)
-
     def to_networkx(self) -> list[Any]:
         """A list of NetworkX graphs, with features as attributes of nodes and edges, and targets as the attribute ``y``.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ._columns import DataWarning, array_of, frame_of, is_frame
 from ._dataset import Dataset
-from ._graphs import from_arrays
+from ._graphs import build
 from ._native import Error
 from ._splits import SPLITS
 
@@ -61,7 +61,7 @@ def from_frames(
     if ignored:
         text = f"graphs: the columns {', '.join(ignored)} are ignored, since graphs have no features"
         warnings.warn(text, DataWarning, stacklevel=2)
-    data = from_arrays(
+    return build(
         ends,
         batch=of_node[order],
         num_graphs=len(place),
@@ -71,11 +71,8 @@ def from_frames(
         graph_y=_targets(graph_columns),
         split=_split(node_columns, order, "node") or _split(graph_columns, np.arange(len(place)), "graph"),
         name=name,
-        _stacklevel=3,
+        names=([str(key) for key in place], [str(ids[row]) for row in order]),
     )
-    node_names = [str(ids[row]) for row in order]
-    graph_names = [str(key) for key in place]
-    return data._named(graph_names, node_names)
 
 
 def _columns(frame: Any, what: str, required: tuple[str, ...]) -> dict[str, Any]:

@@ -49,7 +49,6 @@ def from_arrays(
     graph_y: Any = None,
     split: Mapping[str, Any] | None = None,
     name: str = "graphs",
-    _stacklevel: int = 2,
 ) -> Dataset:
     """Makes a data set from arrays, data frames, tensors or a sparse adjacency matrix.
 
@@ -77,6 +76,24 @@ def from_arrays(
     ``split``
         A dictionary with ``train``, ``val`` and ``test``: indices or masks of graphs or, with ``level="node"``, of nodes.
     """
+    return build(**locals())
+
+
+def build(
+    edge_index: Any,
+    *,
+    batch: Any,
+    x: Any,
+    edge_attr: Any,
+    y: Any,
+    graph_y: Any,
+    split: Mapping[str, Any] | None,
+    name: str,
+    num_graphs: int | None = None,
+    num_nodes: int | None = None,
+    names: tuple[list[str] | None, list[str] | None] = (None, None),
+) -> Dataset:
+    """See :func:`from_arrays`; ``names`` are those of graphs and nodes. Warnings are for whoever called the caller."""
     edge_index, edge_attr, size = _edge_list(edge_index, edge_attr)
     num_nodes = size if num_nodes is None else num_nodes
     edges = array_of(edge_index, "edge_index")
@@ -101,12 +118,12 @@ def from_arrays(
         target_column(y, "y", nodes, guesses),
         target_column(graph_y, "graph_y", graphs, guesses),
         None if split is None else split_tuple(split, graphs, nodes, level_of(graphs, y is not None)),
-        (None, None),
+        names,
         True,
     )
-    guesses.warn(_stacklevel)
+    guesses.warn(3)
     if edges.shape[1] == 0 and nodes > 1:
-        warnings.warn("the graphs have no edges", DataWarning, stacklevel=_stacklevel)
+        warnings.warn("the graphs have no edges", DataWarning, stacklevel=3)
     return Dataset(native, guesses)
 
 
@@ -210,7 +227,7 @@ def from_networkx(
         names = [names] if isinstance(names, str) else names or []
         return {each: _attribute(rows, each, what) for each in names}
 
-    return from_arrays(
+    return build(
         np.array(edges, dtype=np.int64).reshape(-1, 2).T,
         batch=np.array(batch, dtype=np.int64),
         num_graphs=len(graphs),
@@ -220,7 +237,6 @@ def from_networkx(
         graph_y=graph_y if graph_y is None or hasattr(graph_y, "shape") else list(graph_y),
         split=split,
         name=name,
-        _stacklevel=3,
     )
 
 
@@ -275,7 +291,7 @@ def from_pyg(data: Any, *, split: Mapping[str, Any] | None = None, name: str = "
                 raise Error("y has neither a row per node nor the same number of values for every graph")
     if split is None and (masks := _masks(per_graph)):
         split = {**masks, "level": "node"}
-    return from_arrays(
+    return build(
         np.concatenate([edges_of(graph) + start for graph, start in zip(graphs, starts)], axis=1),
         batch=np.repeat(np.arange(len(graphs)), counts),
         num_graphs=len(graphs),
@@ -285,7 +301,6 @@ def from_pyg(data: Any, *, split: Mapping[str, Any] | None = None, name: str = "
         graph_y=None if graph_y is None else np.concatenate(graph_y),
         split=split,
         name=name,
-        _stacklevel=3,
     )
 
 

@@ -122,7 +122,9 @@ fn note(
     };
     if choice == SplitChoice::All && trained > 0 {
         let rest = if split.test.is_empty() { "" } else { "; --split test leaves them out" };
-        return Some(format!("the model was trained on {trained} of these {count} {members}{rest}"));
+        return Some(format!(
+            "the model was trained on {trained} of these {count} {members}{rest}"
+        ));
     }
     // The split that a run with the same settings would have now.
     let now = used.model.split.divide(&used.dataset, used.model.task).ok()?;

@@ -462,7 +462,11 @@ mod tests {
                 values: vec!["1".into(), "2".into()],
                 unseen: UnseenCategories::Error,
             },
-            Part::Values { names: vec!["length".to_owned()].into(), mean: vec![0.0], scale: vec![1.0] },
+            Part::Values {
+                names: vec!["length".to_owned()].into(),
+                mean: vec![0.0],
+                scale: vec![1.0],
+            },
         ];
         let none: Features<f32> = encode(&parts, "edge", &FeatureColumns::none(0), &[]).unwrap();
         assert_eq!((none.rows(), none.width()), (0, 3));

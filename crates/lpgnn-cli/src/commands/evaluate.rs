@@ -121,7 +121,9 @@ fn note(
     };
     if choice == SplitChoice::All && trained > 0 {
         let rest = if split.test.is_empty() { "" } else { "; --split test leaves them out" };
-        return Some(format!("the model was trained on {trained} of these {count} {members}{rest}"));
+        return Some(format!(
+            "the model was trained on {trained} of these {count} {members}{rest}"
+        ));
     }
     // The split that a run with the same settings would have now.
     let now = used.model.split.divide(&used.dataset, used.model.task).ok()?;
@@ -131,7 +133,7 @@ fn note(
     let test = now.rows(&now.test, used.model.task, &used.dataset);
     let seen = trained_on(&test, used, split);
     Some(format!(
-        "{data} comes with another split now, and the model was trained on {seen} of the {} \
+        "{data} comes with another split, and the model was trained on {seen} of the {} \
          {members} of its test split; evaluated on the split that the model was trained with",
         test.len()
     ))

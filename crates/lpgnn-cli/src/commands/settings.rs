@@ -49,7 +49,8 @@ impl SettingArguments {
             bail!(lpgnn::Error::Option {
                 option: "split.source",
                 value: "given".into(),
-                expected: "only the run that it was given to has that split; use data or ratio".into(),
+                expected: "only the run that it was given to has that split; use data or ratio"
+                    .into(),
             });
         }
         Ok(Chosen { config, dataset })
@@ -68,7 +69,8 @@ impl SettingArguments {
         for text in &self.set {
             let setting = Setting::parse("--set", text)?;
             if let (Some(data), "data.source") = (&self.data, setting.path()) {
-                let problem = format!("DATA is {data}, but {text} names other data; give one of them");
+                let problem =
+                    format!("DATA is {data}, but {text} names other data; give one of them");
                 bail!(lpgnn::Error::Config { origin: "--set".into(), problem });
             }
             settings.push(setting);

@@ -138,7 +138,9 @@ fn solver_of(kind: &SolverConfig, weights: WeightDescent, inner_steps: usize) ->
         // With one step the states lag behind the weights and both may swing around the saddle;
         // in batches they are stale by all the weight steps of an epoch, and in a stack every
         // layer has to follow those below.
-        SolverConfig::OneShot(_) => SolverConfig::OneShot(OneShot { weights, inner_steps, ..OneShot::default() }),
+        SolverConfig::OneShot(_) => {
+            SolverConfig::OneShot(OneShot { weights, inner_steps, ..OneShot::default() })
+        }
     }
 }
 

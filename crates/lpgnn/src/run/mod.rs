@@ -20,8 +20,8 @@ mod schema;
 mod settings;
 mod setup;
 
-pub use checkpoint::{Checkpoint, EpochChange, TrainingOrigin};
 pub(crate) use checkpoint::CheckpointFile;
+pub use checkpoint::{Checkpoint, EpochChange, TrainingOrigin};
 pub use config::{DataConfig, RunConfig, SettingChange, SplitConfig, SplitSource};
 pub use file::write_file;
 pub use fingerprint::fingerprint;

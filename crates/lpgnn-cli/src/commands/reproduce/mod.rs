@@ -305,7 +305,7 @@ impl Work<'_> {
             "data": data,
             "commit": COMMIT,
             "candidates": config,
-            "parts": folds.iter().map(|fold| (fold.name.number, &fold.split.test)).collect::<Vec<_>>(),
+            "splits": folds.iter().map(|fold| (fold.name.number, fold.split.fingerprint())).collect::<Vec<_>>(),
         });
         let quick = if self.arguments.quick { "-quick" } else { "" };
         let name = format!("{}-{}-{COMMIT}{quick}", self.row.name, &self.row.hash[..8]);

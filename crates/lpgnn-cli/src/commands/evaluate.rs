@@ -134,7 +134,7 @@ fn note(
     let test = now.rows(&now.test, used.model.task, &used.dataset);
     let seen = trained_on(&test, used, split);
     Some(format!(
-        "{data} comes with another split now, and the model was trained on {seen} of the {} \
+        "{data} comes with another split, and the model was trained on {seen} of the {} \
          {members} of its test split; evaluated on the split that the model was trained with",
         test.len()
     ))

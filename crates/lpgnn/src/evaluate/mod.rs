@@ -32,6 +32,7 @@ pub enum Metrics {
         /// The area under the ROC curve of the second class; for two classes that both occur.
         auc: Option<f64>,
         /// The mean of `−ln p(class)`.
+        #[serde(with = "crate::nan::number")]
         loss: f64,
         /// The confusion matrix: a row per true class, a column per predicted class.
         confusion: Vec<Vec<usize>>,
@@ -43,12 +44,13 @@ pub enum Metrics {
         /// Number of nodes or graphs with a known value.
         count: usize,
         /// The mean of `(y − target)²`; of several targets, the mean over targets, as of all below.
-        #[serde(deserialize_with = "crate::nan::number")]
+        #[serde(with = "crate::nan::number")]
         mean_squared_error: f64,
         /// The mean of `abs(y − target)`.
-        #[serde(deserialize_with = "crate::nan::number")]
+        #[serde(with = "crate::nan::number")]
         mean_absolute_error: f64,
         /// `R²`, the share of the variance that is explained; none when nothing varies.
+        #[serde(default, with = "crate::nan::optional")]
         r_squared: Option<f64>,
         /// The errors of every target, one per column.
         per_target: Vec<ValueErrors>,

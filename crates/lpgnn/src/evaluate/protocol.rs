@@ -73,10 +73,10 @@ impl FromStr for Protocol {
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct MeanAndStd {
     /// The mean.
-    #[serde(deserialize_with = "crate::nan::number")]
+    #[serde(with = "crate::nan::number")]
     pub mean: f64,
     /// The standard deviation.
-    #[serde(deserialize_with = "crate::nan::number")]
+    #[serde(with = "crate::nan::number")]
     pub std: f64,
 }
 

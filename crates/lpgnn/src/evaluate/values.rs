@@ -5,12 +5,13 @@ pub struct ValueErrors {
     #[serde(default)]
     pub count: usize,
     /// The mean of `(y − target)²`.
-    #[serde(deserialize_with = "crate::nan::number")]
+    #[serde(with = "crate::nan::number")]
     pub mean_squared: f64,
     /// The mean of `abs(y − target)`.
-    #[serde(deserialize_with = "crate::nan::number")]
+    #[serde(with = "crate::nan::number")]
     pub mean_absolute: f64,
     /// `1 − Σ (y − target)² / Σ (target − mean)²`; none when the targets do not vary.
+    #[serde(default, with = "crate::nan::optional")]
     pub r_squared: Option<f64>,
 }
 

@@ -20,44 +20,28 @@ pub struct TrialRecord {
     /// The epochs at which it was evaluated.
     pub epochs: Vec<usize>,
     /// Its values on the validation split; empty without one.
-    #[serde(deserialize_with = "crate::nan::numbers")]
+    #[serde(with = "crate::nan::numbers")]
     pub val: Vec<f64>,
     /// The same on the test split; empty without one.
-    #[serde(deserialize_with = "crate::nan::numbers")]
+    #[serde(with = "crate::nan::numbers")]
     pub test: Vec<f64>,
     /// The best epoch by the validation split, or the last one.
     pub best_epoch: usize,
     /// The value on the validation split at that epoch.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "crate::nan::optional"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::nan::optional")]
     pub val_value: Option<f64>,
     /// The same on the test split.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "crate::nan::optional"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::nan::optional")]
     pub test_value: Option<f64>,
     /// The cheating gap at that epoch.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "crate::nan::optional"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::nan::optional")]
     pub cheating_gap: Option<f64>,
     /// Why it stopped; none while there are epochs left.
     pub stop_reason: Option<StopReason>,
     /// Graphs that did not converge at the last evaluation.
     pub not_converged: usize,
     /// The mean residual of the last epoch.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "crate::nan::optional"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::nan::optional")]
     pub residual: Option<f64>,
     /// Seconds it took.
     pub seconds: f64,

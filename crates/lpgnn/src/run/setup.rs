@@ -70,6 +70,7 @@ impl Setup {
             Some(split) => split,
             None => config.split.divide(dataset, task)?,
         };
+        split.check(dataset.nodes(), dataset.graphs())?;
         let encoding = Encoding::for_split(dataset, &config.features, &split)?;
         let batch = encoding.batch::<f32>(dataset)?;
         let mut data = TrainingData::new(&batch, &split, task)?;

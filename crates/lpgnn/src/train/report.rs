@@ -8,27 +8,27 @@ pub struct EpochReport {
     /// Counted from 1.
     pub epoch: usize,
     /// `w Σ_S loss`, over all updates of the epoch.
-    #[serde(deserialize_with = "crate::nan::number")]
+    #[serde(with = "crate::nan::number")]
     pub loss: f64,
     /// `Σ λ · G(x − f_a)`, over all updates of the epoch.
-    #[serde(deserialize_with = "crate::nan::number")]
+    #[serde(with = "crate::nan::number")]
     pub constraint: f64,
     /// The mean of `abs(x − f_a)`.
-    #[serde(deserialize_with = "crate::nan::number")]
+    #[serde(with = "crate::nan::number")]
     pub residual_mean: f64,
     /// The largest `abs(x − f_a)`.
-    #[serde(deserialize_with = "crate::nan::number")]
+    #[serde(with = "crate::nan::number")]
     pub residual_max: f64,
     /// The mean of `abs(x)`.
-    #[serde(default, deserialize_with = "crate::nan::number")]
+    #[serde(default, with = "crate::nan::number")]
     pub state_mean: f64,
     /// Accuracy on the training split, from the trained states.
     pub trained_accuracy: Option<f64>,
     /// The largest absolute value of a multiplier.
-    #[serde(deserialize_with = "crate::nan::number")]
+    #[serde(with = "crate::nan::number")]
     pub largest_multiplier: f64,
     /// Norms of `∂𝓛/∂θ`, `∂𝓛/∂X`, `∂𝓛/∂Λ` at the last update.
-    #[serde(deserialize_with = "crate::nan::three")]
+    #[serde(with = "crate::nan::three")]
     pub gradient_norms: [f64; 3],
     /// How many nodes and graphs meet the constraints, if this epoch was evaluated.
     pub constraints: Option<ConstraintReport>,
@@ -44,7 +44,7 @@ pub struct ModelEvaluation {
     /// Number of graphs that did not converge, over all splits.
     pub not_converged: usize,
     /// An estimate of the spectral radius of `∂f_a/∂x` on the training graphs.
-    #[serde(deserialize_with = "crate::nan::number")]
+    #[serde(with = "crate::nan::number")]
     pub spectral_radius: f64,
     /// Training accuracy from trained states minus that from converged ones: near zero for a model
     /// that generalises to new graphs.
@@ -55,7 +55,7 @@ pub struct ModelEvaluation {
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct SplitMetrics {
     /// The mean loss.
-    #[serde(deserialize_with = "crate::nan::number")]
+    #[serde(with = "crate::nan::number")]
     pub loss: f64,
     /// The accuracy; none for real values.
     pub accuracy: Option<f64>,

@@ -388,7 +388,7 @@ impl Work<'_> {
             "data": data,
             "commit": COMMIT,
             "candidates": config,
-            "parts": folds.iter().map(|fold| (fold.name.number, &fold.split.test)).collect::<Vec<_>>(),
+            "splits": folds.iter().map(|fold| (fold.name.number, fold.split.fingerprint())).collect::<Vec<_>>(),
         });
         let name = folder_name(self.row, self.arguments.quick);
         let folder = ResultFolder::open(&self.out.join(name), &plan, config)?;

@@ -89,14 +89,10 @@ pub struct FoldRecord {
     /// The epochs at which the baseline, a network without edges, was evaluated.
     pub baseline_epochs: Vec<usize>,
     /// Its values on the test split at these.
-    #[serde(deserialize_with = "crate::nan::numbers")]
+    #[serde(with = "crate::nan::numbers")]
     pub baseline_test: Vec<f64>,
     /// The same at its best epoch on the inner split, or at its last one where there is none.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "crate::nan::optional"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::nan::optional")]
     pub baseline_value: Option<f64>,
     /// The accuracy of the majority class.
     pub majority: Option<f64>,

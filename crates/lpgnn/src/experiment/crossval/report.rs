@@ -20,7 +20,7 @@ pub struct CrossvalReport {
     /// Mean and standard deviation on the test splits.
     pub test: MeanAndStd,
     /// The values of the folds, in order.
-    #[serde(deserialize_with = "crate::nan::numbers")]
+    #[serde(with = "crate::nan::numbers")]
     pub values: Vec<f64>,
     /// The baseline, a network without edges.
     pub baseline: MeanAndStd,
@@ -31,8 +31,10 @@ pub struct CrossvalReport {
     /// Graphs that did not converge, over all folds.
     pub not_converged: usize,
     /// The mean residual of the last epoch, over folds.
+    #[serde(default, with = "crate::nan::optional")]
     pub residual: Option<f64>,
     /// The mean cheating gap over folds.
+    #[serde(default, with = "crate::nan::optional")]
     pub cheating_gap: Option<f64>,
     /// The records of all folds, in order.
     pub seconds: f64,

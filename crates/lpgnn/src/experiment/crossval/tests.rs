@@ -124,8 +124,10 @@ fn a_folder_has_results_of_one_plan() {
 fn a_fold_record_keeps_what_is_not_a_number() {
     let trial = TrialRecord {
         epochs: vec![1, 2],
+        val: vec![f64::NEG_INFINITY, 0.1],
         test: vec![-0.5, f64::NAN],
         test_value: Some(f64::NAN),
+        residual: Some(f64::INFINITY),
         ..TrialRecord::default()
     };
     let name = TrialName { kind: crate::experiment::TrialKind::Seed, number: 7 };
@@ -135,4 +137,8 @@ fn a_fold_record_keeps_what_is_not_a_number() {
     assert_eq!(again.name.to_string(), "seed 7");
     assert!(again.trial.test[1].is_nan() && again.trial.test_value.is_some_and(f64::is_nan));
     assert_eq!((again.trial.val_value, again.majority), (None, None));
+    assert_eq!(
+        (again.trial.val[0], again.trial.residual),
+        (f64::NEG_INFINITY, Some(f64::INFINITY))
+    );
 }

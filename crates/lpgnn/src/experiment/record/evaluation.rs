@@ -30,7 +30,7 @@ pub struct SplitEvaluation {
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct GraphConvergence {
     /// `max abs(x − f_a)` over its nodes and layers.
-    #[serde(deserialize_with = "crate::nan::numbers")]
+    #[serde(with = "crate::nan::numbers")]
     pub residuals: Vec<f64>,
     /// Number of applications of `f_a` to it, over all layers.
     pub iterations: Vec<usize>,

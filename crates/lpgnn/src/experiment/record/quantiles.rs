@@ -7,28 +7,28 @@ pub struct Quantiles {
     /// How many numbers there are.
     pub count: usize,
     /// Their mean.
-    #[serde(deserialize_with = "crate::nan::number")]
+    #[serde(with = "crate::nan::number")]
     pub mean: f64,
     /// The smallest.
-    #[serde(deserialize_with = "crate::nan::number")]
+    #[serde(with = "crate::nan::number")]
     pub min: f64,
     /// 5 % are below.
-    #[serde(deserialize_with = "crate::nan::number")]
+    #[serde(with = "crate::nan::number")]
     pub p5: f64,
     /// A quarter is below.
-    #[serde(deserialize_with = "crate::nan::number")]
+    #[serde(with = "crate::nan::number")]
     pub p25: f64,
     /// The median.
-    #[serde(deserialize_with = "crate::nan::number")]
+    #[serde(with = "crate::nan::number")]
     pub p50: f64,
     /// A quarter is above.
-    #[serde(deserialize_with = "crate::nan::number")]
+    #[serde(with = "crate::nan::number")]
     pub p75: f64,
     /// 5 % are above.
-    #[serde(deserialize_with = "crate::nan::number")]
+    #[serde(with = "crate::nan::number")]
     pub p95: f64,
     /// The largest.
-    #[serde(deserialize_with = "crate::nan::number")]
+    #[serde(with = "crate::nan::number")]
     pub max: f64,
 }
 

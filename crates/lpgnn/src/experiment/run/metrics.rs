@@ -7,6 +7,6 @@ pub struct EpochMetrics {
     #[serde(flatten)]
     pub report: EpochReport,
     /// Seconds it took, including its evaluation if there was one.
-    #[serde(deserialize_with = "crate::nan::number")]
+    #[serde(with = "crate::nan::number")]
     pub seconds: f64,
 }

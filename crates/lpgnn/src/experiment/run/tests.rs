@@ -134,6 +134,13 @@ fn a_split_that_is_given_is_kept_with_the_run() {
     assert_eq!(Some(&run.setup().split), given.split());
     let record = run.train(&mut ()).unwrap();
     assert_eq!(timeless(record), timeless(expected));
+    // Nor is it believed whatever is in its file.
+    let path = folder.join(RunFolder::SPLIT);
+    let text = std::fs::read_to_string(&path).unwrap();
+    for strange in [text.replace(":[", ":[4000000000,"), text.replace(":[", ":[-"), "{}".into()] {
+        std::fs::write(&path, strange).unwrap();
+        assert!(Run::resume(RunFolder::open(&folder).unwrap(), &dataset, Some(20)).is_err());
+    }
     let model = SavedModel::read(&folder.join(RunFolder::MODEL)).unwrap();
     assert_eq!(model.members.as_ref(), given.split());
     assert_eq!(model.data.split, given.split().unwrap().fingerprint());

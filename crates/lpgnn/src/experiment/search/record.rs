@@ -22,18 +22,10 @@ pub struct SearchRecord {
     /// The number of the winner, from 1.
     pub trial: usize,
     /// Its value on the validation split.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "crate::nan::optional"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::nan::optional")]
     pub val: Option<f64>,
     /// The winner on the test split, which is evaluated only once.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "crate::nan::optional"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::nan::optional")]
     pub test_of_the_winner: Option<f64>,
     /// Whether all rounds were completed within the time budget.
     pub complete: bool,

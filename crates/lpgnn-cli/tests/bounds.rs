@@ -245,12 +245,8 @@ fn states_that_no_memory_holds_are_a_sentence() {
     let output = run_in(6_000_000, folder.path(), &model.split(' ').collect::<Vec<_>>());
     assert!(output.status.success(), "{}", stderr(&output));
     let said = refusal(&run(folder.path(), &["predict", "large", "clique"]));
-    assert!(said.starts_with("clique does not fit large"), "{said}");
-    let said = stderr(&run(folder.path(), &["predict", "large", "clique"]));
-    assert!(
-        said.contains("cause: finding states of 20000 components for 2100 nodes takes 3.0 GB, but"),
-        "{said}"
-    );
+    let expected = "finding states of 20000 components for 2100 nodes takes 3.0 GB, but only ";
+    assert!(said.starts_with(expected), "{said}");
 }
 
 #[test]

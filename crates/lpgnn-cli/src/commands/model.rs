@@ -1,7 +1,7 @@
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
 use lpgnn::data::{Dataset, Format};
 use lpgnn::experiment::run::RunFolder;
@@ -55,9 +55,12 @@ impl ModelArguments {
                 dataset.name()
             );
         }
-        let predictions = model
-            .predict(&dataset, targets)
-            .with_context(|| format!("{} does not fit {}", dataset.name(), self.model.display()))?;
+        let predictions = model.predict(&dataset, targets).map_err(|error| {
+            let fits = matches!(error, lpgnn::Error::Memory { .. });
+            let error = anyhow::Error::from(error);
+            let unfit = || format!("{} does not fit {}", dataset.name(), self.model.display());
+            if fits { error } else { error.context(unfit()) }
+        })?;
         let failures = predictions.fixed_point.failures();
         if failures > 0 {
             console.say(format_args!(

@@ -45,18 +45,10 @@ pub struct BaselineScore {
     /// The epoch, counted from 1.
     pub epoch: usize,
     /// The accuracy on the validation split, or the negative loss; none without such a split.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "crate::nan::optional"
-    )]
+    #[serde(default, with = "crate::nan::optional")]
     pub val: Option<f64>,
     /// The same on the test split.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "crate::nan::optional"
-    )]
+    #[serde(default, with = "crate::nan::optional")]
     pub test: Option<f64>,
 }
 

@@ -39,7 +39,7 @@ pub struct GraphResidual {
     /// Number of its nodes outside the tolerance.
     pub nodes_outside: usize,
     /// The largest `abs(x − f_a)` of its nodes.
-    #[serde(deserialize_with = "crate::nan::number")]
+    #[serde(with = "crate::nan::number")]
     pub residual: f64,
 }
 

@@ -61,11 +61,7 @@ pub struct SplitMetrics {
     pub accuracy: Option<f64>,
     /// Of the validation split, the metric that selects the epoch, or the negative loss: larger is better. None
     /// where that is the accuracy and then the loss.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "crate::nan::optional"
-    )]
+    #[serde(default, with = "crate::nan::optional")]
     pub monitored: Option<f64>,
 }
 

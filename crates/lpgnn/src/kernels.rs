@@ -1,4 +1,4 @@
-//! A way to the innermost loops for the benchmarks, and for nothing else: it is no part of the
+//! A way to the innermost loops for benchmarks and tests, and for nothing else: it is no part of the
 //! interface and changes whenever they do.
 
 use crate::activation::{Activation, activate};
@@ -57,4 +57,9 @@ pub fn adam(variable: &mut [f32], gradient: &[f32], moments: [&mut [f32]; 2]) {
 /// The instruction set that loops run on: `portable`, `neon`, `avx2` or `avx512`.
 pub fn instruction_set() -> &'static str {
     InstructionSet::current().name()
+}
+
+/// Those that this processor has; the variable `LPGNN_SIMD` names the best that may be used.
+pub fn instruction_sets() -> impl Iterator<Item = &'static str> {
+    InstructionSet::here().map(InstructionSet::name)
 }

@@ -46,14 +46,16 @@ impl<S: Scalar> Packed<S> {
         packed.lines = vec![Line([S::ZERO; 16]); packed.len().div_ceil(16)];
         let mut entries = packed.lines.iter_mut().flat_map(|line| &mut line.0);
         let mut push = |entry| *entries.next().expect("as many as were counted") = entry;
+        // A panel may reach beyond them, where it must add nothing.
+        let over = columns - left_over(columns);
         for (start, width) in panels(columns, packed.register) {
             for k in 0..inner {
                 for j in start..start + width {
-                    push(if j < columns { entry(k, j) } else { S::ZERO });
+                    push(if j < over { entry(k, j) } else { S::ZERO });
                 }
             }
         }
-        for j in columns - left_over(columns)..columns {
+        for j in over..columns {
             for k in 0..padded(inner) {
                 push(if k < inner { entry(k, j) } else { S::ZERO });
             }
@@ -470,9 +472,9 @@ mod tests {
             .collect()
     }
 
-    /// Whether all numbers are as exact as sums of some tens of products of sines can be.
+    /// Whether a sum of some hundred products, each below a hundred, is as exact as it can be.
     fn is_near<S: Scalar>(found: S, exact: f64) -> bool {
-        (found.f64() - exact).abs() < if size_of::<S>() == 4 { 1e-4 } else { 1e-11 }
+        (found.f64() - exact).abs() < if size_of::<S>() == 4 { 5e-3 } else { 1e-11 }
     }
 
     fn adds_products<S: Scalar>(rows: usize, inner: usize, columns: usize) {

@@ -56,12 +56,13 @@ impl<S: Scalar> TransposedProduct<'_, S> {
         self.check();
         // As many rows at a time as stay in the first-level cache while all columns pass.
         let step = (CACHED / self.inner.max(self.columns)).max(64);
+        let end = padded(self.columns - left_over(self.columns));
         for first in (0..self.rows).step_by(step) {
             for (start, width) in panels(self.columns, register::<S>()) {
                 let rows = first..(first + step).min(self.rows);
                 let product = &mut self;
-                // Rows are padded to eight, and the last panel may end in the middle of a register.
-                match width.min(padded(product.columns) - start) / LANES {
+                // Rows are padded to eight, so the last panel may end in the middle of a register.
+                match width.min(end - start) / LANES {
                     8 => dispatch(Panel::<_, 8> { product, rows, start }),
                     7 => dispatch(Panel::<_, 7> { product, rows, start }),
                     6 => dispatch(Panel::<_, 6> { product, rows, start }),
@@ -144,14 +145,19 @@ impl<S: Scalar, const W: usize> Panel<'_, '_, S, W> {
             }
             (a, b) = (a.wrapping_add(a_stride), b.wrapping_add(b_stride));
         }
-        for r in 0..R {
-            if product.flipped {
-                let mut each = [[S::ZERO; LANES]; W];
-                sums[r].store(&mut each);
+        // Two loops: a large one would not be unrolled, and then sums would live in memory throughout.
+        if product.flipped {
+            let mut each = [[[S::ZERO; LANES]; W]; R];
+            for r in 0..R {
+                sums[r].store(&mut each[r]);
+            }
+            for (k, each) in (k..).zip(&each) {
                 for (column, &sum) in (start..product.columns).zip(each.as_flattened()) {
-                    product.add(k + r, column, sum);
+                    product.add(k, column, sum);
                 }
-            } else {
+            }
+        } else {
+            for r in 0..R {
                 let c = &mut product.c[(k + r) * product.c_stride + start..][..W * LANES];
                 let c = c.as_chunks_mut().0.first_chunk_mut().expect("as many as were taken");
                 sums[r].add(Eights::load(c)).store(c);

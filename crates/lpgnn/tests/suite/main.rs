@@ -10,6 +10,7 @@ mod fuzz;
 mod golden;
 mod gradients;
 mod inference;
+mod instruction_sets;
 mod instructions;
 mod isolated;
 mod laws;

@@ -9,11 +9,12 @@
 )]
 
 use std::arch::x86_64::{
-    __m512, __mmask16, _CMP_GT_OQ, _mm512_add_epi32, _mm512_add_ps, _mm512_castsi512_ps,
-    _mm512_cmp_ps_mask, _mm512_cvtps_epi32, _mm512_div_ps, _mm512_fmadd_ps, _mm512_loadu_ps,
-    _mm512_mask_blend_ps, _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps, _mm512_max_ps,
-    _mm512_min_ps, _mm512_mul_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps,
-    _mm512_slli_epi32, _mm512_sqrt_ps, _mm512_storeu_ps, _mm512_sub_ps,
+    __m512, __mmask16, _CMP_GT_OQ, _mm256_loadu_ps, _mm256_storeu_ps, _mm512_add_epi32,
+    _mm512_add_ps, _mm512_castps512_ps256, _mm512_castsi512_ps, _mm512_cmp_ps_mask,
+    _mm512_cvtps_epi32, _mm512_div_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_mask_blend_ps,
+    _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps, _mm512_max_ps, _mm512_min_ps, _mm512_mul_ps,
+    _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps, _mm512_slli_epi32, _mm512_sqrt_ps,
+    _mm512_storeu_ps, _mm512_sub_ps, _mm512_zextps256_ps512,
 };
 
 use super::avx2::Single;
@@ -32,10 +33,10 @@ pub struct Singles<const W: usize> {
     last: Single,
 }
 
-/// The first `count` of sixteen.
+/// The first `count` of sixteen, fewer than all.
 #[inline(always)]
 fn mask(count: usize) -> __mmask16 {
-    if count < SIXTEEN { (1 << count) - 1 } else { __mmask16::MAX }
+    (1 << count) - 1
 }
 
 /// An operation on all registers.
@@ -125,23 +126,45 @@ impl<const W: usize> Eights<f32, W> for Singles<W> {
     #[inline(always)]
     fn load_some(x: &[f32]) -> Self {
         let mut all = Self::splat(0.0);
+        let (sixteens, rest) = x.as_chunks::<SIXTEEN>();
         for i in 0..W / 2 {
-            let x = x.get(i * SIXTEEN..).unwrap_or(&[]);
-            all.wide[i] = unsafe { _mm512_maskz_loadu_ps(mask(x.len()), x.as_ptr()) };
+            all.wide[i] = unsafe {
+                if i + 1 < W.div_ceil(2) {
+                    _mm512_loadu_ps(sixteens[i].as_ptr())
+                } else if let Some(eight) = rest.first_chunk::<LANES>()
+                    && rest.len() == LANES
+                {
+                    _mm512_zextps256_ps512(_mm256_loadu_ps(eight.as_ptr()))
+                } else {
+                    _mm512_maskz_loadu_ps(mask(rest.len()), rest.as_ptr())
+                }
+            };
         }
         if W % 2 == 1 {
-            all.last = Single::load_some(x.get(W / 2 * SIXTEEN..).unwrap_or(&[]));
+            all.last = Single::load_some(rest);
         }
         all
     }
     #[inline(always)]
     fn store_some(self, to: &mut [f32]) {
+        let (sixteens, rest) = to.as_chunks_mut::<SIXTEEN>();
+        let whole = rest.len() == LANES;
         for i in 0..W / 2 {
-            let to = to.get_mut(i * SIXTEEN..).unwrap_or(&mut []);
-            unsafe { _mm512_mask_storeu_ps(to.as_mut_ptr(), mask(to.len()), self.wide[i]) }
+            unsafe {
+                if i + 1 < W.div_ceil(2) {
+                    _mm512_storeu_ps(sixteens[i].as_mut_ptr(), self.wide[i]);
+                } else if let Some(eight) = rest.first_chunk_mut::<LANES>()
+                    && whole
+                {
+                    // What reads it soon does not wait for a mask.
+                    _mm256_storeu_ps(eight.as_mut_ptr(), _mm512_castps512_ps256(self.wide[i]));
+                } else {
+                    _mm512_mask_storeu_ps(rest.as_mut_ptr(), mask(rest.len()), self.wide[i]);
+                }
+            }
         }
         if W % 2 == 1 {
-            self.last.store_some(to.get_mut(W / 2 * SIXTEEN..).unwrap_or(&mut []));
+            self.last.store_some(rest);
         }
     }
 }

@@ -5,7 +5,7 @@ use super::bundle::Bundle;
 use super::{Setup, SplitConfig};
 use crate::data::{Dataset, Encoding};
 use crate::graph::{GraphBatch, Level};
-use crate::inference::{FixedPoint, predict};
+use crate::inference::FixedPoint;
 use crate::lagrangian::Model;
 use crate::registry::Registry;
 use crate::train::{ModelConfig, ModelDims, TrainingConfig};
@@ -153,7 +153,7 @@ impl SavedModel {
         model.check(&batch)?;
         let scratch = Scratch::new();
         let fixed_point = self.training.inference.states(model, &self.weights, &batch, &scratch);
-        let outputs = predict(model, &self.weights, &batch, &fixed_point.states, &scratch);
+        let outputs = fixed_point.outputs(model, &self.weights, &batch, &scratch);
         Ok(Predictions { batch, fixed_point, outputs })
     }
 

@@ -7,6 +7,7 @@ mod evaluation;
 mod fit;
 mod parts;
 mod report;
+mod sample;
 mod standardize;
 mod stop;
 mod trainer;

@@ -3,8 +3,8 @@
 
     benchmarks/run.py [SECTION…] [OPTION…]          or: make bench-peers ARGS="…"
 
-Sections are `peers`, `scaling` and `program`, all of them by default. `--quick` takes about two
-minutes once the peers are installed. A run replaces the section of the same name in RESULTS.md;
+Sections are `peers`, `scaling`, `program` and `training`, all of them by default. `--quick` takes about two
+minutes per section once the peers are installed. A run replaces the section of the same name in RESULTS.md;
 `--dry` leaves the file alone. `benchmarks/README.md` explains what is measured.
 """
 
@@ -19,19 +19,19 @@ import time
 import workers
 from workers import OURS, PEERS, ROOT, WORK, Failure, Worker
 
-SECTIONS = ["peers", "scaling", "program"]
+SECTIONS = ["peers", "scaling", "program", "training"]
 
 
 def main():
     options = parse()
     os.makedirs(WORK, exist_ok=True)
-    if "peers" in options.sections and sys.prefix != workers.VENV:
+    if {"peers", "training"} & set(options.sections) and sys.prefix != workers.VENV:
         # numpy is there.
         workers.make_venv()
         os.execv(workers.PYTHON, [workers.PYTHON, os.path.abspath(__file__), *sys.argv[1:]])
     benches = workers.build()
     import report
-    measure = {"peers": peers, "scaling": scaling, "program": program}
+    measure = {"peers": peers, "scaling": scaling, "program": program, "training": training}
     for name in options.sections:
         facts = surroundings()
 
@@ -319,6 +319,89 @@ def program(options, benches, _):
         rows.append({"what": f"MUTAG, 10 folds of {epochs} epochs, one layer, state 10, hidden 20", "aim": None,
                      "seconds": time.perf_counter() - begin})
     return {"rows": rows, "updates": updates}
+
+
+# ---- training ----------------------------------------------------------------------------------------------------
+
+
+def training(options, benches, keep):
+    """Epochs with their evaluations and predictions on NCI1, ours and GIN by turns; ten folds of MUTAG; wide features."""
+    section = {"rows": [], "folds": None, "wide": []}
+    path = find(options.data, "NCI1")
+    problem = workers.install(["torch", "torch-geometric"]) if path else "no data: give --data"
+    epochs = 3 if options.quick else 5
+    for threads in options.threads if path else []:
+        section["rows"].append(nci1(options, benches, path, threads, epochs, problem))
+        keep(section)
+    mutag = find(options.data, "MUTAG")
+    if mutag:
+        section["folds"] = ten_folds(options, workers.build_program(), mutag)
+        keep(section)
+    section["wide"] = wide(options, benches)
+    section["problem"] = problem
+    return section
+
+
+def nci1(options, benches, path, threads, epochs, problem):
+    """Ours and GIN on NCI1, by turns."""
+    alive = {"ours": Worker.training(benches, threads, path)}
+    try:
+        if not problem:
+            try:
+                alive["gin"] = Worker.gin_training(path, threads)
+            except Failure as failure:
+                problem = str(failure)
+        times = {"plain": [], **{name: [] for name in alive}}
+        rates = {name: [] for name in alive}
+        for turn in range(options.rounds):
+            talk(f"training: NCI1, {threads} threads, round {turn + 1} of {options.rounds}")
+            times["plain"] += alive["ours"].order("epochs", epochs)["ms"]
+            for name, worker in alive.items():
+                times[name] += worker.order("evaluated", epochs)["ms"]
+                rates[name].append(worker.order("predict", options.seconds)["graphs_per_second"])
+        latencies = alive["ours"].order("latency", 2000 if options.quick else 20000)["ms"]
+    finally:
+        for worker in alive.values():
+            worker.end()
+    spread = lambda values: {"ms": statistics.median(values), "least": min(values), "most": max(values)}
+    return {"threads": threads, **{name: spread(values) for name, values in times.items()},
+            "rates": {name: {"median": statistics.median(values), "most": max(values)} for name, values in rates.items()},
+            "latency": {"p50": latencies[len(latencies) // 2], "p99": latencies[len(latencies) * 99 // 100]}}
+
+
+def ten_folds(options, lpgnn, path):
+    """MUTAG, ten folds of one layer, from the start of the process."""
+    epochs, times = "100" if options.quick else "1000", []
+    for turn in range(2 if options.quick else 3):
+        talk(f"training: MUTAG, ten folds of {epochs} epochs")
+        out = os.path.join(WORK, f"folds-{os.getpid()}-{turn}-{int(time.time())}")
+        begin = time.perf_counter()
+        subprocess.run([lpgnn, "crossval", path, "--folds", "10", "--epochs", epochs, "--layers", "1", "--out", out,
+                        "--quiet", "--json"], check=True, stdout=subprocess.DEVNULL)
+        times.append(time.perf_counter() - begin)
+    return {"epochs": int(epochs), "seconds": statistics.median(times), "least": min(times), "most": max(times)}
+
+
+def wide(options, benches):
+    """Epochs of graphs with few and with many categories of nodes, by turns."""
+    rows = []
+    for threads in options.threads:
+        alive = []
+        try:
+            for categories in (40, 41_000):
+                talk(f"training: starting {categories} categories, {threads} threads")
+                worker = Worker.training(benches, threads, "--categories", str(categories))
+                alive.append((categories, worker, []))
+            for turn in range(min(options.rounds, 3)):
+                for categories, worker, times in alive:
+                    times += worker.order("epochs", 2)["ms"]
+        finally:
+            for _, worker, _ in alive:
+                worker.end()
+        for categories, _, times in alive:
+            rows.append({"threads": threads, "categories": categories, "ms": statistics.median(times),
+                         "least": min(times), "most": max(times)})
+    return rows
 
 
 def find(data, name):

@@ -75,6 +75,17 @@ class Worker:
         command = [benches["update"], workload, "--serve", "--threads", str(threads), *options]
         return cls(name, label, agrees, command + (["--tanh"] if output == "tanh" else []), threads)
 
+    @classmethod
+    def training(cls, benches, threads, *data):
+        """Ours, training by the defaults for some data."""
+        command = [benches["training"], *data, "--serve", "--threads", str(threads)]
+        return cls("ours", "", False, command, threads)
+
+    @classmethod
+    def gin_training(cls, path, threads):
+        command = [PYTHON, os.path.join(HERE, "peers", "geometric_gin_training.py"), path, "--threads", str(threads)]
+        return cls("gin", "", False, command, threads, **ALLOCATOR, PYTHONWARNINGS="ignore")
+
     def _answer(self):
         line = self.process.stdout.readline()
         if not line:
@@ -135,7 +146,7 @@ def busy_seconds():
 def build():
     """The benchmarks and the program, as cargo builds them for release: name → path."""
     command = ["cargo", "bench", "--locked", "--workspace", "--all-features", "--no-run",
-               "--bench", "update", "--bench", "machine", "--message-format", "json"]
+               "--bench", "update", "--bench", "training", "--bench", "machine", "--message-format", "json"]
     answer = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if answer.returncode:
         sys.exit("the benchmarks do not build")

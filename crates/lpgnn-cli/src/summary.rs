@@ -47,7 +47,13 @@ fn lines(record: &RunRecord, text: &mut String) -> std::fmt::Result {
     constraints(record, text)?;
     if let Some(evaluation) = &record.evaluation {
         if let Some(gap) = evaluation.cheating_gap {
-            writeln!(text, "  cheating gap {:.1} points of training accuracy", 100.0 * gap)?;
+            let sample = evaluation.sample;
+            let sample = sample.map_or(String::new(), |graphs| format!(" ({graphs} graphs)"));
+            writeln!(
+                text,
+                "  cheating gap {:.1} points of training accuracy{sample}",
+                100.0 * gap
+            )?;
         }
         let converged = match evaluation.not_converged {
             0 => "all graphs".to_owned(),

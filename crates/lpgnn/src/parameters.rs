@@ -22,6 +22,7 @@
 //! assert_eq!(names, ["0.weight.state", "0.weight.features", "0.bias", "1.weight"]);
 //! ```
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::graph::Reduce;
@@ -400,6 +401,9 @@ impl InputLayer {
     }
 }
 
+/// Entries of a matrix above which a copy costs more than rows that start where lines of the cache do not.
+const LARGE: usize = 1 << 15;
+
 /// For the kernels, which work on padded rows.
 impl Parameters {
     /// Length of a partial gradient.
@@ -421,6 +425,31 @@ impl Parameters {
     pub(crate) fn partial<'a, S>(&self, number: usize, partial: &'a mut [S]) -> &'a mut [S] {
         let Block { rows, columns, padded_at, .. } = self.blocks[number];
         &mut partial[padded_at..][..rows * padded(columns)]
+    }
+
+    /// The same in partial gradients that leave out these parameters, though not the weights.
+    #[must_use]
+    pub(crate) fn without_partials(&self, numbers: &[usize]) -> Self {
+        let mut narrow = self.clone();
+        narrow.padded_len = 0;
+        for (number, block) in narrow.blocks.iter_mut().enumerate() {
+            if numbers.contains(&number) {
+                block.rows = 0;
+            }
+            block.padded_at = narrow.padded_len;
+            narrow.padded_len += block.rows * padded(block.columns);
+        }
+        narrow
+    }
+
+    /// Parameter `number` of the weights with its rows padded; a large one that needs no padding is not copied.
+    pub(crate) fn padded<'a, S: Scalar>(&self, number: usize, weights: &'a [S]) -> Cow<'a, [S]> {
+        let Block { rows, columns, .. } = self.blocks[number];
+        if columns == padded(columns) && rows * columns >= LARGE {
+            Cow::Borrowed(self.of(number, weights))
+        } else {
+            Cow::Owned(self.padded_copy(number, weights))
+        }
     }
 
     /// Parameter `number` of the weights with its rows padded.

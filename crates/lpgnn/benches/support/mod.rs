@@ -6,5 +6,6 @@
 pub(crate) mod clock;
 pub(crate) mod machine;
 pub(crate) mod roofline;
+pub(crate) mod training;
 pub(crate) mod updates;
 pub(crate) mod workload;

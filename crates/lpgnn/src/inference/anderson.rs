@@ -18,8 +18,13 @@ pub(super) struct Anderson<S> {
     residual: Vec<S>,
     f_x: Vec<S>,
     best: f64,
+    /// The largest component of the last residual, and whether plain steps have turned out slow.
+    last: f64,
+    slow: bool,
 }
 
+/// The share of a residual that plain steps may leave: down to it, they cost less than what a combination saves.
+const FAST: f64 = 0.4;
 /// How much larger than the best one a residual may grow before the past is forgotten.
 const PATIENCE: f64 = 2.0;
 /// Components that one thread works on at a time; they stay in cache, and sums over them do not
@@ -31,14 +36,22 @@ impl<S: Scalar> Anderson<S> {
     pub(super) fn new(window: usize) -> Self {
         let (d_residuals, d_fs, gram) = (vec![], vec![], vec![]);
         let (residual, f_x) = (vec![], vec![]);
-        Self { window, d_residuals, d_fs, gram, residual, f_x, best: f64::INFINITY }
+        let (best, last, slow) = (f64::INFINITY, f64::INFINITY, false);
+        Self { window, d_residuals, d_fs, gram, residual, f_x, best, last, slow }
     }
 
-    /// Replaces `x` by the next iterate, given `f = f_a(x)`; `beta` damps a step without a past.
+    /// Replaces `x` by the next iterate, given `f = f_a(x)` and the largest component of `f − x`; `beta` damps a
+    /// step without a past.
     ///
-    /// `x ← f − F γ`, where `γ` minimises `‖r − R γ‖`.
-    pub(super) fn advance(&mut self, x: &mut [S], f: &[S], beta: S) {
-        let gamma = if self.window > 0 { self.combination(x, f) } else { None };
+    /// `x ← f − F γ`, where `γ` minimises `‖r − R γ‖`; as long as plain steps are fast, `x ← x + β (f − x)`.
+    pub(super) fn advance(&mut self, x: &mut [S], f: &[S], largest: f64, beta: S) {
+        let fast = self.last.is_infinite() || largest <= FAST * self.last;
+        self.slow |= !fast;
+        self.last = largest;
+        if self.window == 0 || !self.slow {
+            return x.iter_mut().zip(f).for_each(|(x, &f)| *x += beta * (f - *x));
+        }
+        let gamma = self.combination(x, f);
         let gamma: Vec<S> = gamma.iter().flatten().map(|&gamma| S::of(gamma)).collect();
         let parts = x.chunks_mut(PART).zip(f.chunks(PART)).zip((0..).step_by(PART));
         let mut parts: Vec<_> = parts.collect();
@@ -209,11 +222,24 @@ mod tests {
         let mut anderson = Anderson::new(5);
         for _ in 0..6 {
             let f_x = f(&x);
-            anderson.advance(&mut x, &f_x, 1.0);
+            let largest = (f_x[0] - x[0]).abs().max((f_x[1] - x[1]).abs());
+            anderson.advance(&mut x, &f_x, largest, 1.0);
         }
         let f_x = f(&x);
         let residual = (f_x[0] - x[0]).abs().max((f_x[1] - x[1]).abs());
         assert!(residual < 1e-6, "{x:?} leaves {residual:e}");
+    }
+
+    #[test]
+    fn nothing_is_remembered_while_plain_steps_are_fast() {
+        let mut x = vec![0.0];
+        let mut anderson = Anderson::new(5);
+        for _ in 0..20 {
+            let f_x = vec![0.3 * x[0] + 1.0];
+            let largest = (f_x[0] - x[0]).abs();
+            anderson.advance(&mut x, &f_x, largest, 1.0);
+        }
+        assert!(anderson.residual.is_empty() && (x[0] - 1.0 / 0.7).abs() < 1e-9, "{x:?}");
     }
 
     #[test]

@@ -1,14 +1,12 @@
 use std::ops::Range;
 
-use rayon::prelude::*;
-
-use super::anderson::Anderson;
-use super::{FixedPoint, RelaxOptions, graph_residual, relax, residuals};
-use crate::graph::{Features, GraphBatch};
+use super::layer::{Converged, Layer};
+use super::{FixedPoint, RelaxOptions, relax};
+use crate::graph::GraphBatch;
 use crate::lagrangian::{Model, ReadFrom};
-use crate::numeric::Scratch;
+use crate::numeric::{Scratch, worse};
 use crate::saddle::{check_beta, check_positive, gather, scatter};
-use crate::transition::{Input, Transition, split_rows};
+use crate::transition::{for_each_group, split_rows};
 use crate::{Error, Matrix, Scalar};
 
 /// How `f_a` is iterated to its fixed point.
@@ -72,6 +70,9 @@ const LARGEST_WINDOW: usize = 100;
 /// A residual beyond which states count as diverged.
 const FAR: f64 = 1.0;
 
+/// Nodes of small graphs whose states converge together, in cache, on one thread.
+const CHUNK: usize = 1 << 10;
+
 /// Iterates `X ← f_a(X)` from zero, graph by graph and layer by layer, until a graph is within
 /// `tol` or `max_iter` is reached.
 ///
@@ -105,159 +106,163 @@ pub fn converge_from<S: Scalar>(
     options: &FixedPointOptions,
     scratch: &Scratch<S>,
 ) -> FixedPoint<S> {
-    let mut states: Vec<Matrix<S>> = vec![];
-    let mut iterations = 0;
-    let mut graph_iterations = vec![0; batch.graphs()];
-    for start in start {
-        let (converged, counts) =
-            converge_next(model, weights, batch, &states, start, options, scratch);
-        states.push(converged);
-        // The layer took as long as its slowest graph.
-        iterations += counts.iter().max().copied().unwrap_or(0);
-        graph_iterations.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
-    }
-    let mut residuals = residuals(model, weights, batch, &states, scratch);
-    let within = |residual: &f64| *residual <= options.tol;
-    let failed: Vec<usize> = (0..batch.graphs()).filter(|&g| !within(&residuals[g])).collect();
+    let mut found = iterate(model, weights, batch, start, options, scratch);
+    let failed: Vec<usize> = (0..batch.graphs()).filter(|&graph| !found.converged[graph]).collect();
     if let (Some(relaxation), false) = (&options.fall_back, failed.is_empty()) {
-        let part = batch.select(&failed);
-        let mut start = model.zeros(part.nodes(), weights.to_vec());
-        // Diverged states are no place to start from: those graphs start at zero.
-        for (i, _) in failed.iter().enumerate().filter(|(_, graph)| residuals[**graph] <= FAR) {
-            let (from, to) = (batch.nodes_of(failed[i]).collect::<Vec<_>>(), part.nodes_of(i));
-            scatter(&gather(&states, &from), &to.collect::<Vec<_>>(), &mut start.states);
-        }
         let tol = relaxation.tol.min(options.tol);
         let relaxation = RelaxOptions { tol, ..*relaxation };
-        let relaxed = relax(model, start, &part, &relaxation, scratch);
-        for (i, &graph) in failed.iter().enumerate() {
-            graph_iterations[graph] += relaxed.graph_iterations[i];
-            if relaxed.residuals[i] < residuals[graph] || residuals[graph].is_nan() {
-                residuals[graph] = relaxed.residuals[i];
-                let from: Vec<usize> = part.nodes_of(i).collect();
-                let to: Vec<usize> = batch.nodes_of(graph).collect();
-                scatter(&gather(&relaxed.states, &from), &to, &mut states);
-            }
-        }
-        iterations += relaxed.iterations;
+        relax_failed(model, weights, batch, &failed, &relaxation, scratch, &mut found);
     }
-    let converged = residuals.iter().map(within).collect();
-    FixedPoint { states, residuals, converged, iterations, graph_iterations }
+    found.converged = found.residuals.iter().map(|&residual| residual <= options.tol).collect();
+    found
 }
 
-/// The layer above those whose states are known; returns its states and how often `f_a` was applied
-/// to each graph.
-pub(crate) fn converge_next<S: Scalar>(
+/// All layers, without a second attempt. The iterates of a graph do not depend on the rest of its batch, so that
+/// small graphs go all the way a few at a time.
+fn iterate<S: Scalar>(
     model: &Model<S>,
     weights: &[S],
     batch: &GraphBatch<S>,
-    known: &[Matrix<S>],
-    start: Matrix<S>,
+    mut states: Vec<Matrix<S>>,
     options: &FixedPointOptions,
     scratch: &Scratch<S>,
-) -> (Matrix<S>, Vec<usize>) {
-    let layer = known.len();
-    let below = known.last().map(|below| {
-        Features::Dense(match model.reads().from {
-            ReadFrom::State => below.clone(),
-            ReadFrom::Transition => {
-                model.f_x(layer, weights, batch, known, scratch)[layer - 1].clone()
-            }
-        })
+) -> FixedPoint<S> {
+    let reads_transition = model.reads().from == ReadFrom::Transition;
+    let mut f_x: Vec<Matrix<S>> = if reads_transition {
+        model.transitions().map(|f_a| Matrix::zeros(batch.nodes(), f_a.state_dim())).collect()
+    } else {
+        vec![]
+    };
+    let chunks = chunks(batch);
+    let mut work: Vec<Chunk<'_, S>> =
+        chunks.iter().map(|graphs| Chunk { graphs: graphs.clone(), ..Chunk::default() }).collect();
+    let nodes: Vec<Range<usize>> = chunks
+        .iter()
+        .map(|graphs| batch.node_starts()[graphs.start]..batch.node_starts()[graphs.end])
+        .collect();
+    for matrix in &mut states {
+        let width = matrix.cols();
+        let rows = split_rows(matrix.as_mut_slice(), width, &nodes);
+        work.iter_mut().zip(rows).for_each(|(chunk, rows)| chunk.states.push(rows));
+    }
+    for matrix in &mut f_x {
+        let width = matrix.cols();
+        let rows = split_rows(matrix.as_mut_slice(), width, &nodes);
+        work.iter_mut().zip(rows).for_each(|(chunk, rows)| chunk.f_x.push(rows));
+    }
+    for_each_group(&mut work, |chunk| {
+        let all = chunk.graphs.len() == batch.graphs();
+        let part = (!all).then(|| batch.select(&chunk.graphs.clone().collect::<Vec<_>>()));
+        chunk.iterate(model, weights, part.as_ref().unwrap_or(batch), options, scratch);
     });
-    let features = below.as_ref().unwrap_or(batch.node_features());
-    let transition = model.transitions().nth(layer).expect("there is a layer above");
-    let weights = &weights[model.transition_weights(layer)];
-    converge_layer(transition, weights, batch, features, start, options, scratch)
+    // A layer took as long as its slowest graph.
+    let slowest = |layer: usize| work.iter().map(|chunk| chunk.slowest[layer]).max().unwrap_or(0);
+    let iterations = (0..model.layers()).map(slowest).sum();
+    let residuals: Vec<f64> = work.iter().flat_map(|chunk| &chunk.residuals).copied().collect();
+    let graph_iterations = work.iter().flat_map(|chunk| &chunk.counts).copied().collect();
+    let converged = residuals.iter().map(|&residual| residual <= options.tol).collect();
+    FixedPoint { states, f_x, residuals, converged, iterations, graph_iterations }
 }
 
-/// One layer, given what it reads as features.
-fn converge_layer<S: Scalar>(
-    transition: &dyn Transition<S>,
+/// The graphs of every chunk: all of them where one is too large to lie in a group.
+fn chunks<S: Scalar>(batch: &GraphBatch<S>) -> Vec<Range<usize>> {
+    let (starts, graphs) = (batch.node_starts(), batch.graphs());
+    if !batch.groups().whole_graphs() || batch.groups().ranges().len() == 1 {
+        return vec![0..graphs];
+    }
+    let (mut chunks, mut first) = (vec![], 0);
+    for graph in 1..=graphs {
+        if starts[graph] - starts[first] >= CHUNK || graph == graphs {
+            chunks.push(first..graph);
+            first = graph;
+        }
+    }
+    chunks
+}
+
+/// Some graphs, and where their results go.
+struct Chunk<'a, S> {
+    graphs: Range<usize>,
+    /// Rows of every layer: where it starts, then where it ends.
+    states: Vec<&'a mut [S]>,
+    /// `f_a` of them; empty where nothing reads it.
+    f_x: Vec<&'a mut [S]>,
+    residuals: Vec<f64>,
+    counts: Vec<usize>,
+    /// Iterations of the slowest graph, per layer.
+    slowest: Vec<usize>,
+}
+
+impl<S> Default for Chunk<'_, S> {
+    fn default() -> Self {
+        let (states, f_x) = (vec![], vec![]);
+        let (residuals, counts, slowest) = (vec![], vec![], vec![]);
+        Self { graphs: 0..0, states, f_x, residuals, counts, slowest }
+    }
+}
+
+impl<S: Scalar> Chunk<'_, S> {
+    /// Layer by layer, each of which reads the one below.
+    fn iterate(
+        &mut self,
+        model: &Model<S>,
+        weights: &[S],
+        batch: &GraphBatch<S>,
+        options: &FixedPointOptions,
+        scratch: &Scratch<S>,
+    ) {
+        (self.residuals, self.counts) = (vec![0.0; batch.graphs()], vec![0; batch.graphs()]);
+        let mut below: Option<Matrix<S>> = None;
+        for (layer, rows) in self.states.iter_mut().enumerate() {
+            let width = model.transition(layer).state_dim();
+            let start = Matrix::from_entries(batch.nodes(), width, rows.to_vec())
+                .expect("there is a row per node");
+            let this = Layer::of(model, layer, weights, below.as_ref(), scratch);
+            let Converged { states, f_x, residuals, counts } = this.converge(batch, start, options);
+            rows.copy_from_slice(states.as_slice());
+            for (worst, residual) in self.residuals.iter_mut().zip(residuals) {
+                *worst = worse(*worst, residual);
+            }
+            self.slowest.push(counts.iter().max().copied().unwrap_or(0));
+            self.counts.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+            below = Some(match self.f_x.get_mut(layer) {
+                None => states,
+                Some(rows) => {
+                    rows.copy_from_slice(f_x.as_slice());
+                    f_x
+                }
+            });
+        }
+    }
+}
+
+/// The second attempt, by optimisation, at graphs that did not converge; what is no better than before is not taken.
+fn relax_failed<S: Scalar>(
+    model: &Model<S>,
     weights: &[S],
     batch: &GraphBatch<S>,
-    features: &Features<S>,
-    start: Matrix<S>,
-    options: &FixedPointOptions,
+    failed: &[usize],
+    options: &RelaxOptions,
     scratch: &Scratch<S>,
-) -> (Matrix<S>, Vec<usize>) {
-    let width = transition.state_dim();
-    let mut states = start;
-    let mut active: Vec<usize> = (0..batch.graphs()).collect();
-    let mut past: Vec<Anderson<S>> = vec![Anderson::new(options.window); batch.graphs()];
-    let mut iterations = 0;
-    let mut counts = vec![0; batch.graphs()];
-    // Whenever half of the graphs have converged, work goes on with the others alone.
-    while !active.is_empty() && iterations < options.max_iter {
-        let all = active.len() == batch.graphs();
-        let nodes: Vec<usize> = active.iter().flat_map(|&graph| batch.nodes_of(graph)).collect();
-        let selected =
-            (!all).then(|| (batch.select(&active), features.select(nodes.iter().copied())));
-        let (part, features) = selected.as_ref().map_or((batch, features), |(b, l)| (b, l));
-        let mut x = if all { states.clone() } else { states.select(nodes.iter().copied()) };
-        let mut f = Matrix::zeros(part.nodes(), width);
-        let mut converged = vec![false; part.graphs()];
-        while iterations < options.max_iter {
-            iterations += 1;
-            let input = Input { node_features: features.view(), ..Input::of(part, &x) };
-            transition.forward(weights, input, &mut f, scratch);
-            for (graph, converged) in converged.iter_mut().enumerate() {
-                counts[active[graph]] += usize::from(!*converged);
-                *converged |= graph_residual(part, graph, &x, &f) <= options.tol;
-            }
-            let done = converged.iter().filter(|&&converged| converged).count();
-            if done == part.graphs() {
-                break;
-            }
-            // The iterates of a graph do not depend on the rest of its batch.
-            advance(part, &mut x, &f, &mut past, &converged, S::of(options.beta));
-            if 2 * done >= part.graphs() && part.graphs() > 8 {
-                break;
-            }
-        }
-        scatter(std::slice::from_ref(&x), &nodes, std::slice::from_mut(&mut states));
-        let mut not_converged = converged.iter().map(|converged| !converged);
-        past.retain(|_| not_converged.next().unwrap_or(false));
-        let mut not_converged = converged.iter().map(|converged| !converged);
-        active.retain(|_| not_converged.next().unwrap_or(false));
-    }
-    (states, counts)
-}
-
-/// The next iterate of every graph that has not converged.
-fn advance<S: Scalar>(
-    batch: &GraphBatch<S>,
-    x: &mut Matrix<S>,
-    f: &Matrix<S>,
-    past: &mut [Anderson<S>],
-    converged: &[bool],
-    beta: S,
+    found: &mut FixedPoint<S>,
 ) {
-    let width = x.cols();
-    let ranges: Vec<_> = (0..batch.graphs()).map(|graph| batch.nodes_of(graph)).collect();
-    let rows = split_rows(x.as_mut_slice(), width, &ranges);
-    let mut graphs: Vec<_> = rows
-        .into_iter()
-        .zip(past)
-        .zip(ranges)
-        .zip(converged)
-        .filter(|(_, converged)| !**converged)
-        .map(|(((x, past), nodes), _)| GraphRows { x, past, nodes })
-        .collect();
-    let work = |graph: &mut GraphRows<'_, S>| {
-        let f_x = &f.as_slice()[graph.nodes.start * width..graph.nodes.end * width];
-        graph.past.advance(graph.x, f_x, beta);
-    };
-    if batch.groups().ranges().len() == 1 {
-        graphs.iter_mut().for_each(work);
-    } else {
-        graphs.par_iter_mut().for_each(work);
+    let part = batch.select(failed);
+    let mut start = model.zeros(part.nodes(), weights.to_vec());
+    // Diverged states are no place to start from: those graphs start at zero.
+    for (i, _) in failed.iter().enumerate().filter(|(_, graph)| found.residuals[**graph] <= FAR) {
+        let (from, to) = (batch.nodes_of(failed[i]).collect::<Vec<_>>(), part.nodes_of(i));
+        scatter(&gather(&found.states, &from), &to.collect::<Vec<_>>(), &mut start.states);
     }
-}
-
-/// A graph that has not converged.
-struct GraphRows<'a, S> {
-    x: &'a mut [S],
-    past: &'a mut Anderson<S>,
-    nodes: Range<usize>,
+    let relaxed = relax(model, start, &part, options, scratch);
+    for (i, &graph) in failed.iter().enumerate() {
+        found.graph_iterations[graph] += relaxed.graph_iterations[i];
+        if relaxed.residuals[i] < found.residuals[graph] || found.residuals[graph].is_nan() {
+            found.residuals[graph] = relaxed.residuals[i];
+            let from: Vec<usize> = part.nodes_of(i).collect();
+            let to: Vec<usize> = batch.nodes_of(graph).collect();
+            scatter(&gather(&relaxed.states, &from), &to, &mut found.states);
+            scatter(&gather(&relaxed.f_x, &from), &to, &mut found.f_x);
+        }
+    }
+    found.iterations += relaxed.iterations;
 }

@@ -2,10 +2,11 @@
 
 mod anderson;
 mod converge;
+mod layer;
 mod relax;
 
-pub(crate) use converge::converge_next;
 pub use converge::{FixedPointOptions, converge, converge_from};
+pub(crate) use layer::Layer;
 pub use relax::{RelaxOptions, relax};
 
 use crate::graph::GraphBatch;
@@ -38,6 +39,8 @@ impl Default for Inference {
 pub struct FixedPoint<S = f32> {
     /// `X` of every layer.
     pub states: Vec<Matrix<S>>,
+    /// `f_a(X)` of every layer, if the read-out reads it; otherwise empty.
+    pub f_x: Vec<Matrix<S>>,
     /// `max abs(x − f_a)` over the nodes and layers of every graph.
     pub residuals: Vec<f64>,
     /// Whether a graph's residual is within the tolerance.
@@ -52,6 +55,21 @@ impl<S: Scalar> FixedPoint<S> {
     /// Number of graphs that did not converge.
     pub fn failures(&self) -> usize {
         self.converged.iter().filter(|&&converged| !converged).count()
+    }
+
+    /// The output of every node or graph, as [`predict`] has it from these states.
+    pub fn outputs(
+        &self,
+        model: &Model<S>,
+        weights: &[S],
+        batch: &GraphBatch<S>,
+        scratch: &Scratch<S>,
+    ) -> Matrix<S> {
+        let read = match model.reads().from {
+            ReadFrom::State => &self.states,
+            ReadFrom::Transition => &self.f_x,
+        };
+        read_out(model, weights, batch, &read.iter().collect::<Vec<_>>(), scratch)
     }
 
     /// The largest residual of all graphs; NaN if any is.
@@ -126,33 +144,51 @@ pub fn predict<S: Scalar>(
         ReadFrom::State => vec![],
         ReadFrom::Transition => model.f_x(model.layers(), weights, batch, states, scratch),
     };
-    let parts = model.read_layers().map(|layer| match model.reads().from {
-        ReadFrom::State => &states[layer],
-        ReadFrom::Transition => &*f_x[layer],
-    });
-    let reads = side_by_side(&parts.collect::<Vec<_>>());
+    let read: Vec<&Matrix<S>> = match model.reads().from {
+        ReadFrom::State => states.iter().collect(),
+        ReadFrom::Transition => f_x.iter().map(|f| &**f).collect(),
+    };
+    read_out(model, weights, batch, &read, scratch)
+}
+
+/// `f_r` of what is read of every layer.
+fn read_out<S: Scalar>(
+    model: &Model<S>,
+    weights: &[S],
+    batch: &GraphBatch<S>,
+    read: &[&Matrix<S>],
+    scratch: &Scratch<S>,
+) -> Matrix<S> {
+    let read = &read[model.read_layers()];
+    let joined = (read.len() > 1).then(|| side_by_side(read));
     let readout = model.readout();
     let mut predictions = Matrix::zeros(readout.level().rows(batch), readout.outputs());
-    let input = ReadoutInput { batch, states: &reads, dropout: None };
+    let states = joined.as_ref().unwrap_or(read[0]);
+    let input = ReadoutInput { batch, states, dropout: None };
     readout.forward(&weights[model.readout_weights()], input, &mut predictions, scratch);
     predictions
 }
 
-/// `max abs(x − f_a)` of every graph, over all layers.
+/// `f_a(X)` of every layer, and `max abs(x − f_a)` of every graph over all layers.
 fn residuals<S: Scalar>(
     model: &Model<S>,
     weights: &[S],
     batch: &GraphBatch<S>,
     states: &[Matrix<S>],
     scratch: &Scratch<S>,
-) -> Vec<f64> {
+) -> (Vec<Matrix<S>>, Vec<f64>) {
     let mut worst = vec![0.0; batch.graphs()];
-    for (x, f) in states.iter().zip(model.f_x(states.len(), weights, batch, states, scratch)) {
+    let f_x = model.f_x(states.len(), weights, batch, states, scratch);
+    for (x, f) in states.iter().zip(&f_x) {
         for (graph, worst) in worst.iter_mut().enumerate() {
-            *worst = worse(*worst, graph_residual(batch, graph, x, &f));
+            *worst = worse(*worst, graph_residual(batch, graph, x, f));
         }
     }
-    worst
+    let f_x = match model.reads().from {
+        ReadFrom::State => vec![],
+        ReadFrom::Transition => f_x.iter().map(|f| Matrix::clone(f)).collect(),
+    };
+    (f_x, worst)
 }
 
 /// `max abs(x − f)` over the nodes of a graph.

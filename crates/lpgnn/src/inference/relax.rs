@@ -94,8 +94,8 @@ pub fn relax<S: Scalar>(
         }
     }
     at.states = best;
-    let residuals = residuals(model, &at.weights, batch, &at.states, scratch);
+    let (f_x, residuals) = residuals(model, &at.weights, batch, &at.states, scratch);
     let converged = residuals.iter().map(|&residual| residual <= options.tol).collect();
     let graph_iterations = vec![iterations; batch.graphs()];
-    FixedPoint { states: at.states, residuals, converged, iterations, graph_iterations }
+    FixedPoint { states: at.states, f_x, residuals, converged, iterations, graph_iterations }
 }

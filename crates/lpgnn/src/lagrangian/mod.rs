@@ -20,7 +20,7 @@ pub use variables::Variables;
 use crate::graph::{Exchange, GraphBatch, Level, Local, Reduce};
 use crate::numeric::{Scratch, SpareMatrix};
 use crate::readout::{Loss, ReadoutGradients, ReadoutInput, Supervision};
-use crate::transition::{Gradients, Input, Upstream};
+use crate::transition::{Gradients, Input, Kept, Upstream, for_each_group};
 use crate::{Error, Matrix, Scalar};
 use read::ReadGradient;
 use term::{ConstraintTerm, Tally};
@@ -205,7 +205,7 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
         &'s self,
         at: &Variables<S>,
         reads: &[&Matrix<S>],
-        d_weights: &mut [S],
+        d_weights: Option<&mut [S]>,
     ) -> (f64, (usize, usize), Vec<ReadGradient<'s, S>>) {
         let (model, scratch) = (self.model, self.scratch);
         let joined = (reads.len() > 1).then(|| side_by_side(reads));
@@ -220,7 +220,7 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
             Loss { supervision: self.supervision, factor: self.factors().0 },
             &mut predictions,
             ReadoutGradients {
-                weights: Some(&mut d_weights[model.readout_weights()]),
+                weights: d_weights.map(|d| &mut d[model.readout_weights()]),
                 states: Some(&mut d_rows),
             },
             scratch,
@@ -246,12 +246,20 @@ impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
         let (model, batch, scratch) = (self.model, self.batch, self.scratch);
         let layers = model.layers();
         // f_a of the layers that something reads: the output, the layer above, or the residual itself.
-        let f_x = match (self.reads_transition(), request.loss || !request.derivatives()) {
-            (false, _) => vec![],
-            (true, true) => model.f_x(layers, &at.weights, batch, &at.states, scratch),
-            (true, false) => model.f_x(layers - 1, &at.weights, batch, &at.states, scratch),
+        let count = match (self.reads_transition(), request.loss || !request.derivatives()) {
+            (false, _) => 0,
+            (true, true) => layers,
+            (true, false) => layers - 1,
         };
-        gradient.weights.fill(S::ZERO);
+        let (f_x, mut kept) = if request.derivatives() {
+            model.f_x_keeping(count, &at.weights, batch, &at.states, scratch)
+        } else {
+            (model.f_x(count, &at.weights, batch, &at.states, scratch), vec![])
+        };
+        kept.resize_with(layers, Kept::default);
+        if request.weights {
+            gradient.weights.fill(S::ZERO);
+        }
         let (mut loss, mut correct) = (0.0, (0, 0));
         // ∂𝓛/∂ what is read of a layer, by the output and by the layer above.
         let mut d_read: Vec<Option<ReadGradient<'_, S>>> = (0..layers).map(|_| None).collect();
@@ -262,7 +270,8 @@ impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
             } else {
                 at.states[read.clone()].iter().collect()
             };
-            let (value, right, d_parts) = self.loss(at, &reads, &mut gradient.weights);
+            let d_weights = request.weights.then_some(&mut gradient.weights[..]);
+            let (value, right, d_parts) = self.loss(at, &reads, d_weights);
             (loss, correct) = (value, right);
             d_read[read].iter_mut().zip(d_parts).for_each(|(to, d)| *to = Some(d));
         }
@@ -270,7 +279,9 @@ impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
         // From the last layer to the first, so that what the layer above makes of it is known.
         let mut tally = Tally::default();
         for layer in (0..layers).rev() {
-            tally = tally.and(self.layer(layer, at, request, &f_x, &mut d_read, gradient));
+            let kept = kept.pop().unwrap_or_default();
+            let below = (&f_x[..], kept);
+            tally = tally.and(self.layer(layer, at, request, below, &mut d_read, gradient));
         }
         Evaluation {
             loss,
@@ -290,13 +301,13 @@ impl<S: Scalar> Lagrangian<'_, S> {
     }
 
     /// The constraint term of a layer with its gradients, given `f_x` of the layers that something reads and
-    /// what reads this layer; leaves in `d_read` what this one makes of the layer below.
+    /// what was kept of this one, and what reads this layer; leaves in `d_read` what this one makes of the layer below.
     fn layer<'s>(
         &'s self,
         layer: usize,
         at: &Variables<S>,
         request: Request,
-        f_x: &[SpareMatrix<'_, S>],
+        (f_x, kept): (&[SpareMatrix<'_, S>], Kept<'_, S>),
         d_read: &mut [Option<ReadGradient<'s, S>>],
         gradient: &mut Variables<S>,
     ) -> Tally {
@@ -337,7 +348,7 @@ impl<S: Scalar> Lagrangian<'_, S> {
                 features: below.as_deref_mut(),
                 reduce: self.reduce,
             };
-            transition.pass(weights, input, &mut upstream, gradients, scratch);
+            transition.pass_after(kept, weights, input, &mut upstream, gradients, scratch);
             if let Some(below) = below {
                 d_read[layer - 1] = Some(ReadGradient::Nodes(below));
             }
@@ -352,18 +363,24 @@ impl<S: Scalar> Lagrangian<'_, S> {
     }
 }
 
+/// Rows that are joined on one thread.
+const ROWS: usize = 1 << 13;
+
 /// Matrices of as many rows, as one.
 pub(crate) fn side_by_side<S: Scalar>(parts: &[&Matrix<S>]) -> Matrix<S> {
     let cols = parts.iter().map(|part| part.cols()).sum();
     let mut joined = Matrix::zeros(parts[0].rows(), cols);
-    for row in 0..joined.rows() {
-        let mut to = joined.row_mut(row);
-        for part in parts {
-            let (own, rest) = to.split_at_mut(part.cols());
-            own.copy_from_slice(part.row(row));
-            to = rest;
+    let mut blocks: Vec<(usize, &mut [S])> =
+        (0..).step_by(ROWS).zip(joined.as_mut_slice().chunks_mut(ROWS * cols.max(1))).collect();
+    for_each_group(&mut blocks, |(first, block)| {
+        for (row, mut to) in (*first..).zip(block.chunks_exact_mut(cols)) {
+            for part in parts {
+                let (own, rest) = to.split_at_mut(part.cols());
+                own.copy_from_slice(part.row(row));
+                to = rest;
+            }
         }
-    }
+    });
     joined
 }
 

@@ -6,7 +6,7 @@ use crate::lagrangian::Variables;
 use crate::numeric::{Scratch, SpareMatrix};
 use crate::parameters::Parameters;
 use crate::readout::Readout;
-use crate::transition::{Input, Transition};
+use crate::transition::{Input, Kept, Transition};
 use crate::{Error, Matrix, Scalar};
 
 /// The functions of an LP-GNN: `f_a` of every layer, `f_r`, `G`, and what they read.
@@ -283,6 +283,27 @@ impl<S: Scalar> Model<S> {
             f_x.push(f);
         }
         f_x
+    }
+
+    /// The same, and what is kept of each layer for the pass that follows.
+    pub(crate) fn f_x_keeping<'s>(
+        &self,
+        count: usize,
+        weights: &[S],
+        batch: &GraphBatch<S>,
+        states: &[Matrix<S>],
+        scratch: &'s Scratch<S>,
+    ) -> (Vec<SpareMatrix<'s, S>>, Vec<Kept<'s, S>>) {
+        let (mut f_x, mut kept): (Vec<SpareMatrix<'s, S>>, _) = (vec![], vec![]);
+        for (layer, transition) in self.transitions().enumerate().take(count) {
+            let node_features = self.features(layer, batch, states, &f_x);
+            let input = Input { node_features, ..Input::of(batch, &states[layer]) };
+            let mut f = scratch.matrix(batch.nodes(), transition.state_dim());
+            let weights = &weights[self.transition_weights(layer)];
+            kept.push(transition.forward_keeping(weights, input, &mut f, scratch));
+            f_x.push(f);
+        }
+        (f_x, kept)
     }
 
     /// The features that `layer` reads: those of the graphs, or what the read-out would read of the

@@ -10,7 +10,8 @@ const LINE: usize = 16;
 /// Buffers that are used again from update to update, so that none is allocated twice.
 #[derive(Default)]
 pub struct Scratch<S = f32> {
-    free: Mutex<Vec<Vec<S>>>,
+    /// By their [class](class_for): many are taken for every tile, and none is searched for.
+    free: Mutex<Vec<Vec<Vec<S>>>>,
     matrices: Mutex<Vec<Matrix<S>>>,
 }
 
@@ -22,15 +23,17 @@ impl<S: Scalar> Scratch<S> {
 
     /// A buffer of `len` numbers, whatever they are; it comes back when dropped.
     pub(crate) fn take(&self, len: usize) -> Spare<'_, S> {
+        let class = class_for(len + LINE);
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = len + LINE;
-        let mut buffer = fitting(&mut free, room, Vec::len).unwrap_or_default();
+        let known = free.iter_mut().skip(class).take(LARGER).find_map(Vec::pop);
         drop(free);
-        if buffer.len() < room {
-            buffer.reserve_exact(room - buffer.len());
+        let mut buffer = known.unwrap_or_else(|| {
+            let mut buffer = Vec::new();
+            buffer.reserve_exact(room_of(class));
             ask_for_large_pages(&buffer);
-            buffer.resize(room, S::ZERO);
-        }
+            buffer.resize(room_of(class), S::ZERO);
+            buffer
+        });
         if cfg!(debug_assertions) {
             // Whoever reads what it has not written shall see it.
             buffer.fill(S::of(f64::NAN));
@@ -58,6 +61,20 @@ impl<S: Scalar> Scratch<S> {
         buffer.fill(S::ZERO);
         buffer
     }
+}
+
+/// Classes of larger buffers that may serve: up to twice as long.
+const LARGER: usize = 4;
+
+/// The class of the smallest buffers that have `room`: there are four per power of two.
+fn class_for(room: usize) -> usize {
+    let octave = (room.max(4).ilog2() - 2) as usize;
+    4 * octave + room.max(4).div_ceil(1 << octave) - 4
+}
+
+/// Length of the buffers of a class.
+fn room_of(class: usize) -> usize {
+    (4 + class % 4) << (class / 4)
 }
 
 /// Takes out the one that came back last of those that fit well, for it is in cache; else the
@@ -128,7 +145,12 @@ impl<S: Scalar> DerefMut for Spare<'_, S> {
 impl<S: Scalar> Drop for Spare<'_, S> {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
-        self.home.free.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+        let class = class_for(buffer.len());
+        let mut free = self.home.free.lock().unwrap_or_else(PoisonError::into_inner);
+        if free.len() <= class {
+            free.resize_with(class + 1, Vec::new);
+        }
+        free[class].push(buffer);
     }
 }
 
@@ -161,6 +183,16 @@ impl<S: Scalar> Drop for SpareMatrix<'_, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_class_has_room_and_wastes_at_most_a_quarter() {
+        for room in 4..5000 {
+            let class = class_for(room);
+            let wide = room_of(class);
+            assert!(room <= wide && 4 * wide <= 5 * room, "{wide} for {room}");
+            assert_eq!(class_for(wide), class);
+        }
+    }
 
     #[test]
     fn matrices_of_other_shapes_share_their_room() {

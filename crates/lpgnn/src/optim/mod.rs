@@ -27,4 +27,4 @@ pub use adam::Adam;
 pub use sgd::{Sgd, axpy};
 
 /// Numbers below which a step is not worth a second thread.
-const CHUNK: usize = 1 << 15;
+pub(crate) const CHUNK: usize = 1 << 15;

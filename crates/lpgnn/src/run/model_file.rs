@@ -5,7 +5,7 @@ use super::bundle::Bundle;
 use super::{Setup, SplitConfig, fingerprint};
 use crate::data::{Dataset, Encoding, Split};
 use crate::graph::{GraphBatch, Level};
-use crate::inference::{FixedPoint, Inference, predict};
+use crate::inference::{FixedPoint, Inference};
 use crate::lagrangian::Model;
 use crate::registry::Registry;
 use crate::train::{ModelConfig, ModelDims, TrainingConfig};
@@ -246,7 +246,7 @@ impl SavedModel {
         self.check_memory(&inference, batch.nodes())?;
         let scratch = Scratch::new();
         let fixed_point = inference.states(model, &self.weights, &batch, &scratch);
-        let outputs = predict(model, &self.weights, &batch, &fixed_point.states, &scratch);
+        let outputs = fixed_point.outputs(model, &self.weights, &batch, &scratch);
         Ok(Predictions { batch, fixed_point, outputs }.without_false_convergence(self.task))
     }
 

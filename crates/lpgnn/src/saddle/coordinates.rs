@@ -1,5 +1,10 @@
+use std::ops::Range;
+
+use rayon::prelude::*;
+
 use crate::Scalar;
-use crate::parameters::InputLayer;
+use crate::optim::CHUNK;
+use crate::parameters::{InputLayer, others};
 
 /// Coordinates of a first layer, of `f_r` or of `h` above another layer of states, in which its
 /// inputs have mean 0 and standard deviation 1.
@@ -96,15 +101,91 @@ impl Coordinates {
         all: &[Self],
         weights: &mut [S],
         gradient: &mut [S],
-        descend: impl FnOnce(&mut [S], &[S]),
+        moments: [&mut [S]; 2],
+        descend: impl Fn(&mut [S], &[S], [&mut [S]; 2]) + Sync,
     ) {
         all.iter().for_each(|coordinates| coordinates.gradient(gradient));
-        let before = weights.to_vec();
-        descend(weights, gradient);
-        weights.iter_mut().zip(&before).for_each(|(w, &before)| *w -= before);
+        let own = Self::ranges(all);
+        let before: Vec<Vec<S>> = own.iter().map(|range| weights[range.clone()].to_vec()).collect();
+        let mut pieces = pieces(&own, weights, gradient, moments);
+        let work = |piece: &mut Piece<'_, S>| piece.step(&descend);
+        if pieces.len() <= 2 * own.len() + 1 {
+            pieces.iter_mut().for_each(work);
+        } else {
+            pieces.par_iter_mut().for_each(work);
+        }
+        for (range, before) in own.iter().zip(&before) {
+            weights[range.clone()].iter_mut().zip(before).for_each(|(w, &before)| *w -= before);
+        }
         all.iter().for_each(|coordinates| coordinates.change(weights));
-        weights.iter_mut().zip(&before).for_each(|(w, &before)| *w += before);
+        for (range, before) in own.iter().zip(&before) {
+            weights[range.clone()].iter_mut().zip(before).for_each(|(w, &before)| *w += before);
+        }
     }
+
+    /// Where the weights of these layers are, in order.
+    fn ranges(all: &[Self]) -> Vec<Range<usize>> {
+        let mut ranges: Vec<Range<usize>> = vec![];
+        for Self { layer, statistics } in all {
+            let length = statistics.len() * layer.units;
+            ranges.extend(layer.matrices.iter().map(|&at| at..at + length));
+            ranges.push(layer.bias..layer.bias + layer.units);
+        }
+        ranges.sort_unstable_by_key(|range| range.start);
+        ranges
+    }
+}
+
+/// Weights that descend together, while they are in cache.
+struct Piece<'a, S> {
+    weights: &'a mut [S],
+    gradient: &'a [S],
+    moments: [&'a mut [S]; 2],
+    /// Whether they belong to a layer with coordinates.
+    own: bool,
+}
+
+impl<S: Scalar> Piece<'_, S> {
+    fn step(&mut self, descend: impl Fn(&mut [S], &[S], [&mut [S]; 2])) {
+        let before = if self.own { vec![] } else { self.weights.to_vec() };
+        let [first, second] = &mut self.moments;
+        descend(self.weights, self.gradient, [first, second]);
+        // Rounded as those are that become a change and weights again.
+        for (w, before) in self.weights.iter_mut().zip(before) {
+            *w = (*w - before) + before;
+        }
+    }
+}
+
+/// All weights, those at `own` apart from the others.
+fn pieces<'a, S: Scalar>(
+    own: &[Range<usize>],
+    mut weights: &'a mut [S],
+    mut gradient: &'a [S],
+    [mut first, mut second]: [&'a mut [S]; 2],
+) -> Vec<Piece<'a, S>> {
+    let rest = others(weights.len(), own).map(|range| (range, false));
+    let mut spans: Vec<_> = own.iter().map(|range| (range.clone(), true)).chain(rest).collect();
+    spans.sort_unstable_by_key(|(range, _)| range.start);
+    let mut pieces = vec![];
+    for (span, own) in spans {
+        let mut left = span.len();
+        while left > 0 {
+            let length = left.min(CHUNK);
+            let cut = |all: &mut &'a mut [S]| {
+                let length = length.min(all.len());
+                let (piece, rest) = std::mem::take(all).split_at_mut(length);
+                *all = rest;
+                piece
+            };
+            let moments = [cut(&mut first), cut(&mut second)];
+            let here = &gradient[..length];
+            gradient = &gradient[length..];
+            pieces.push(Piece { weights: cut(&mut weights), gradient: here, moments, own });
+            left -= length;
+        }
+    }
+    pieces
 }
 
 #[cfg(test)]
@@ -144,7 +225,8 @@ mod tests {
             std::slice::from_ref(&coordinates),
             &mut weights,
             &mut gradient,
-            |w, d| {
+            [&mut [], &mut []],
+            |w, d, _| {
                 w.iter_mut().zip(d).for_each(|(w, d)| *w -= rate * d);
             },
         );

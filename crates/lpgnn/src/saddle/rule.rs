@@ -1,5 +1,7 @@
+use rayon::prelude::*;
+
 use super::{Coordinates, OptimizerState, Slots, check_positive};
-use crate::optim::{Adam, Sgd};
+use crate::optim::{Adam, CHUNK, Sgd};
 use crate::parameters::others;
 use crate::{Error, Matrix, Scalar};
 
@@ -146,21 +148,23 @@ impl WeightDescent {
         if self.weight_decay > 0.0 {
             let keep = S::of(1.0 - lr * self.weight_decay);
             for range in others(weights.len(), undecayed) {
-                weights[range].iter_mut().for_each(|w| *w *= keep);
+                let decay = |weights: &mut [S]| weights.iter_mut().for_each(|w| *w *= keep);
+                weights[range].par_chunks_mut(CHUNK).for_each(decay);
             }
         }
         let count = weights.len();
-        let mut descend = |weights: &mut [S], gradient: &[S]| match self.rule {
+        let moments = match self.rule {
+            PrimalRule::Sgd => [&mut [][..], &mut []],
+            PrimalRule::Adam => slots.weights(["weights.adam.first", "weights.adam.second"], count),
+        };
+        let descend = |weights: &mut [S], gradient: &[S], moments: [&mut [S]; 2]| match self.rule {
             PrimalRule::Sgd => Sgd::new(lr).descend(weights, gradient),
-            PrimalRule::Adam => {
-                let names = ["weights.adam.first", "weights.adam.second"];
-                Adam::new(lr).descend(step, weights, gradient, slots.weights(names, count));
-            }
+            PrimalRule::Adam => Adam::new(lr).descend(step, weights, gradient, moments),
         };
         if coordinates.is_empty() {
-            descend(weights, &gradient.weights);
+            descend(weights, &gradient.weights, moments);
         } else {
-            Coordinates::step(coordinates, weights, &mut gradient.weights, descend);
+            Coordinates::step(coordinates, weights, &mut gradient.weights, moments, descend);
         }
     }
 }

@@ -78,7 +78,7 @@ impl<S: Scalar> Slots<S> {
         names: [&str; N],
         like: &[Matrix<S>],
     ) -> [&mut [Matrix<S>]; N] {
-        self.get(names, || Slot::States(zeros(like))).map(|(name, slot)| match slot {
+        self.get(names, || Slot::States(zeros_like(like))).map(|(name, slot)| match slot {
             Slot::States(states) => &mut states[..],
             other => other.is_not(name, "one row per node, like states"),
         })
@@ -94,7 +94,7 @@ impl<S: Scalar> Slots<S> {
         names: [&str; N],
         like: &[Matrix<S>],
     ) -> [&mut [Matrix<S>]; N] {
-        self.get(names, || Slot::Multipliers(zeros(like))).map(|(name, slot)| match slot {
+        self.get(names, || Slot::Multipliers(zeros_like(like))).map(|(name, slot)| match slot {
             Slot::Multipliers(multipliers) => &mut multipliers[..],
             other => other.is_not(name, "one row per node, like multipliers"),
         })
@@ -246,7 +246,8 @@ impl<S> Slot<S> {
     }
 }
 
-fn zeros<S: Scalar>(like: &[Matrix<S>]) -> Vec<Matrix<S>> {
+/// Zeros of the same shape.
+pub(crate) fn zeros_like<S: Scalar>(like: &[Matrix<S>]) -> Vec<Matrix<S>> {
     like.iter().map(|matrix| Matrix::zeros(matrix.rows(), matrix.cols())).collect()
 }
 

@@ -291,6 +291,12 @@ pub struct TrainingConfig {
         )
     )]
     pub eval_every: usize,
+    /// Training graphs measured by evaluations before the last, a fixed random sample; none: all.
+    ///
+    /// These evaluations also leave out the spectral radius. Validation and test data are always
+    /// evaluated in full, and the last evaluation measures everything.
+    #[schemars(range(min = 1))]
+    pub eval_sample: Option<usize>,
     /// Early stopping: evaluations without improvement on validation data; none: never.
     ///
     /// Without a validation split, training does not stop early.
@@ -364,6 +370,7 @@ impl Default for TrainingConfig {
             feature_dropout: 0.0,
             class_weights: ClassWeights::Equal,
             eval_every: 10,
+            eval_sample: Some(512),
             patience: Some(PATIENCE),
             monitor: Monitor::Auto,
             inference: Inference::default(),
@@ -392,6 +399,7 @@ impl TrainingConfig {
         for (option, count) in [
             ("epochs", self.epochs),
             ("eval-every", self.eval_every),
+            ("eval-sample", self.eval_sample.unwrap_or(1)),
             ("batch-size", self.batch_size.unwrap_or(1)),
             ("patience", self.patience.unwrap_or(1)),
         ] {

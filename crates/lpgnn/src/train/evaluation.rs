@@ -1,80 +1,146 @@
 //! Evaluation on converged states.
 
-use super::{ModelEvaluation, SplitMetrics, SplitName, Trainer};
-use crate::Scalar;
+use super::{Best, ModelEvaluation, Monitor, SplitMetrics, SplitName, Trainer};
+use crate::graph::GraphBatch;
 use crate::inference::{FixedPoint, predict, spectral_radius};
-use crate::lagrangian::Variables;
+use crate::readout::Supervision;
+use crate::saddle::gather;
+use crate::{Matrix, Scalar};
 
 /// Power iterations for the reported spectral radius.
 const RADIUS_ITERATIONS: usize = 20;
 
+/// A split with its metrics.
+type Part = (SplitName, SplitMetrics);
+
 impl<S: Scalar> Trainer<'_, S> {
-    /// Evaluates the current weights on states converged from zero.
+    /// Evaluates the current weights on states converged from zero, on all graphs.
     pub fn evaluate(&self) -> ModelEvaluation {
         self.evaluate_observed(&mut |_, _| ())
     }
 
-    /// The same; `tell` is called when a part begins, with its number and that of the last.
+    /// The same; `tell` is called when a split begins, with its number and that of the last.
     pub(super) fn evaluate_observed(&self, tell: &mut dyn FnMut(usize, usize)) -> ModelEvaluation {
-        let Variables { weights, states: trained, .. } = &self.state.variables;
-        let (parts, converged) = self.evaluate_from(0, tell);
-        // The same weights on the trained states, without dropout.
-        let graphs = self.data.training_graphs();
-        let along = predict(self.model, weights, graphs, trained, &self.scratch);
-        let (right, all) = self.data.scored[0].2.correct(&along);
-        let fresh = parts[0].1.accuracy;
-        ModelEvaluation {
-            cheating_gap: fresh.filter(|_| all > 0).map(|fresh| right as f64 / all as f64 - fresh),
-            parts,
-            not_converged: converged.iter().map(FixedPoint::failures).sum(),
-            spectral_radius: spectral_radius(
-                self.model,
-                weights,
-                graphs,
-                &converged[0].states,
-                RADIUS_ITERATIONS,
-                &self.scratch,
-            ),
-        }
+        let (weights, trained) = (&self.state.variables.weights, &self.state.variables.states);
+        let mut evaluation = self.evaluate_all(weights, tell);
+        let (graphs, supervision) = (self.data.training_graphs(), &self.data.scored[0].2);
+        evaluation.cheating_gap = self.gap(graphs, supervision, trained, &evaluation);
+        evaluation
     }
 
-    /// Evaluates only the splits that are not trained on.
-    pub(super) fn evaluate_held_out(&self, tell: &mut dyn FnMut(usize, usize)) -> ModelEvaluation {
-        let (parts, converged) = self.evaluate_from(1, tell);
-        ModelEvaluation {
-            parts,
-            not_converged: converged.iter().map(FixedPoint::failures).sum(),
-            spectral_radius: f64::NAN,
-            cheating_gap: None,
+    /// The same, as often as the plan has it before training ends: of the training graphs it measures a sample, and
+    /// it leaves out the spectral radius, unless the plan asks for all.
+    pub(super) fn evaluate_in_passing(
+        &self,
+        tell: &mut dyn FnMut(usize, usize),
+    ) -> ModelEvaluation {
+        if self.held_out_only {
+            let (parts, converged) = self.evaluate_from(1, &self.state.variables.weights, tell);
+            return unfinished(parts, &converged, None);
         }
+        if self.plan.config().eval_sample.is_none() {
+            return self.evaluate_observed(tell);
+        }
+        let (weights, states) = (&self.state.variables.weights, &self.state.variables.states);
+        let Some(sample) = &self.sample else {
+            let (parts, converged) = self.evaluate_from(0, weights, tell);
+            let mut evaluation = unfinished(parts, &converged, None);
+            let (graphs, supervision) = (self.data.training_graphs(), &self.data.scored[0].2);
+            evaluation.cheating_gap = self.gap(graphs, supervision, states, &evaluation);
+            return evaluation;
+        };
+        let (mut parts, mut converged) = self.evaluate_from(1, weights, tell);
+        let (found, outputs) = self.converge(weights, &sample.graphs);
+        parts.insert(0, (SplitName::Train, metrics(&sample.supervision, &outputs, None)));
+        converged.push(found);
+        let mut evaluation = unfinished(parts, &converged, Some(sample.graphs.graphs()));
+        let trained = gather(states, &sample.nodes);
+        evaluation.cheating_gap =
+            self.gap(&sample.graphs, &sample.supervision, &trained, &evaluation);
+        evaluation
+    }
+
+    /// The evaluation of the best weights on all graphs. The states they were trained with are gone, so that the
+    /// cheating gap stays the one that was measured then.
+    pub(super) fn evaluate_best(&self, best: &Best<S>) -> ModelEvaluation {
+        if self.held_out_only || best.evaluation.is_complete() {
+            return best.evaluation.clone();
+        }
+        let (sample, cheating_gap) = (best.evaluation.sample, best.evaluation.cheating_gap);
+        ModelEvaluation { sample, cheating_gap, ..self.evaluate_all(&best.weights, &mut |_, _| ()) }
+    }
+
+    /// All splits and the spectral radius, without the cheating gap.
+    fn evaluate_all(&self, weights: &[S], tell: &mut dyn FnMut(usize, usize)) -> ModelEvaluation {
+        let (parts, converged) = self.evaluate_from(0, weights, tell);
+        let (graphs, states) = (self.data.training_graphs(), &converged[0].states);
+        let spectral_radius =
+            spectral_radius(self.model, weights, graphs, states, RADIUS_ITERATIONS, &self.scratch);
+        ModelEvaluation { spectral_radius, ..unfinished(parts, &converged, None) }
+    }
+
+    /// The accuracy of the current weights on `trained` states, without dropout, minus that of the training split in
+    /// `evaluation`.
+    fn gap(
+        &self,
+        graphs: &GraphBatch<S>,
+        supervision: &Supervision<S>,
+        trained: &[Matrix<S>],
+        evaluation: &ModelEvaluation,
+    ) -> Option<f64> {
+        let fresh = evaluation.parts[0].1.accuracy?;
+        let weights = &self.state.variables.weights;
+        let along = predict(self.model, weights, graphs, trained, &self.scratch);
+        metrics(supervision, &along, None).accuracy.map(|accuracy| accuracy - fresh)
     }
 
     /// Evaluates the splits whose graphs come at `first` or later, and returns their states too.
     fn evaluate_from(
         &self,
         first: usize,
+        weights: &[S],
         tell: &mut dyn FnMut(usize, usize),
-    ) -> (Vec<(SplitName, SplitMetrics)>, Vec<FixedPoint<S>>) {
-        let (weights, inference) = (&self.state.variables.weights, &self.plan.config().inference);
+    ) -> (Vec<Part>, Vec<FixedPoint<S>>) {
         let batches = &self.data.batches[first..];
-        let (converged, outputs): (Vec<_>, Vec<_>) = (1..)
-            .zip(batches)
-            .map(|(number, batch)| {
-                tell(number, batches.len());
-                let converged = inference.states(self.model, weights, batch, &self.scratch);
-                let outputs = predict(self.model, weights, batch, &converged.states, &self.scratch);
-                (converged, outputs)
-            })
-            .unzip();
+        let converge = |(number, batch): (usize, &GraphBatch<S>)| {
+            tell(number, batches.len());
+            self.converge(weights, batch)
+        };
+        let (converged, outputs): (Vec<_>, Vec<_>) = (1..).zip(batches).map(converge).unzip();
         let scored = self.data.scored.iter().filter(|(_, batch, _)| *batch >= first);
         let parts = scored.map(|(name, batch, supervision)| {
-            let outputs = &outputs[batch - first];
-            let (right, all) = supervision.correct(outputs);
-            let accuracy = (all > 0).then(|| right as f64 / all as f64);
             let monitor = Some(self.plan.config().monitor).filter(|_| *name == SplitName::Val);
-            let monitored = monitor.and_then(|monitor| monitor.of(supervision, outputs));
-            (*name, SplitMetrics { loss: supervision.mean_loss(outputs), accuracy, monitored })
+            (*name, metrics(supervision, &outputs[batch - first], monitor))
         });
         (parts.collect(), converged)
     }
+
+    /// The states of some graphs, from zero, and what is predicted from them.
+    fn converge(&self, weights: &[S], batch: &GraphBatch<S>) -> (FixedPoint<S>, Matrix<S>) {
+        let inference = &self.plan.config().inference;
+        let converged = inference.states(self.model, weights, batch, &self.scratch);
+        let outputs = converged.outputs(self.model, weights, batch, &self.scratch);
+        (converged, outputs)
+    }
+}
+
+fn metrics<S: Scalar>(
+    supervision: &Supervision<S>,
+    outputs: &Matrix<S>,
+    monitor: Option<Monitor>,
+) -> SplitMetrics {
+    let (right, all) = supervision.correct(outputs);
+    let accuracy = (all > 0).then(|| right as f64 / all as f64);
+    let monitored = monitor.and_then(|monitor| monitor.of(supervision, outputs));
+    SplitMetrics { loss: supervision.mean_loss(outputs), accuracy, monitored }
+}
+
+/// An evaluation without spectral radius and cheating gap.
+fn unfinished<S: Scalar>(
+    parts: Vec<Part>,
+    converged: &[FixedPoint<S>],
+    sample: Option<usize>,
+) -> ModelEvaluation {
+    let not_converged = converged.iter().map(FixedPoint::failures).sum();
+    ModelEvaluation { parts, not_converged, spectral_radius: f64::NAN, cheating_gap: None, sample }
 }

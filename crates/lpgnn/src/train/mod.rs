@@ -10,6 +10,7 @@ mod monitor;
 mod observer;
 mod parts;
 mod report;
+mod sample;
 mod standardize;
 mod stop;
 mod trainer;

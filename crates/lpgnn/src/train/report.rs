@@ -43,12 +43,16 @@ pub struct ModelEvaluation {
     pub parts: Vec<(SplitName, SplitMetrics)>,
     /// Number of graphs that did not converge, over all splits.
     pub not_converged: usize,
-    /// An estimate of the spectral radius of `∂f_a/∂x` on the training graphs.
+    /// An estimate of the spectral radius of `∂f_a/∂x` on the training graphs; NaN where it was not measured.
     #[serde(with = "crate::nan::number")]
     pub spectral_radius: f64,
     /// Training accuracy from trained states minus that from converged ones: near zero for a model
     /// that generalises to new graphs.
     pub cheating_gap: Option<f64>,
+    /// Number of training graphs that the cheating gap was measured on, and the metrics of the training split before
+    /// the last evaluation; none: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<usize>,
 }
 
 /// The metrics of a split.
@@ -77,6 +81,11 @@ impl SplitMetrics {
 }
 
 impl ModelEvaluation {
+    /// Whether it is of all graphs, and with the spectral radius.
+    pub(super) fn is_complete(&self) -> bool {
+        self.sample.is_none() && !self.spectral_radius.is_nan()
+    }
+
     /// The metrics of a split.
     pub fn of(&self, part: SplitName) -> Option<&SplitMetrics> {
         self.parts.iter().find(|(name, _)| *name == part).map(|(_, score)| score)

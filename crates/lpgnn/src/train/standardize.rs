@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::graph::GraphBatch;
-use crate::inference::{FixedPointOptions, Inference, converge_next};
-use crate::lagrangian::{Model, Variables, side_by_side};
+use crate::inference::{FixedPointOptions, Inference, Layer};
+use crate::lagrangian::{Model, ReadFrom, Variables, side_by_side};
 use crate::numeric::Scratch;
 use crate::parameters::Parameters;
 use crate::saddle::Coordinates;
@@ -23,13 +23,19 @@ pub(super) fn start_standardized<S: Scalar>(
         Inference::FixedPoint(options) => *options,
         Inference::Relax(_) => FixedPointOptions::default(),
     };
+    let mut f_x: Option<Matrix<S>> = None;
     for layer in 0..model.layers() {
         for coordinates in feature_coordinates(model, layer, &at.states) {
             coordinates.initialize(&mut at.weights);
         }
         let (known, rest) = at.states.split_at_mut(layer);
-        let start = std::mem::take(&mut rest[0]);
-        (rest[0], _) = converge_next(model, &at.weights, graphs, known, start, &options, scratch);
+        let below = match model.reads().from {
+            ReadFrom::State => known.last(),
+            ReadFrom::Transition => f_x.as_ref(),
+        };
+        let layer = Layer::of(model, layer, &at.weights, below, scratch);
+        let found = layer.converge(graphs, std::mem::take(&mut rest[0]), &options);
+        (rest[0], f_x) = (found.states, Some(found.f_x));
     }
     for coordinates in readout_coordinates(model, graphs, &at.states) {
         coordinates.initialize(&mut at.weights);

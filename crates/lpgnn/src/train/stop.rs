@@ -151,17 +151,23 @@ impl<S: Scalar> Trainer<'_, S> {
         reason: StopReason,
         last: Option<(usize, ModelEvaluation)>,
     ) -> Trained<S> {
+        let evaluation = self.state.best.as_ref().map(|best| self.evaluate_best(best));
         match self.state.best {
             Some(best) => Trained {
                 weights: best.weights,
                 epoch: best.epoch,
-                evaluation: Some(best.evaluation),
+                evaluation,
                 reason,
                 multipliers: self.state.variables.multipliers,
             },
             None => Trained {
                 evaluation: match last {
-                    Some((epoch, evaluation)) if epoch == self.state.epoch => Some(evaluation),
+                    Some((epoch, evaluation))
+                        if epoch == self.state.epoch
+                            && (self.held_out_only || evaluation.is_complete()) =>
+                    {
+                        Some(evaluation)
+                    }
                     _ => Some(self.evaluate()),
                 },
                 weights: self.state.variables.weights,

@@ -2,6 +2,7 @@ use std::ops::Range;
 
 use super::classes::weighted;
 use super::fit::check_requirements;
+use super::sample::Sample;
 use super::standardize::start_standardized;
 use super::update::{contract, frozen};
 use super::{Best, Observer, Stage, StepProgress, StopReason, Trained, TrainingData, TrainingPlan};
@@ -26,7 +27,9 @@ pub struct Trainer<'a, S: Scalar = f32> {
     pub(super) layers: Vec<Box<dyn ObjectiveLayer<S>>>,
     pub(super) state: TrainerState<S>,
     pub(super) scratch: Scratch<S>,
-    held_out_only: bool,
+    pub(super) held_out_only: bool,
+    /// What evaluations before the last measure of the training graphs; none: all.
+    pub(super) sample: Option<Sample<S>>,
     /// Frozen weights, and where they are.
     pub(super) frozen: Vec<(Range<usize>, Vec<S>)>,
 }
@@ -93,6 +96,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             layers.push(Box::new(L2 { factor: config.l2, except: model.parameters().undecayed() }));
         }
         let state = start(&plan, model, data, degrees, &scratch)?;
+        let sample = config.eval_sample.and_then(|size| Sample::draw(data, size, config.seed));
         Ok(Self {
             supervision: weighted(config, data)?,
             solver,
@@ -105,6 +109,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             state,
             scratch,
             held_out_only: false,
+            sample,
         })
     }
 
@@ -186,10 +191,10 @@ impl<'a, S: Scalar> Trainer<'a, S> {
                     let stage = Stage::Evaluation;
                     observer.step(&StepProgress { epoch, stage, number, total, passes: 0 });
                 };
-                let evaluation = if brief {
-                    self.evaluate_held_out(&mut tell)
-                } else {
+                let evaluation = if last {
                     self.evaluate_observed(&mut tell)
+                } else {
+                    self.evaluate_in_passing(&mut tell)
                 };
                 self.keep_best(&evaluation);
                 last_evaluation = Some((self.state.epoch, evaluation.clone()));

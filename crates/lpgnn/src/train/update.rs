@@ -8,7 +8,7 @@ use super::{Observer, StepProgress, Trainer, TrainerState};
 use crate::graph::{GraphBatch, Level};
 use crate::lagrangian::{Lagrangian, Layered, Model, Variables};
 use crate::numeric::NormMemory;
-use crate::saddle::{NodeCounts, OptimizerState, gather, scatter};
+use crate::saddle::{NodeCounts, OptimizerState, gather, scatter, zeros_like};
 use crate::transition::Degrees;
 use crate::{Error, Scalar};
 
@@ -69,8 +69,14 @@ impl<S: Scalar> Trainer<'_, S> {
 
         let TrainerState { variables: all, optimizer, .. } = &mut self.state;
         let mut variables = take(all, &nodes);
+        let mut gradient = Variables {
+            weights: std::mem::take(&mut optimizer.gradient.weights),
+            states: zeros_like(&variables.states),
+            multipliers: zeros_like(&variables.multipliers),
+        };
+        gradient.weights.resize(variables.weights.len(), S::ZERO);
         let mut state = OptimizerState {
-            gradient: variables.zeros_like(),
+            gradient,
             slots: optimizer.slots.take(&nodes, counts),
             coordinates: optimizer.coordinates.clone(),
             undecayed: optimizer.undecayed.clone(),

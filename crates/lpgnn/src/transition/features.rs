@@ -1,5 +1,6 @@
 //! The part of a first layer that reads features: `L W`, without making `L` dense.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::columns::{by_columns, lanes, lanes_mut};
@@ -13,22 +14,22 @@ use crate::parameters::Parameters;
 
 /// The rows `W: [feature, width]` of a first layer that multiply a feature.
 #[derive(Debug)]
-pub(crate) struct FeatureWeights<S> {
+pub(crate) struct FeatureWeights<'w, S: Scalar> {
     block: usize,
     rows: usize,
     width: usize,
-    padded_rows: Vec<S>,
+    padded_rows: Cow<'w, [S]>,
     forward: Option<Packed<S>>,
     backward: Option<Packed<S>>,
 }
 
-impl<S: Scalar> FeatureWeights<S> {
+impl<'w, S: Scalar> FeatureWeights<'w, S> {
     /// Block `block` of `layout`, prepared for features of the form of `features`; the way back to
     /// features is prepared when they are dense.
     pub(crate) fn new(
         layout: &Parameters,
         block: usize,
-        weights: &[S],
+        weights: &'w [S],
         features: FeaturesView<'_, S>,
     ) -> Self {
         let (rows, width) = (layout.rows(block), layout.columns(block));
@@ -38,7 +39,7 @@ impl<S: Scalar> FeatureWeights<S> {
             block,
             rows,
             width,
-            padded_rows: if dense { vec![] } else { layout.padded_copy(block, weights) },
+            padded_rows: if dense { Cow::default() } else { layout.padded(block, weights) },
             forward: dense.then(|| Packed::new(matrix, rows, width)),
             backward: dense.then(|| Packed::transposed(matrix, width, rows)),
         }
@@ -49,6 +50,7 @@ impl<S: Scalar> FeatureWeights<S> {
         let (rows, width) = (layout.rows(block), layout.columns(block));
         let mut padded_rows = layout.padded_copy(block, weights);
         padded_rows.resize((rows + 1) * padded(width), S::ZERO);
+        let padded_rows = padded_rows.into();
         Self { block, rows, width, padded_rows, forward: None, backward: None }
     }
 
@@ -127,6 +129,24 @@ impl<S: Scalar> FeatureWeights<S> {
             scatter_rows(columns, padded(self.width), d, d_w);
         } else if let FeaturesView::Sparse(sparse) = features {
             scatter_sparse(sparse, nodes, padded(self.width), d, d_w);
+        }
+    }
+
+    /// The same, straight into `∂𝓛/∂θ`.
+    pub(crate) fn gradient_of_rows(
+        &self,
+        layout: &Parameters,
+        features: FeaturesView<'_, S>,
+        nodes: Range<usize>,
+        d: &[S],
+        d_weights: &mut [S],
+    ) {
+        if self.width == 0 {
+            return;
+        }
+        let d_w = layout.of_mut(self.block, d_weights);
+        for (node, d) in nodes.zip(d.chunks_exact(padded(self.width))) {
+            scatter_row(features, node, &d[..self.width], d_w);
         }
     }
 

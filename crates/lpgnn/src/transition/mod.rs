@@ -20,7 +20,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 
 use crate::graph::{Exchange, FeaturesView, GraphBatch, Local, Reduce, Topology};
-use crate::numeric::{NormMemory, Scratch};
+use crate::numeric::{NormMemory, Scratch, Spare};
 use crate::parameters::{Parameters, Role};
 use crate::{Error, Matrix, Scalar};
 
@@ -103,6 +103,33 @@ pub trait Transition<S: Scalar = f32>: Debug + Send + Sync {
             );
         }
         self.backward(weights, input, &d_f, gradients, scratch);
+    }
+
+    /// [`forward`](Self::forward) before a [`pass_after`](Self::pass_after) at the same point: what both compute may be
+    /// kept between them. This one keeps nothing.
+    fn forward_keeping<'s>(
+        &self,
+        weights: &[S],
+        input: Input<'_, S>,
+        f_x: &mut Matrix<S>,
+        scratch: &'s Scratch<S>,
+    ) -> Kept<'s, S> {
+        self.forward(weights, input, f_x, scratch);
+        Kept::default()
+    }
+
+    /// [`pass`](Self::pass) with what was kept; the results are the same bits.
+    fn pass_after(
+        &self,
+        kept: Kept<'_, S>,
+        weights: &[S],
+        input: Input<'_, S>,
+        upstream: &mut [&mut dyn Upstream<S>],
+        gradients: Gradients<'_, S>,
+        scratch: &Scratch<S>,
+    ) {
+        drop(kept);
+        self.pass(weights, input, upstream, gradients, scratch);
     }
 
     /// A number `L` with `‖f_a(X) − f_a(Y)‖ ≤ L ‖X − Y‖` on graphs of these degrees, in some norm
@@ -195,6 +222,21 @@ impl<'a, S: Scalar> Gradients<'a, S> {
         features: Option<&'a mut Matrix<S>>,
     ) -> Self {
         Self { weights, states, features, reduce: &Local }
+    }
+}
+
+/// What a forward pass leaves for the pass that follows at the same point: the projections `p` and `q` of all nodes.
+pub struct Kept<'s, S: Scalar = f32>(pub(crate) Option<[Spare<'s, S>; 2]>);
+
+impl<S: Scalar> Default for Kept<'_, S> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<S: Scalar> Debug for Kept<'_, S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Kept").field(&self.0.is_some()).finish()
     }
 }
 

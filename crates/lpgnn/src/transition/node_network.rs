@@ -240,7 +240,7 @@ enum Direction {
 
 struct Prepared<'w, S: Scalar> {
     a: (Packed<S>, Packed<S>),
-    d: FeatureWeights<S>,
+    d: FeatureWeights<'w, S>,
     bias: Vec<S>,
     stack: Stack<S>,
     /// Rows of states: owned ones, then ghosts.
@@ -286,7 +286,7 @@ struct Trace<'a, S: Scalar> {
 impl<'w, S: Scalar> Prepared<'w, S> {
     fn new(
         network: &'w NodeNetwork,
-        weights: &[S],
+        weights: &'w [S],
         input: Input<'w, S>,
         scratch: &'w Scratch<S>,
     ) -> Self {

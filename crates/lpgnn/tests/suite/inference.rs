@@ -10,7 +10,7 @@ use lpgnn::inference::{
     FixedPointOptions, Inference, RelaxOptions, converge, converge_from, predict, relax,
     spectral_radius,
 };
-use lpgnn::lagrangian::{Model, Multipliers, Reads};
+use lpgnn::lagrangian::{Model, Multipliers, ReadFrom, ReadLayers, Reads};
 use lpgnn::network::Network;
 use lpgnn::readout::NodeReadout;
 use lpgnn::transition::{NeighbourSum, NodeNetwork};
@@ -257,4 +257,60 @@ fn a_graph_takes_as_many_iterations_as_it_would_alone() {
     }
     let most = together.graph_iterations.iter().max().copied().unwrap();
     assert!(most > 1 && together.iterations >= most);
+}
+
+/// Small graphs, more than are iterated together.
+fn many_graphs() -> GraphBatch<f64> {
+    let graphs: Vec<GraphBatch<f64>> =
+        (0..400).map(|seed| crate::common::graph(seed, 7, 0.3, Form::OneHot)).collect();
+    GraphBatch::union(&graphs).unwrap()
+}
+
+#[test]
+fn what_a_graph_converges_to_does_not_depend_on_the_others() {
+    for from in [ReadFrom::State, ReadFrom::Transition] {
+        let reads = Reads { from, layers: ReadLayers::All };
+        let model = model::<f64>(&Recipe { layers: 3, reads, ..Recipe::default() });
+        let graphs = many_graphs();
+        let mut weights = point(&model, graphs.nodes(), 3).weights;
+        crate::common::contract(&model, &graphs, &mut weights, 0.9);
+        let (options, scratch) = (FixedPointOptions::default(), Scratch::new());
+        let all = converge(&model, &weights, &graphs, &options, &scratch);
+        assert_eq!(all.failures(), 0);
+        for graph in [0, 17, 199, 399] {
+            let one = converge(&model, &weights, &graphs.select(&[graph]), &options, &scratch);
+            assert_eq!(one.graph_iterations, [all.graph_iterations[graph]], "graph {graph}");
+            let nodes = graphs.nodes_of(graph);
+            for (one, all) in one.states.iter().zip(&all.states) {
+                assert_eq!(one, &all.select(nodes.clone()), "graph {graph}");
+            }
+        }
+    }
+}
+
+#[test]
+fn outputs_and_residuals_are_those_of_the_states_that_were_found() {
+    for (from, max_iter) in
+        [(ReadFrom::State, 300), (ReadFrom::Transition, 300), (ReadFrom::Transition, 3)]
+    {
+        let reads = Reads { from, layers: ReadLayers::All };
+        let model = model::<f64>(&Recipe { layers: 3, reads, ..Recipe::default() });
+        let graphs = many_graphs();
+        let mut weights = point(&model, graphs.nodes(), 3).weights;
+        crate::common::contract(&model, &graphs, &mut weights, 0.9);
+        // With three iterations most graphs are relaxed, and not all of them converge.
+        let relax = RelaxOptions { max_iter: 5, ..RelaxOptions::default() };
+        let options =
+            FixedPointOptions { max_iter, fall_back: Some(relax), ..FixedPointOptions::default() };
+        let scratch = Scratch::new();
+        let found = converge(&model, &weights, &graphs, &options, &scratch);
+        let outputs = found.outputs(&model, &weights, &graphs, &scratch);
+        let again = predict(&model, &weights, &graphs, &found.states, &scratch);
+        assert_eq!(outputs, again, "{from:?}, {max_iter}");
+        // Starting where it ended, one iteration measures the residual of the states.
+        let once = FixedPointOptions { max_iter: 0, fall_back: None, ..options };
+        let states = found.states.clone();
+        let measured = converge_from(&model, &weights, &graphs, states, &once, &scratch);
+        assert_eq!(found.residuals, measured.residuals, "{from:?}, {max_iter}");
+    }
 }

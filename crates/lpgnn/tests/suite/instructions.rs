@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::skip;
+use support::training::evaluate_often;
 use support::updates::{Options, train};
 use support::workload::Workload;
 
@@ -30,6 +31,9 @@ const CASES: [(&str, &str, bool, &str); 4] = [
     ("b_tiny, tanh output, bdmm", "b_tiny", true, "bdmm"),
     ("b_tiny, linear output, bdmm", "b_tiny", false, "bdmm"),
 ];
+
+/// What is counted besides updates, on `b_tiny` by a stack of four layers.
+const WHOLE: [&str; 2] = ["b_tiny, evaluation", "b_tiny, prediction"];
 
 /// Growth that fails.
 const TOLERANCE: f64 = 0.05;
@@ -61,7 +65,7 @@ fn an_update_takes_no_more_instructions_than_recorded() {
     }
     let mut found =
         Record { rustc: rustc(), processor: processor(), instructions: BTreeMap::new() };
-    for (name, ..) in CASES {
+    for name in CASES.iter().map(|(name, ..)| *name).chain(WHOLE) {
         let [few, more] = [UPDATES[0], UPDATES[0] + UPDATES[1]].map(|count| count_all(name, count));
         found.instructions.insert(name.into(), (more - few) / UPDATES[1]);
     }
@@ -135,11 +139,15 @@ fn count_all(case: &str, updates: u64) -> u64 {
 fn updates_to_be_counted() {
     let Ok(order) = std::env::var("LPGNN_COUNT") else { return };
     let (case, updates) = order.split_once('=').unwrap();
+    // All work on this thread: threads that look for work would be counted too.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().unwrap();
+    if WHOLE.contains(&case) {
+        let (workload, count) = (Workload::generate("b_tiny"), updates.parse().unwrap());
+        return pool.install(|| evaluate_often(&workload, case == WHOLE[1], count));
+    }
     let (_, workload, tanh, solver) = CASES.into_iter().find(|(name, ..)| *name == case).unwrap();
     let workload = Workload::generate(workload);
     let options = Options { tanh, solver: solver.into(), transition: "gnn-sum".into() };
-    // All work on this thread: threads that look for work would be counted too.
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().unwrap();
     pool.install(|| {
         train(&workload, &options, None, |training| {
             for _ in 0..updates.parse().unwrap() {

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use crate::common::{Form, graph};
 use lpgnn::constraint::ConstraintFunction;
 use lpgnn::data::{Level, Split};
-use lpgnn::graph::{Features, GraphBatch, Targets};
+use lpgnn::graph::{Features, GraphBatch, OneHot, Targets};
 use lpgnn::lagrangian::{
     CountEvaluations, Lagrangian, Multipliers, Objective, ReadFrom, Reads, Request, Weighing,
 };
@@ -19,8 +19,8 @@ use lpgnn::network::StateWeights;
 use lpgnn::readout::{NodeReadout, Supervision};
 use lpgnn::saddle::{AugmentedLagrangian, Bdmm, Implicit, OneShot, Sse, Unrolled, WeightDescent};
 use lpgnn::train::{
-    EpochReport, ModelConfig, Monitor, Observer, SolverConfig, SplitMetrics, SplitName, Stage,
-    StepProgress, StopReason, Trained, Trainer, TrainerState, TrainingConfig, TrainingData,
+    EpochReport, ModelConfig, ModelDims, Monitor, Observer, SolverConfig, SplitMetrics, SplitName,
+    Stage, StepProgress, StopReason, Trained, Trainer, TrainerState, TrainingConfig, TrainingData,
 };
 use lpgnn::{Matrix, Scratch, check};
 
@@ -700,4 +700,61 @@ fn graphs_without_edge_features_make_a_batch() {
     let graph = GraphBatch::graph(&[vec![1.0_f32], vec![0.0]], &[(0, 1)]).unwrap();
     let batch = GraphBatch::union(&[graph.clone(), graph]).unwrap();
     assert_eq!((batch.nodes(), batch.edges(), batch.edge_features().width()), (4, 2, 0));
+}
+
+#[test]
+fn evaluations_before_the_last_measure_a_sample_of_the_training_graphs() {
+    let data = TrainingData::new(&graphs(60), &thirds(60), Level::Node).unwrap();
+    let config = TrainingConfig { eval_every: 2, ..config(6) };
+    let sampled = TrainingConfig { eval_sample: Some(8), ..config.clone() };
+    let full = TrainingConfig { eval_sample: None, ..config };
+    let ((some, sampled), (all, full)) =
+        (train(&small(), sampled, &data), train(&small(), full, &data));
+    // What is measured changes nothing of what is trained, nor the metrics of other splits.
+    assert_eq!(some.weights, all.weights);
+    for (epoch, (sampled, full)) in sampled.iter().zip(&full).enumerate() {
+        let (Some(sampled), Some(full)) = (&sampled.evaluation, &full.evaluation) else { continue };
+        assert_eq!(sampled.parts[1..], full.parts[1..]);
+        let last = epoch == 5;
+        assert_eq!(sampled.sample, (!last).then_some(8));
+        assert_eq!(sampled.spectral_radius.is_nan(), !last);
+        assert_eq!(sampled.parts[0] == full.parts[0], last);
+        assert!(full.sample.is_none() && full.spectral_radius.is_finite());
+    }
+    // What is reported is complete, whichever epoch was the best.
+    let (some, all) = (some.evaluation.unwrap(), all.evaluation.unwrap());
+    assert_eq!((&some.parts, some.spectral_radius), (&all.parts, all.spectral_radius));
+}
+
+#[test]
+fn few_rows_of_wide_features_have_the_gradient_of_their_dense_form() {
+    let (nodes, width) = (40_u32, 5000);
+    let edges: Vec<(u32, u32)> = (0..nodes).map(|v| (v, (v + 1) % nodes)).collect();
+    let columns: Vec<u32> = (0..nodes).map(|v| (v * 997 + v % 3) % width % 4999).collect();
+    let one_hot = OneHot::new(width as usize, columns).unwrap();
+    let mut dense = Matrix::<f64>::zeros(nodes as usize, width as usize);
+    (0..nodes as usize).for_each(|v| dense.row_mut(v)[one_hot.column(v)] = 1.0);
+    let gradient = |features: Features<f64>| {
+        let class = (0..nodes).map(|v| v % 2).collect();
+        let batch = GraphBatch::of_graph(features, &edges).unwrap();
+        let supervision = Supervision::all(Targets::classes(2, class).unwrap());
+        let dims = ModelDims {
+            features: width as usize,
+            edge_features: 0,
+            outputs: 2,
+            level: Level::Node,
+        };
+        let model = small().build::<f64>(dims).unwrap();
+        let scratch = Scratch::new();
+        let weighing = Weighing::default();
+        let lagrangian = Lagrangian::new(&model, &batch, &supervision, weighing, &scratch).unwrap();
+        let at = crate::common::point(&model, nodes as usize, 3);
+        let mut gradient = at.zeros_like();
+        lagrangian.evaluate(&at, Request::ALL, &mut gradient);
+        gradient.weights
+    };
+    let (wide, dense) = (gradient(Features::OneHot(one_hot)), gradient(Features::Dense(dense)));
+    let apart = wide.iter().zip(&dense).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    assert!(dense.iter().filter(|d| **d != 0.0).count() > 400);
+    assert!(apart < 1e-12, "{apart:e}");
 }

@@ -130,7 +130,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         d_q: &mut [S],
         sources: &mut Sources<'_, S>,
     ) {
-        let (neighbours, layout) = (self.neighbours(), &self.network.layout);
+        let (neighbours, layout) = (self.neighbours(), self.partial_layout());
         let (pairs, width) = (pairs(neighbours, &nodes), self.first());
         let aggregated = self.aggregated();
 

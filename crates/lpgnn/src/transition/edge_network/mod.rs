@@ -6,7 +6,7 @@ mod pass;
 mod prepared;
 mod tiles;
 
-use super::{Degrees, Gradients, Input, Transition, Upstream, with_known};
+use super::{Degrees, Gradients, Input, Kept, Transition, Upstream, with_known};
 use crate::activation::Activation;
 use crate::graph::FeaturesView;
 use crate::network::{Network, StateWeights};
@@ -46,6 +46,8 @@ pub struct EdgeNetwork {
     /// Width and activation of every layer of `h`.
     layers: Vec<(usize, Activation)>,
     layout: Parameters,
+    /// The same in partial gradients without the matrices that read node features.
+    narrow: Parameters,
 }
 
 /// Which arguments `h` has.
@@ -167,6 +169,7 @@ impl EdgeNetwork {
             aggregation,
             isolated: Isolated::default(),
             layers,
+            narrow: layout.without_partials(&[B, D]),
             layout,
         }
     }
@@ -231,7 +234,29 @@ impl<S: Scalar> Transition<S> for EdgeNetwork {
         f_x: &mut Matrix<S>,
         scratch: &Scratch<S>,
     ) {
-        self.run_forward(weights, input, f_x, scratch);
+        self.run_forward(weights, input, f_x, scratch, false);
+    }
+
+    fn forward_keeping<'s>(
+        &self,
+        weights: &[S],
+        input: Input<'_, S>,
+        f_x: &mut Matrix<S>,
+        scratch: &'s Scratch<S>,
+    ) -> Kept<'s, S> {
+        self.run_forward(weights, input, f_x, scratch, true)
+    }
+
+    fn pass_after(
+        &self,
+        kept: Kept<'_, S>,
+        weights: &[S],
+        input: Input<'_, S>,
+        upstream: &mut [&mut dyn Upstream<S>],
+        gradients: Gradients<'_, S>,
+        scratch: &Scratch<S>,
+    ) {
+        self.run_pass(&kept, weights, input, upstream, gradients, scratch);
     }
 
     fn backward(
@@ -243,7 +268,7 @@ impl<S: Scalar> Transition<S> for EdgeNetwork {
         scratch: &Scratch<S>,
     ) {
         with_known(d_f, input.topology, |known| {
-            self.run_pass(weights, input, known, gradients, scratch);
+            self.run_pass(&Kept::default(), weights, input, known, gradients, scratch);
         });
     }
 
@@ -255,7 +280,7 @@ impl<S: Scalar> Transition<S> for EdgeNetwork {
         gradients: Gradients<'_, S>,
         scratch: &Scratch<S>,
     ) {
-        self.run_pass(weights, input, upstream, gradients, scratch);
+        self.run_pass(&Kept::default(), weights, input, upstream, gradients, scratch);
     }
 
     fn lipschitz(&self, weights: &[S], degrees: Degrees) -> Option<f64> {

@@ -15,25 +15,49 @@ use super::kernels::{self, Table};
 use super::prepared::Prepared;
 use super::tiles::{blocks, pairs, tiles, tiles_of};
 use crate::numeric::{Scratch, Spare};
-use crate::transition::{Gradients, Input, Upstream, for_each_group, split_rows};
+use crate::transition::{Gradients, Input, Kept, Upstream, for_each_group, split_rows};
 use crate::{Matrix, Scalar};
 
+/// Numbers in the projections of all nodes up to which they are kept for the pass that follows.
+const PROJECTIONS: usize = 1 << 18;
 /// Slopes of pairs that are kept at most; they fit beside a tile.
 const KEPT: usize = 1 << 16;
 
 impl EdgeNetwork {
-    pub(super) fn run_forward<S: Scalar>(
+    /// With `keep`, projections are kept if a pass that follows finds them in cache.
+    pub(super) fn run_forward<'s, S: Scalar>(
         &self,
         weights: &[S],
         input: Input<'_, S>,
         f_x: &mut Matrix<S>,
-        scratch: &Scratch<S>,
-    ) {
+        scratch: &'s Scratch<S>,
+        keep: bool,
+    ) -> Kept<'s, S> {
         let prepared = Prepared::new(self, weights, input, scratch);
-        let ranges = input.topology.groups().ranges();
+        let (ranges, width) = (input.topology.groups().ranges(), prepared.first());
         let rows = split_rows(f_x.as_mut_slice(), self.state_dim, ranges);
         let mut groups: Vec<_> = ranges.iter().cloned().zip(rows).collect();
-        if input.topology.groups().whole_graphs() {
+        let whole_graphs = input.topology.groups().whole_graphs();
+        let room = input.topology.nodes() * width;
+        if keep && whole_graphs && room <= PROJECTIONS {
+            let mut kept = [scratch.take(room), scratch.take(room)];
+            let [p, q] = kept.each_mut().map(|rows| split_rows(rows, width, ranges).into_iter());
+            let mut groups: Vec<_> = groups.into_iter().zip(p.zip(q)).collect();
+            for_each_group(&mut groups, |((range, f_x), (p, q))| {
+                for tile in tiles(input.topology, range.clone(), width) {
+                    let rows = |width: usize| {
+                        (tile.start - range.start) * width..(tile.end - range.start) * width
+                    };
+                    let (p, q) = (&mut p[rows(width)], &mut q[rows(width)]);
+                    prepared.project_into(tile.clone(), p, q);
+                    let f_x = &mut f_x[rows(self.state_dim)];
+                    prepared.forward_blocks(tile.clone(), tile.start, p, q, f_x);
+                }
+            });
+            drop(groups);
+            return Kept(Some(kept));
+        }
+        if whole_graphs {
             for_each_group(&mut groups, |(range, f_x)| {
                 for tile in tiles(input.topology, range.clone(), prepared.first()) {
                     let rows = &mut f_x[(tile.start - range.start) * self.state_dim..]
@@ -48,10 +72,12 @@ impl EdgeNetwork {
                 prepared.forward_blocks(range.clone(), 0, &p, &q, f_x);
             });
         }
+        Kept::default()
     }
 
     pub(super) fn run_pass<S: Scalar>(
         &self,
+        kept: &Kept<'_, S>,
         weights: &[S],
         input: Input<'_, S>,
         upstream: &mut [&mut dyn Upstream<S>],
@@ -65,7 +91,10 @@ impl EdgeNetwork {
         let mut features = gradients
             .features
             .map(|features| split_rows(features.as_mut_slice(), self.feature, ranges).into_iter());
-        let partial = if gradients.weights.is_some() { self.layout.padded_len() } else { 0 };
+        let wanted = gradients.weights.is_some();
+        let partial = if wanted { prepared.partial_layout().padded_len() } else { 0 };
+        let keep = wanted && prepared.is_wide();
+        let room = |nodes: usize| scratch.take(nodes * prepared.first());
         let mut groups: Vec<Group<'_, S>> = ranges
             .iter()
             .zip(upstream)
@@ -74,13 +103,14 @@ impl EdgeNetwork {
                 d_states: states.next().unwrap_or_default(),
                 d_features: features.as_mut().and_then(Iterator::next),
                 partial: scratch.zeros(partial),
+                kept: keep.then(|| [room(range.len()), room(range.len())]),
                 upstream: &mut **upstream,
             })
             .collect();
         if input.topology.groups().whole_graphs() {
             for_each_group(&mut groups, |group| {
                 for tile in tiles(input.topology, group.nodes.clone(), prepared.first()) {
-                    prepared.tile(tile, group);
+                    prepared.tile(tile, kept, group);
                 }
             });
         } else {
@@ -88,7 +118,8 @@ impl EdgeNetwork {
         }
         if let Some(d_weights) = gradients.weights {
             let partials: Vec<&[S]> = groups.iter().map(|group| &group.partial[..]).collect();
-            self.layout.reduce(gradients.reduce, &partials, d_weights);
+            prepared.partial_layout().reduce(gradients.reduce, &partials, d_weights);
+            prepared.kept_gradients(&groups, d_weights);
         }
     }
 }
@@ -100,6 +131,8 @@ pub(super) struct Group<'a, S: Scalar> {
     pub(super) d_features: Option<&'a mut [S]>,
     /// Partial weight gradients, padded; empty when they are not wanted.
     pub(super) partial: Spare<'a, S>,
+    /// `∂𝓛/∂p` and `∂𝓛/∂q`, if they are needed at the end.
+    pub(super) kept: Option<[Spare<'a, S>; 2]>,
     pub(super) upstream: &'a mut dyn Upstream<S>,
 }
 
@@ -133,14 +166,22 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     }
 
     /// A tile: some whole graphs, all the way.
-    fn tile(&self, tile: Range<usize>, group: &mut Group<'_, S>) {
+    fn tile(&self, tile: Range<usize>, kept: &Kept<'_, S>, group: &mut Group<'_, S>) {
         let (state, width) = (self.network.state_dim, self.first());
-        let (p, q) = self.project(tile.clone());
+        let own = kept.0.is_none().then(|| self.project(tile.clone()));
+        let (p, q): (&[S], &[S]) = match (&own, &kept.0) {
+            (Some((p, q)), _) => (p, q),
+            (None, Some([p, q])) => {
+                let rows = tile.start * width..tile.end * width;
+                (&p[rows.clone()], &q[rows])
+            }
+            (None, None) => unreachable!("projections are made unless they are kept"),
+        };
         let mut d_q = self.scratch.take(tile.len() * width);
         if self.is_fused() {
             let mut d = self.scratch.take(tile.len() * width);
             let mut d_p = self.scratch.take(tile.len() * width);
-            let (p, q) = (self.table(&p, tile.start), self.table(&q, tile.start));
+            let (p, q) = (self.table(p, tile.start), self.table(q, tile.start));
             let (neighbours, nodes) = (self.neighbours(), tile.clone());
             let slopes = pairs(neighbours, &nodes).len() * width;
             let mut kept = self.scratch.take(if slopes <= KEPT { slopes } else { 0 });
@@ -158,7 +199,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         for block in blocks(self.neighbours(), tile.clone(), width) {
             let mut f_x = self.scratch.take(block.len() * state);
             let mut d_f = self.scratch.take(block.len() * state);
-            let trace = self.forward(block.clone(), tile.start, &p, &q, &mut f_x);
+            let trace = self.forward(block.clone(), tile.start, p, q, &mut f_x);
             self.ask(block.clone(), &f_x, group, &mut d_f);
             let rows = (block.start - tile.start) * width..(block.end - tile.start) * width;
             let partial = (!group.partial.is_empty()).then_some(&mut group.partial[..]);

@@ -8,22 +8,26 @@ use super::pass::Group;
 use super::{A, Aggregation, B, BIAS, C, D, E, EdgeNetwork, F, Isolated};
 use crate::Scalar;
 use crate::activation::Activation;
-use crate::graph::{Neighbours, Topology};
+use crate::graph::{FeaturesView, Neighbours, Topology};
 use crate::network::{Layer, Stack, sum_rows};
 use crate::numeric::{
     Factors, Finish, Packed, Scratch, Spare, narrow_rows, padded, product, transposed_product,
     widen_rows,
 };
+use crate::parameters::Parameters;
 use crate::transition::{FeatureWeights, Input};
+
+/// Node features of more components may be [wide](Prepared::is_wide).
+const WIDE: usize = 1 << 12;
 
 /// The weights of `h`, packed once for all rows.
 pub(super) struct Prepared<'w, S: Scalar> {
     pub(super) a: StateMatrix<S>,
     pub(super) c: StateMatrix<S>,
-    pub(super) b: Option<FeatureWeights<S>>,
-    pub(super) d: Option<FeatureWeights<S>>,
+    pub(super) b: Option<FeatureWeights<'w, S>>,
+    pub(super) d: Option<FeatureWeights<'w, S>>,
     /// `E` and `F`.
-    pub(super) edge: Option<[FeatureWeights<S>; 2]>,
+    pub(super) edge: Option<[FeatureWeights<'w, S>; 2]>,
     pub(super) bias: Vec<S>,
     /// The layers after the first that are applied per pair.
     pub(super) stack: Stack<S>,
@@ -32,6 +36,8 @@ pub(super) struct Prepared<'w, S: Scalar> {
     /// Its bias, as a matrix of one row.
     pub(super) last_bias: Packed<S>,
     pub(super) roots: Spare<'w, S>,
+    /// How often a bias behind the sum counts, per node; empty where there is none.
+    totals: Spare<'w, S>,
     pub(super) network: &'w EdgeNetwork,
     pub(super) input: Input<'w, S>,
     pub(super) scratch: &'w Scratch<S>,
@@ -48,7 +54,7 @@ pub(super) struct StateMatrix<S> {
 impl<'w, S: Scalar> Prepared<'w, S> {
     pub(super) fn new(
         network: &'w EdgeNetwork,
-        weights: &[S],
+        weights: &'w [S],
         input: Input<'w, S>,
         scratch: &'w Scratch<S>,
     ) -> Self {
@@ -75,6 +81,13 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let last = network.last_per_node().then(|| layer(per_pair));
         let last_bias = last.as_ref().map(|last| &last.bias[..network.state_dim]);
         let last_bias = last_bias.map(|bias| Packed::new(bias, 1, network.state_dim));
+        let topology = input.topology;
+        let roots = roots(network, topology, scratch);
+        let mut totals = scratch.take(if last.is_some() { topology.nodes() } else { 0 });
+        let counts = Counts { mean: network.aggregation == Aggregation::Mean, roots: &roots };
+        for (v, total) in totals.iter_mut().enumerate() {
+            *total = counts.total(topology.neighbours(), v);
+        }
         Self {
             a: state(A),
             c: state(C),
@@ -85,10 +98,38 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             stack: Stack { layers: (1..per_pair).map(layer).collect() },
             last,
             last_bias: last_bias.unwrap_or_default(),
-            roots: roots(network, input.topology, scratch),
+            roots,
+            totals,
             network,
             input,
             scratch,
+        }
+    }
+
+    /// Whether a batch reads so few rows of the matrices of node features that no group has a partial gradient of all
+    /// of them: what goes there is kept, and added up node by node at the end.
+    pub(super) fn is_wide(&self) -> bool {
+        let Input { topology, node_features, .. } = self.input;
+        let sparse = !matches!(node_features, FeaturesView::Dense(_));
+        let width = node_features.width();
+        sparse && topology.groups().whole_graphs() && width > WIDE && width > topology.nodes()
+    }
+
+    /// Where everything lies in a partial gradient.
+    pub(super) fn partial_layout(&self) -> &'w Parameters {
+        if self.is_wide() { &self.network.narrow } else { &self.network.layout }
+    }
+
+    /// The gradients of what reads node features, from what the groups have kept.
+    pub(super) fn kept_gradients(&self, groups: &[Group<'_, S>], d_weights: &mut [S]) {
+        let (layout, features) = (&self.network.layout, self.input.node_features);
+        for group in groups {
+            let kept = group.kept.iter().flatten();
+            for (weights, d) in [&self.b, &self.d].into_iter().zip(kept) {
+                if let Some(w) = weights {
+                    w.gradient_of_rows(layout, features, group.nodes.clone(), d, d_weights);
+                }
+            }
         }
     }
 
@@ -166,7 +207,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         d_q: &[S],
         group: &mut Group<'_, S>,
     ) {
-        let (layout, state, width) = (&self.network.layout, self.network.state_dim, self.first());
+        let (layout, state, width) = (self.partial_layout(), self.network.state_dim, self.first());
         let rows = group.rows(nodes, state);
         let d_states = &mut group.d_states[rows];
         let factors = [(&self.a, d_p), (&self.c, d_q)].map(|(w, d)| Factors {
@@ -189,8 +230,12 @@ impl<'w, S: Scalar> Prepared<'w, S> {
                 let (rows, columns) = (layout.rows(w.block), layout.columns(w.block));
                 transposed_product(nodes.len(), self.states(nodes), state, rows, d, columns, d_w);
             }
+            let rows = group.rows(nodes, width);
+            for (kept, d) in group.kept.iter_mut().flatten().zip([d_p, d_q]) {
+                kept[rows.clone()].copy_from_slice(d);
+            }
             for (weights, d) in [(&self.b, d_p), (&self.d, d_q)] {
-                if let Some(w) = weights {
+                if let (Some(w), None) = (weights, &group.kept) {
                     w.gradient(
                         layout,
                         self.input.node_features,
@@ -211,18 +256,14 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             return narrow_rows(sums, aggregated, f_x, state);
         };
         let totals = self.totals(nodes.clone());
-        let bias = Factors { a: &totals, stride: 1, b: &self.last_bias };
+        let bias = Factors { a: totals, stride: 1, b: &self.last_bias };
         let factors = [layer.forward(sums, aggregated), bias];
         product(nodes.len(), &factors, f_x, state, Finish::Set);
     }
 
     /// How often a bias behind the sum counts, of some nodes.
-    fn totals(&self, nodes: Range<usize>) -> Spare<'w, S> {
-        let mut totals = self.scratch.take(nodes.len());
-        for (total, v) in totals.iter_mut().zip(nodes) {
-            *total = self.counts().total(self.neighbours(), v);
-        }
-        totals
+    fn totals(&self, nodes: Range<usize>) -> &[S] {
+        &self.totals[nodes]
     }
 
     /// The way back, from `∂𝓛/∂f` to `∂𝓛/∂s`.
@@ -241,14 +282,14 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let factors = layer.backward(d_f, state);
         product(nodes.len(), &[factors], d_sums, aggregated, Finish::Set);
         if let Some(partial) = partial {
-            let layout = &self.network.layout;
+            let layout = self.partial_layout();
             let mut d_padded = self.scratch.take(nodes.len() * padded(state));
             widen_rows(d_f, state, &mut d_padded, padded(state));
             let d_w = layout.partial(layer.matrix_block(), partial);
             transposed_product(nodes.len(), sums, aggregated, layer.inputs, &d_padded, state, d_w);
             let d_b = layout.partial(layer.bias_block(), partial);
             let totals = self.totals(nodes.clone());
-            transposed_product(nodes.len(), &totals, 1, 1, &d_padded, state, d_b);
+            transposed_product(nodes.len(), totals, 1, 1, &d_padded, state, d_b);
         }
     }
 }

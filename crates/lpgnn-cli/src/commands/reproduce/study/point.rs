@@ -4,7 +4,9 @@ use lpgnn::Scratch;
 use lpgnn::data::Dataset;
 use lpgnn::lagrangian::CountEvaluations;
 use lpgnn::run::{RunConfig, Setup};
-use lpgnn::train::{EpochReport, ModelEvaluation, SplitName, Trainer, TrainerState};
+use lpgnn::train::{
+    EpochReport, ModelEvaluation, SplitName, Trainer, TrainerState, TrainingConfig,
+};
 
 use super::file::Action;
 use super::measure::{Measure, Measured, of_data};
@@ -46,7 +48,9 @@ fn train(
     setup: &Setup,
 ) -> anyhow::Result<Option<Vec<Measured>>> {
     let passes = CountEvaluations::default();
-    let trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
+    // A curve measures everything at every point.
+    let plan = TrainingConfig { eval_sample: None, ..setup.plan.config().clone() }.check()?;
+    let trainer = Trainer::new(plan, &setup.model, &setup.data)?;
     let trainer = trainer.with_layer(Box::new(passes.clone()));
     let begun = processor_seconds();
     let (mut curve, mut above, mut last, mut stopped) = (vec![], 0, None, false);

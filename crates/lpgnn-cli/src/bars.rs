@@ -1,28 +1,49 @@
 use std::io::{IsTerminal, stderr};
 use std::ops::ControlFlow;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use lpgnn::experiment::crossval::FoldRecord;
 use lpgnn::experiment::search::RankedTrial;
 use lpgnn::experiment::{ExperimentObserver, TrialName, TrialObserver};
-use lpgnn::train::EpochReport;
+use lpgnn::train::{EpochReport, StepProgress};
 
 use crate::console::Console;
 use crate::interrupt;
+use crate::slow::Slow;
 use crate::summary::tell_value;
 
 /// A progress bar for each running trial; plain lines if stderr is not a terminal.
 pub(crate) struct Bars<'a> {
     all: Option<MultiProgress>,
     console: &'a Console,
+    /// When the last line was printed.
+    printed: Mutex<Instant>,
+    /// When the experiment stops by itself.
+    deadline: Option<Instant>,
 }
+
+/// Without a terminal, a line tells how far a trial is after so long without any other.
+const SILENCE: Duration = Duration::from_secs(30);
 
 impl<'a> Bars<'a> {
     /// From now on, Ctrl-C stops the experiment.
     pub(crate) fn new(console: &'a Console) -> anyhow::Result<Self> {
-        interrupt::listen()?;
         let all = (stderr().is_terminal() && !console.is_quiet()).then(MultiProgress::new);
-        Ok(Self { all, console })
+        let (quiet, above) = (console.is_quiet(), all.clone());
+        interrupt::listen(move |line| match &above {
+            // A message that cannot be written is no reason to stop.
+            Some(all) => drop(all.println(line)),
+            None => Console::new(quiet).say(line),
+        })?;
+        Ok(Self { all, console, printed: Mutex::new(Instant::now()), deadline: None })
+    }
+
+    /// The same for an experiment that stops at this time as if Ctrl-C was pressed.
+    pub(crate) fn until(mut self, deadline: Option<Instant>) -> Self {
+        self.deadline = deadline;
+        self
     }
 
     /// A line, above the bars if there are any.
@@ -30,19 +51,41 @@ impl<'a> Bars<'a> {
         match &self.all {
             // A message that cannot be written is no reason to stop.
             Some(all) => drop(all.println(line)),
-            None => self.console.say(line),
+            None => {
+                self.console.say(line);
+                if let Ok(mut printed) = self.printed.lock() {
+                    *printed = Instant::now();
+                }
+            }
         }
+    }
+
+    /// A line, unless there was one a short while ago.
+    fn say_rarely(&self, line: impl FnOnce() -> String) {
+        let silent = self.printed.lock().is_ok_and(|printed| printed.elapsed() >= SILENCE);
+        if silent && self.all.is_none() {
+            self.say(&line());
+        }
+    }
+
+    fn stops(&self) -> bool {
+        interrupt::asked() || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 }
 
 impl ExperimentObserver for Bars<'_> {
     fn trial(&self, name: TrialName, at: usize, until: usize) -> Box<dyn TrialObserver + '_> {
-        let Some(all) = &self.all else { return Box::new(Bar(ProgressBar::hidden())) };
+        let slow = Slow::new(Instant::now());
+        let Some(all) = &self.all else {
+            let bar = ProgressBar::hidden();
+            return Box::new(Bar { bar, bars: self, name, until, slow });
+        };
         let style = ProgressStyle::with_template("{prefix:>10} {wide_bar} {msg}, {eta} left");
         // If the template were invalid, the default bar would still do.
         let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = ProgressBar::new(until as u64).with_style(style).with_prefix(name.to_string());
-        Box::new(Bar(all.add(bar.with_position(at as u64))))
+        let bar = all.add(bar.with_position(at as u64));
+        Box::new(Bar { bar, bars: self, name, until, slow })
     }
 
     fn fold(&self, fold: &FoldRecord) {
@@ -60,22 +103,38 @@ impl ExperimentObserver for Bars<'_> {
 }
 
 /// The progress bar of a trial; dropping it removes the bar.
-struct Bar(ProgressBar);
+struct Bar<'a> {
+    bar: ProgressBar,
+    bars: &'a Bars<'a>,
+    name: TrialName,
+    until: usize,
+    slow: Slow,
+}
 
-impl TrialObserver for Bar {
+impl TrialObserver for Bar<'_> {
     fn epoch(&mut self, report: &EpochReport) -> ControlFlow<()> {
-        self.0.set_position(report.epoch as u64);
+        self.slow.epoch(Instant::now());
+        self.bar.set_position(report.epoch as u64);
+        let Self { name, until, .. } = self;
+        self.bars.say_rarely(|| format!("{name}: epoch {} of {until}", report.epoch));
         if report.evaluation.is_some() {
             let share = |share: f64| format!(", train {:.1} %", 100.0 * share);
             let train = report.trained_accuracy.map(share).unwrap_or_default();
-            self.0.set_message(format!("epoch {}{train}", report.epoch));
+            self.bar.set_message(format!("epoch {}{train}", report.epoch));
         }
-        if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if self.bars.stops() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn step(&mut self, step: &StepProgress) {
+        if let Some(message) = self.slow.message(step, Instant::now()) {
+            self.bars.say_rarely(|| format!("{}: {message}", self.name));
+            self.bar.set_message(message);
+        }
     }
 }
 
-impl Drop for Bar {
+impl Drop for Bar<'_> {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }

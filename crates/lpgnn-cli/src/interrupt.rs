@@ -1,9 +1,12 @@
 use std::fmt;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 
 static ASKED: AtomicBool = AtomicBool::new(false);
+/// Shows the answer to the first Ctrl-C.
+static ANSWER: Mutex<Option<Box<dyn Fn(&str) + Send>>> = Mutex::new(None);
 
 /// The exit code that shells report for a process interrupted by Ctrl-C: the work is incomplete,
 /// but nothing has failed.
@@ -21,9 +24,13 @@ impl fmt::Display for Stopped {
 
 impl std::error::Error for Stopped {}
 
-/// From now on, Ctrl-C or SIGTERM makes [`asked`] true; a second one exits immediately.
-pub(crate) fn listen() -> anyhow::Result<()> {
+/// From now on, Ctrl-C or SIGTERM makes [`asked`] true, which `answer` tells the user at once; a second
+/// one exits immediately.
+pub(crate) fn listen(answer: impl Fn(&str) + Send + 'static) -> anyhow::Result<()> {
     static LISTENING: AtomicBool = AtomicBool::new(false);
+    if let Ok(mut place) = ANSWER.lock() {
+        *place = Some(Box::new(answer));
+    }
     if LISTENING.swap(true, Ordering::Relaxed) {
         return Ok(());
     }
@@ -31,6 +38,14 @@ pub(crate) fn listen() -> anyhow::Result<()> {
         if ASKED.swap(true, Ordering::Relaxed) {
             std::process::exit(i32::from(STOPPED));
         }
+        // On a thread of its own: a terminal that takes no text must not keep a second Ctrl-C waiting.
+        std::thread::spawn(|| {
+            if let Ok(answer) = ANSWER.lock()
+                && let Some(answer) = &*answer
+            {
+                answer("stopping after this epoch; press Ctrl-C again to stop now");
+            }
+        });
     })
     .context("cannot install a handler for Ctrl-C")
 }

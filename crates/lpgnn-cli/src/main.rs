@@ -5,6 +5,7 @@ mod commands;
 mod console;
 mod interrupt;
 mod processor_time;
+mod slow;
 mod summary;
 
 use std::io::{self, ErrorKind};

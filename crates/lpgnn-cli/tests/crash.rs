@@ -113,7 +113,8 @@ fn kill_after(child: &mut Child, milliseconds: u64) -> bool {
 #[test]
 fn ctrl_c_stops_after_the_epoch_and_keeps_everything() {
     let place = tempfile::tempdir().unwrap();
-    let arguments = ["train", "clique", "--epochs=100000", "--out=run", "--eval-every=50"];
+    let arguments =
+        ["train", "clique", "--epochs=100000", "--out=run", "--eval-every=50", "--patience=none"];
     let child = lpgnn(place.path(), &arguments).spawn().unwrap();
     let metrics = place.path().join("run/metrics.jsonl");
     while std::fs::metadata(&metrics).map_or(0, |file| file.len()) < 2000 {
@@ -124,8 +125,16 @@ fn ctrl_c_stops_after_the_epoch_and_keeps_everything() {
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{said}");
+    let answer = "stopping after this epoch; press Ctrl-C again to stop now";
+    assert_eq!(said.lines().filter(|line| *line == answer).count(), 1, "{said}");
     assert!(said.contains("stopped after"), "{said}");
     assert!(said.ends_with("run `lpgnn train --resume run` to continue\n"), "{said}");
+    let text = std::fs::read_to_string(place.path().join("run/record.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let (best, epochs) = (record["best_epoch"].as_u64(), record["epochs"].as_u64());
+    let kept =
+        format!("run/model.safetensors has the best model so far, of epoch {}", best.unwrap());
+    assert!(best <= epochs && said.contains(&kept), "{said}");
     for name in ["config.toml", "model.safetensors", "checkpoint.safetensors", "record.json"] {
         assert!(place.path().join("run").join(name).exists(), "{name} is missing");
     }
@@ -138,7 +147,8 @@ fn ctrl_c_stops_after_the_epoch_and_keeps_everything() {
 fn ctrl_c_stops_folds_and_trials_and_tells_how_to_go_on() {
     for (command, option) in [("crossval", "--folds=3"), ("search", "--space=paper-nodes")] {
         let place = tempfile::tempdir().unwrap();
-        let arguments = [command, "clique", "--epochs=20000", option, "--out=out", "--threads=2"];
+        let end = ["--out=out", "--threads=2", "--patience=none"];
+        let arguments = [&[command, "clique", "--epochs=20000", option][..], &end].concat();
         let child = lpgnn(place.path(), &arguments).spawn().unwrap();
         while !place.path().join("out/settings.toml").exists() {
             std::thread::sleep(Duration::from_millis(10));
@@ -190,7 +200,7 @@ fn folds_that_were_stopped_go_on_to_the_same_result() {
 #[test]
 fn two_processes_do_not_work_on_the_same_folder() {
     let place = tempfile::tempdir().unwrap();
-    let begun = ["train", "clique", "--epochs=100000", "--out=run"];
+    let begun = ["train", "clique", "--epochs=100000", "--out=run", "--patience=none"];
     let mut child = lpgnn(place.path(), &begun).spawn().unwrap();
     while !place.path().join("run/metrics.jsonl").exists() {
         std::thread::sleep(Duration::from_millis(10));

@@ -152,6 +152,7 @@ def train(
     batch_size: int | None = None,
     eval_every: int | None = None,
     patience: int | None = None,
+    monitor: str | None = None,
     settings: Mapping[str, Any] | None = None,
     config: str | os.PathLike[str] | None = None,
     split: Mapping[str, Any] | None = None,
@@ -164,7 +165,8 @@ def train(
     ``augmented-lagrangian``; ``transition`` is
     ``gnn-sum``, ``gnn-mean``, ``gnn-normalized``, ``gin``, ``gcn-mean``, ``gcn`` or ``sage-max``. ``lr`` is the learning rate of
     the weights. The model is evaluated every ``eval_every`` epochs, and training stops early after ``patience`` evaluations
-    without an improvement on the validation split. All other settings go by their names, as in
+    without an improvement on the validation split by the metric ``monitor``; ``settings={"training.patience": None}`` trains
+    all epochs. All other settings go by their names, as in
     ``settings={"training.lipschitz": 0.9}``; ``config`` is the path of a TOML file with settings.
 
     ``split`` is a dictionary with ``train``, ``val`` and ``test``: indices or masks of graphs, or of nodes if there is only

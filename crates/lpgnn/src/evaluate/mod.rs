@@ -5,7 +5,7 @@ mod classes;
 mod protocol;
 mod values;
 
-pub use baseline::{Baseline, BaselineScore};
+pub use baseline::{Baseline, BaselineReport, BaselineScore};
 pub use classes::{ClassMetrics, Confusion, auc, probabilities};
 pub use protocol::{MeanAndStd, Protocol, best_mean_epoch};
 pub use values::ValueErrors;

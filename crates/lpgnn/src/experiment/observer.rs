@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::crossval::FoldRecord;
 use super::search::RankedTrial;
-use crate::train::EpochReport;
+use crate::train::{EpochReport, StepProgress};
 
 /// Observes an experiment of many trials that run in parallel. All methods do nothing by default.
 pub trait ExperimentObserver: Sync {
@@ -31,6 +31,11 @@ pub trait TrialObserver {
     /// Called after every epoch. [`ControlFlow::Break`] stops the whole experiment: every trial that
     /// is in progress is saved after its epoch, so that it can be resumed.
     fn epoch(&mut self, report: &EpochReport) -> ControlFlow<()>;
+
+    /// Called within an epoch. It does nothing by default.
+    fn step(&mut self, step: &StepProgress) {
+        let _ = step;
+    }
 }
 
 /// No observer.

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use super::observer::{TrialName, TrialObserver, Watched};
 use crate::run::{Checkpoint, RunConfig, SavedModel, Setup, write_file};
 use crate::train::{
-    EpochReport, Observer, SplitMetrics, SplitName, StopReason, Trained, Trainer, TrainerState,
+    EpochReport, Observer, SplitMetrics, SplitName, StepProgress, StopReason, Trained, Trainer,
+    TrainerState,
 };
 use crate::{Error, Place};
 
@@ -178,6 +179,10 @@ struct Watch<'a> {
 }
 
 impl Observer for Watch<'_> {
+    fn step(&mut self, step: &StepProgress) {
+        self.observer.step(step);
+    }
+
     fn epoch(&mut self, report: &EpochReport, state: &TrainerState) -> ControlFlow<()> {
         self.note(report);
         if self.observer.epoch(report).is_break() {

@@ -113,7 +113,9 @@ impl Checkpoint {
         if let Some(Best { score, weights, .. }) = best {
             bundle.insert("best.weights", vec![weights.len()], weights);
             // Not as text, so that the next comparison is the same to the last bit.
-            bundle.insert_f64("best.score", &[score.loss, score.accuracy.unwrap_or(f64::NAN)]);
+            let number = |number: Option<f64>| number.unwrap_or(f64::NAN);
+            let score = [score.loss, number(score.accuracy), number(score.monitored)];
+            bundle.insert_f64("best.score", &score);
         }
         bundle.write(path)
     }
@@ -257,11 +259,15 @@ fn take_norms(
 
 fn take_best(bundle: &mut Bundle, best: AboutBest, weights: usize) -> Result<Best<f32>, String> {
     let weights = bundle.take("best.weights", &[weights])?;
-    let score = bundle.take_f64("best.score", 2)?;
-    let accuracy = (!score[1].is_nan()).then_some(score[1]);
+    let score = bundle.take_f64("best.score", 3)?;
+    let number = |number: f64| (!number.is_nan()).then_some(number);
     Ok(Best {
         epoch: best.epoch,
-        score: SplitMetrics { loss: score[0], accuracy },
+        score: SplitMetrics {
+            loss: score[0],
+            accuracy: number(score[1]),
+            monitored: number(score[2]),
+        },
         evaluation: best.evaluation,
         weights,
     })

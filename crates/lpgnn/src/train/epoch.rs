@@ -6,15 +6,23 @@ use rand_chacha::ChaCha8Rng;
 
 use super::report::EpochSums;
 use super::standardize::coordinates;
-use super::{EpochReport, Trainer};
+use super::{ConstraintReport, EpochReport, Observer, Stage, StepProgress, Trainer};
 use crate::numeric::length;
 use crate::{Error, Matrix, Scalar};
 
 impl<S: Scalar> Trainer<'_, S> {
-    /// One pass over the training data.
-    pub(super) fn epoch(&mut self) -> Result<EpochReport, Error> {
+    /// One pass over the training data; `measured`: with the nodes that meet the constraints.
+    pub(super) fn epoch(
+        &mut self,
+        measured: bool,
+        observer: &mut dyn Observer<S>,
+    ) -> Result<EpochReport, Error> {
         let graphs = self.data.training_graphs();
         let mut sums = EpochSums::default();
+        sums.constraints = measured.then(ConstraintReport::default);
+        let stage = Stage::Update;
+        let mut step =
+            StepProgress { epoch: self.state.epoch + 1, stage, number: 1, total: 1, passes: 0 };
         self.state.optimizer.undecayed = self.model.parameters().undecayed().into();
         if self.plan.config().standardize {
             self.state.optimizer.coordinates =
@@ -23,11 +31,13 @@ impl<S: Scalar> Trainer<'_, S> {
         match self.plan.config().batch_size {
             Some(size) if size < graphs.graphs() => {
                 let counts = self.state.optimizer.slots.node_counts();
+                step.total = graphs.graphs().div_ceil(size);
                 for members in self.shuffled(graphs.graphs()).chunks(size) {
-                    self.update_some(members, &counts, &mut sums)?;
+                    self.update_some(members, &counts, &mut sums, (step, &mut *observer))?;
+                    step.number += 1;
                 }
             }
-            _ => self.update_all(&mut sums)?,
+            _ => self.update_all(&mut sums, (step, observer))?,
         }
         self.state.epoch += 1;
         let multipliers = self.state.variables.multipliers.iter().flat_map(Matrix::as_slice);

@@ -11,8 +11,13 @@ const RADIUS_ITERATIONS: usize = 20;
 impl<S: Scalar> Trainer<'_, S> {
     /// Evaluates the current weights on states converged from zero.
     pub fn evaluate(&self) -> ModelEvaluation {
+        self.evaluate_observed(&mut |_, _| ())
+    }
+
+    /// The same; `tell` is called when a part begins, with its number and that of the last.
+    pub(super) fn evaluate_observed(&self, tell: &mut dyn FnMut(usize, usize)) -> ModelEvaluation {
         let Variables { weights, states: trained, .. } = &self.state.variables;
-        let (parts, converged) = self.evaluate_from(0);
+        let (parts, converged) = self.evaluate_from(0, tell);
         // The same weights on the trained states, without dropout.
         let graphs = self.data.training_graphs();
         let along = predict(self.model, weights, graphs, trained, &self.scratch);
@@ -34,8 +39,8 @@ impl<S: Scalar> Trainer<'_, S> {
     }
 
     /// Evaluates only the splits that are not trained on.
-    pub(super) fn evaluate_held_out(&self) -> ModelEvaluation {
-        let (parts, converged) = self.evaluate_from(1);
+    pub(super) fn evaluate_held_out(&self, tell: &mut dyn FnMut(usize, usize)) -> ModelEvaluation {
+        let (parts, converged) = self.evaluate_from(1, tell);
         ModelEvaluation {
             parts,
             not_converged: converged.iter().map(FixedPoint::failures).sum(),
@@ -45,11 +50,17 @@ impl<S: Scalar> Trainer<'_, S> {
     }
 
     /// Evaluates the splits whose graphs come at `first` or later, and returns their states too.
-    fn evaluate_from(&self, first: usize) -> (Vec<(SplitName, SplitMetrics)>, Vec<FixedPoint<S>>) {
+    fn evaluate_from(
+        &self,
+        first: usize,
+        tell: &mut dyn FnMut(usize, usize),
+    ) -> (Vec<(SplitName, SplitMetrics)>, Vec<FixedPoint<S>>) {
         let (weights, inference) = (&self.state.variables.weights, &self.plan.config().inference);
-        let (converged, outputs): (Vec<_>, Vec<_>) = self.data.batches[first..]
-            .iter()
-            .map(|batch| {
+        let batches = &self.data.batches[first..];
+        let (converged, outputs): (Vec<_>, Vec<_>) = (1..)
+            .zip(batches)
+            .map(|(number, batch)| {
+                tell(number, batches.len());
                 let converged = inference.states(self.model, weights, batch, &self.scratch);
                 let outputs = predict(self.model, weights, batch, &converged.states, &self.scratch);
                 (converged, outputs)
@@ -60,7 +71,9 @@ impl<S: Scalar> Trainer<'_, S> {
             let outputs = &outputs[batch - first];
             let (right, all) = supervision.correct(outputs);
             let accuracy = (all > 0).then(|| right as f64 / all as f64);
-            (*name, SplitMetrics { loss: supervision.mean_loss(outputs), accuracy })
+            let monitor = Some(self.plan.config().monitor).filter(|_| *name == SplitName::Val);
+            let monitored = monitor.and_then(|monitor| monitor.of(supervision, outputs));
+            (*name, SplitMetrics { loss: supervision.mean_loss(outputs), accuracy, monitored })
         });
         (parts.collect(), converged)
     }

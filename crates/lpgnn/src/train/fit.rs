@@ -1,10 +1,10 @@
 //! Whether a plan fits a model and its data.
 
-use super::{SplitName, Trainer, TrainingConfig, TrainingData, TrainingPlan};
+use super::{Monitor, SplitName, Trainer, TrainingConfig, TrainingData, TrainingPlan};
 use crate::lagrangian::{Lagrangian, Model, Multipliers, ReadFrom, Scale};
 use crate::numeric::Scratch;
 use crate::saddle::Requirements;
-use crate::{Error, Scalar};
+use crate::{Error, Matrix, Scalar};
 
 impl<S: Scalar> Trainer<'_, S> {
     /// Whether model, data and plan fit each other, before anything is computed.
@@ -25,15 +25,32 @@ impl<S: Scalar> Trainer<'_, S> {
             let requirements = config.solver.build::<S>().requirements();
             check_requirements(config.solver.name(), requirements, model, config)?;
         }
-        if config.patience.is_some() && !data.has(SplitName::Val) {
-            return Err(Error::Mismatch(
-                "patience is set, but early stopping requires a validation split".into(),
-            ));
-        }
+        check_monitor(config.monitor, data)?;
         let supervision = super::classes::weighted(config, data)?;
         let (graphs, weighing) = (data.training_graphs(), config.weighing);
         Lagrangian::new(model, graphs, &supervision, weighing, &Scratch::new()).map(|_| ())
     }
+}
+
+/// Whether the metric that selects the epoch is defined for the validation split.
+fn check_monitor<S: Scalar>(monitor: Monitor, data: &TrainingData<S>) -> Result<(), Error> {
+    let val = data.splits().find(|(name, ..)| *name == SplitName::Val);
+    let Some((_, _, _, supervision)) = val.filter(|_| monitor != Monitor::Auto) else {
+        return Ok(());
+    };
+    let outputs = Matrix::zeros(supervision.targets().rows(), supervision.targets().width());
+    if monitor.of(supervision, &outputs).is_some() {
+        return Ok(());
+    }
+    let expected = match monitor {
+        Monitor::Auc => "two classes that both occur in the validation split",
+        Monitor::R2 => "real targets that vary in the validation split",
+        _ => "classes with targets in the validation split",
+    };
+    Err(Error::Mismatch(format!(
+        "training.monitor is {}, which requires {expected}",
+        monitor.as_str()
+    )))
 }
 
 /// Whether the Lagrangian meets the requirements of the solver `name`.

@@ -2,9 +2,12 @@
 
 mod classes;
 mod config;
+mod constraints;
 mod epoch;
 mod evaluation;
 mod fit;
+mod monitor;
+mod observer;
 mod parts;
 mod report;
 mod standardize;
@@ -15,7 +18,10 @@ mod update;
 pub use config::{
     ClassWeights, ModelConfig, ModelDims, SolverConfig, TrainingConfig, TrainingPlan,
 };
+pub use constraints::{ConstraintReport, GraphResidual};
+pub use monitor::Monitor;
+pub use observer::{Observer, Stage, StepProgress};
 pub use parts::{SplitName, TrainingData};
 pub use report::{EpochReport, ModelEvaluation, SplitMetrics};
 pub use stop::{Best, NotFinite, StopReason, Trained};
-pub use trainer::{Observer, Trainer, TrainerState};
+pub use trainer::{Trainer, TrainerState};

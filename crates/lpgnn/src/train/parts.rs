@@ -14,6 +14,8 @@ pub struct TrainingData<S = f32> {
     pub(super) scored: Vec<(SplitName, usize, Supervision<S>)>,
     /// The graphs whose states are converged for evaluation; the training graphs first.
     pub(super) batches: Vec<GraphBatch<S>>,
+    /// The index of every training graph in the data.
+    pub(super) graph_indices: Vec<usize>,
     pub(super) level: Level,
 }
 
@@ -103,7 +105,11 @@ impl<S: Scalar> TrainingData<S> {
                 level.as_str()
             )));
         }
-        Ok(Self { train: Part { supervision }, scored, batches, level })
+        let graph_indices = match split.level {
+            Level::Graph => split.train.clone(),
+            Level::Node => (0..batch.graphs()).collect(),
+        };
+        Ok(Self { train: Part { supervision }, scored, batches, graph_indices, level })
     }
 
     /// Standardises real targets, so that those of the training split have mean 0 and standard
@@ -115,6 +121,16 @@ impl<S: Scalar> TrainingData<S> {
             *supervision = scale.standardize(supervision);
         }
         Some(scale)
+    }
+
+    /// The splits to evaluate, the training split first: graphs, and which of their nodes or of the graphs
+    /// themselves have targets in the split.
+    pub(crate) fn splits(
+        &self,
+    ) -> impl Iterator<Item = (SplitName, Level, &GraphBatch<S>, &Supervision<S>)> {
+        self.scored.iter().map(|(name, batch, supervision)| {
+            (*name, self.level, &self.batches[*batch], supervision)
+        })
     }
 
     /// The training graphs.

@@ -1,4 +1,4 @@
-use super::SplitName;
+use super::{ConstraintReport, SplitName};
 use crate::lagrangian::Evaluation;
 use crate::numeric::worse;
 
@@ -30,19 +30,10 @@ pub struct EpochReport {
     /// Norms of `∂𝓛/∂θ`, `∂𝓛/∂X`, `∂𝓛/∂Λ` at the last update.
     #[serde(deserialize_with = "crate::nan::three")]
     pub gradient_norms: [f64; 3],
+    /// How many nodes and graphs meet the constraints, if this epoch was evaluated.
+    pub constraints: Option<ConstraintReport>,
     /// The evaluation on converged states, if this epoch was evaluated.
     pub evaluation: Option<ModelEvaluation>,
-}
-
-/// Mean residual up to which constraints count as met, relative to the mean size of a state if that is above 1.
-const MET: f64 = 1e-2;
-
-impl EpochReport {
-    /// Whether states are close enough to `f_a(x)`. Rectified units have states of any size, so the
-    /// residual is compared with their size.
-    pub fn constraints_met(&self) -> bool {
-        self.residual_mean <= MET * self.state_mean.max(1.0)
-    }
 }
 
 /// The evaluation of an epoch's weights on states converged from zero.
@@ -68,12 +59,21 @@ pub struct SplitMetrics {
     pub loss: f64,
     /// The accuracy; none for real values.
     pub accuracy: Option<f64>,
+    /// Of the validation split, the metric that selects the epoch, or the negative loss: larger is better. None
+    /// where that is the accuracy and then the loss.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::nan::optional"
+    )]
+    pub monitored: Option<f64>,
 }
 
 impl SplitMetrics {
-    /// Whether it is better than another: a higher accuracy, or the same with a lower loss.
+    /// Whether it is better than another: a better monitored metric, or a higher accuracy where none is
+    /// monitored; or the same with a lower loss.
     pub fn beats(&self, other: &Self) -> bool {
-        match (self.accuracy, other.accuracy) {
+        match (self.monitored.or(self.accuracy), other.monitored.or(other.accuracy)) {
             (Some(a), Some(b)) if (a - b).abs() > f64::EPSILON => a > b,
             _ => self.loss < other.loss || (other.loss.is_nan() && !self.loss.is_nan()),
         }
@@ -88,8 +88,10 @@ impl ModelEvaluation {
 }
 
 /// Sums over the updates of an epoch.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct EpochSums {
+    /// If this epoch is to tell.
+    pub(super) constraints: Option<ConstraintReport>,
     loss: f64,
     constraint: f64,
     residual_sum: f64,
@@ -114,7 +116,7 @@ impl EpochSums {
     }
 
     pub(super) fn report(
-        &self,
+        self,
         epoch: usize,
         largest_multiplier: f64,
         gradient_norms: [f64; 3],
@@ -130,6 +132,7 @@ impl EpochSums {
             trained_accuracy: (all > 0).then(|| right as f64 / all as f64),
             largest_multiplier,
             gradient_norms,
+            constraints: self.constraints,
             evaluation: None,
         }
     }

@@ -1,10 +1,10 @@
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 use super::classes::weighted;
 use super::fit::check_requirements;
 use super::standardize::start_standardized;
 use super::update::{contract, frozen};
-use super::{Best, EpochReport, StopReason, Trained, TrainingData, TrainingPlan};
+use super::{Best, Observer, Stage, StepProgress, StopReason, Trained, TrainingData, TrainingPlan};
 use crate::lagrangian::{L2, Model, ObjectiveLayer, Variables};
 use crate::numeric::{NormMemory, Scratch, uniform};
 use crate::readout::Supervision;
@@ -48,26 +48,6 @@ pub struct TrainerState<S = f32> {
     pub best: Option<Best<S>>,
     /// The number of evaluations since.
     pub since_best: usize,
-}
-
-/// Observes training, and may stop it.
-pub trait Observer<S: Scalar = f32> {
-    /// Called after every epoch.
-    fn epoch(&mut self, report: &EpochReport, state: &TrainerState<S>) -> ControlFlow<()>;
-}
-
-/// A function as an observer.
-impl<S: Scalar, F: FnMut(&EpochReport, &TrainerState<S>) -> ControlFlow<()>> Observer<S> for F {
-    fn epoch(&mut self, report: &EpochReport, state: &TrainerState<S>) -> ControlFlow<()> {
-        self(report, state)
-    }
-}
-
-/// No observer.
-impl<S: Scalar> Observer<S> for () {
-    fn epoch(&mut self, _: &EpochReport, _: &TrainerState<S>) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
 }
 
 impl<'a, S: Scalar> Trainer<'a, S> {
@@ -193,14 +173,24 @@ impl<'a, S: Scalar> Trainer<'a, S> {
                 return Ok(self.finish(StopReason::NoImprovement, last_evaluation));
             }
             let before = self.state.variables.weights.clone();
-            let mut report = self.epoch()?;
+            let last = self.state.epoch + 1 == epochs;
+            let evaluated = last || (self.state.epoch + 1).is_multiple_of(eval_every);
+            let brief = self.held_out_only && !last;
+            let mut report = self.epoch(evaluated && !brief, observer)?;
             if let Some(reason) = self.diverged(&report, before) {
                 return Ok(self.finish(reason, last_evaluation));
             }
-            let last = self.state.epoch == epochs;
-            if last || self.state.epoch.is_multiple_of(eval_every) {
-                let brief = self.held_out_only && !last;
-                let evaluation = if brief { self.evaluate_held_out() } else { self.evaluate() };
+            if evaluated {
+                let epoch = self.state.epoch;
+                let mut tell = |number, total| {
+                    let stage = Stage::Evaluation;
+                    observer.step(&StepProgress { epoch, stage, number, total, passes: 0 });
+                };
+                let evaluation = if brief {
+                    self.evaluate_held_out(&mut tell)
+                } else {
+                    self.evaluate_observed(&mut tell)
+                };
                 self.keep_best(&evaluation);
                 last_evaluation = Some((self.state.epoch, evaluation.clone()));
                 report.evaluation = Some(evaluation);

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use super::observer::Observed;
 use super::report::EpochSums;
-use super::{Trainer, TrainerState};
+use super::{Observer, StepProgress, Trainer, TrainerState};
 use crate::graph::{GraphBatch, Level};
 use crate::lagrangian::{Lagrangian, Layered, Model, Variables};
 use crate::numeric::NormMemory;
@@ -13,7 +14,11 @@ use crate::{Error, Scalar};
 
 impl<S: Scalar> Trainer<'_, S> {
     /// An update on all graphs.
-    pub(super) fn update_all(&mut self, sums: &mut EpochSums) -> Result<(), Error> {
+    pub(super) fn update_all(
+        &mut self,
+        sums: &mut EpochSums,
+        (step, observer): (StepProgress, &mut dyn Observer<S>),
+    ) -> Result<(), Error> {
         let graphs = self.data.training_graphs();
         let dropped = self.with_feature_dropout(graphs);
         let lagrangian = Lagrangian::new(
@@ -25,10 +30,17 @@ impl<S: Scalar> Trainer<'_, S> {
         )?
         .with_dropout(Some(self.dropout()));
         let objective = Layered { inner: &lagrangian, layers: &self.layers };
+        let objective = Observed::new(&objective, step, observer);
         let TrainerState { variables, optimizer, .. } = &mut self.state;
         let evaluation = self.solver.step(&objective, variables, optimizer);
         sums.add(&evaluation, components(variables));
-        self.bound()
+        self.bound()?;
+        if let Some(constraints) = &mut sums.constraints {
+            let seen = dropped.as_ref().unwrap_or(graphs);
+            let indices = self.data.graph_indices.iter().copied();
+            constraints.add(self.model, seen, &self.state.variables, indices, &self.scratch);
+        }
+        Ok(())
     }
 
     /// An update on some graphs: their states, multipliers and what is remembered of them are taken
@@ -38,6 +50,7 @@ impl<S: Scalar> Trainer<'_, S> {
         members: &[usize],
         counts: &NodeCounts,
         sums: &mut EpochSums,
+        (step, observer): (StepProgress, &mut dyn Observer<S>),
     ) -> Result<(), Error> {
         let graphs = self.data.training_graphs();
         let nodes: Vec<usize> = members.iter().flat_map(|&graph| graphs.nodes_of(graph)).collect();
@@ -52,6 +65,7 @@ impl<S: Scalar> Trainer<'_, S> {
         let lagrangian = Lagrangian::new(self.model, &part, &supervision, weighing, &self.scratch)?
             .with_dropout(Some(self.dropout()));
         let objective = Layered { inner: &lagrangian, layers: &self.layers };
+        let objective = Observed::new(&objective, step, observer);
 
         let TrainerState { variables: all, optimizer, .. } = &mut self.state;
         let mut variables = take(all, &nodes);
@@ -66,7 +80,14 @@ impl<S: Scalar> Trainer<'_, S> {
         put(variables, &nodes, all);
         optimizer.slots.put(state.slots, &nodes, all);
         optimizer.gradient = state.gradient;
-        self.bound()
+        self.bound()?;
+        if let Some(constraints) = &mut sums.constraints {
+            let indices = members.iter().map(|&graph| self.data.graph_indices[graph]);
+            let at = take(&mut self.state.variables, &nodes);
+            constraints.add(self.model, &part, &at, indices, &self.scratch);
+            put(at, &nodes, &mut self.state.variables);
+        }
+        Ok(())
     }
 
     /// The random seed of the next update: a function of seed and update alone.

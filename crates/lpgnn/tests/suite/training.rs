@@ -17,10 +17,10 @@ use lpgnn::lagrangian::{
 };
 use lpgnn::network::StateWeights;
 use lpgnn::readout::{NodeReadout, Supervision};
-use lpgnn::saddle::{AugmentedLagrangian, Bdmm, OneShot, Sse, Unrolled, WeightDescent};
+use lpgnn::saddle::{AugmentedLagrangian, Bdmm, Implicit, OneShot, Sse, Unrolled, WeightDescent};
 use lpgnn::train::{
-    EpochReport, ModelConfig, SolverConfig, SplitName, StopReason, Trained, Trainer, TrainerState,
-    TrainingConfig, TrainingData,
+    EpochReport, ModelConfig, Monitor, Observer, SolverConfig, SplitMetrics, SplitName, Stage,
+    StepProgress, StopReason, Trained, Trainer, TrainerState, TrainingConfig, TrainingData,
 };
 use lpgnn::{Matrix, Scratch, check};
 
@@ -52,7 +52,7 @@ fn small() -> ModelConfig {
 }
 
 fn config(epochs: usize) -> TrainingConfig {
-    TrainingConfig { epochs, ..TrainingConfig::default() }
+    TrainingConfig { epochs, patience: None, ..TrainingConfig::default() }
 }
 
 fn train(
@@ -264,6 +264,111 @@ fn training_ends_when_validation_no_longer_improves() {
         train(&small(), TrainingConfig { patience: Some(5), eval_every: 1, ..config(5000) }, &data);
     assert_eq!(trained.reason, StopReason::NoImprovement);
     assert_eq!(reports.len(), trained.epoch + 5);
+}
+
+#[test]
+fn training_stops_early_by_default_where_there_is_a_validation_split() {
+    let batch = graphs(12);
+    let epochs = |split: &Split| {
+        let data = TrainingData::new(&batch, split, Level::Node).unwrap();
+        let config = TrainingConfig { epochs: 2000, eval_every: 1, ..TrainingConfig::default() };
+        let (trained, reports) = train(&small(), config, &data);
+        (trained.reason, reports.len())
+    };
+    let (reason, count) = epochs(&thirds(12));
+    assert!(reason == StopReason::NoImprovement && count < 2000, "{reason:?} after {count}");
+    let without = Split { val: vec![], ..thirds(12) };
+    assert_eq!(epochs(&without), (StopReason::Epochs, 2000));
+}
+
+#[test]
+fn the_monitored_metric_selects_the_epoch() {
+    let batch = graphs(24);
+    let data = TrainingData::new(&batch, &thirds(24), Level::Node).unwrap();
+    let mut selected = vec![];
+    for monitor in [Monitor::Accuracy, Monitor::BalancedAccuracy, Monitor::Auc, Monitor::Loss] {
+        let config = TrainingConfig { monitor, eval_every: 1, ..config(60) };
+        let (trained, reports) = train(&small(), config, &data);
+        let of = |report: &EpochReport| -> SplitMetrics {
+            *report.evaluation.as_ref().unwrap().of(SplitName::Val).unwrap()
+        };
+        let best = reports.iter().map(|report| of(report).monitored.unwrap());
+        let best = best.fold(f64::NEG_INFINITY, f64::max);
+        let chosen = of(&reports[trained.epoch - 1]);
+        assert!((chosen.monitored.unwrap() - best).abs() < 1e-12, "{monitor:?}");
+        if monitor == Monitor::Loss {
+            assert!((chosen.loss + best).abs() < 1e-12);
+        }
+        selected.push(trained.epoch);
+    }
+    assert!(selected.iter().any(|epoch| *epoch != selected[0]), "{selected:?}");
+    let model = small().build(data.dims()).unwrap();
+    let config = TrainingConfig { monitor: Monitor::R2, ..config(5) };
+    let error = Trainer::new(config.check().unwrap(), &model, &data).unwrap_err();
+    let said =
+        "training.monitor is r2, which requires real targets that vary in the validation split";
+    assert_eq!(error.to_string(), said);
+}
+
+/// Keeps what it is told within epochs.
+#[derive(Default)]
+struct Steps(Vec<StepProgress>);
+
+impl Observer for Steps {
+    fn epoch(&mut self, _: &EpochReport, _: &TrainerState<f32>) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn step(&mut self, step: &StepProgress) {
+        self.0.push(*step);
+    }
+}
+
+#[test]
+fn progress_is_told_within_epochs_and_evaluations() {
+    let batch = graphs(12);
+    let data = TrainingData::new(&batch, &thirds(12), Level::Node).unwrap();
+    let model = small().build(data.dims()).unwrap();
+    let solver = SolverConfig::OneShot(OneShot { inner_steps: 2, ..OneShot::default() });
+    let config = TrainingConfig { batch_size: Some(3), solver, eval_every: 2, ..config(2) };
+    let mut steps = Steps::default();
+    Trainer::new(config.check().unwrap(), &model, &data).unwrap().run(&mut steps).unwrap();
+    let told = |step: &StepProgress| (step.epoch, step.stage, step.number, step.total, step.passes);
+    let update = |epoch| {
+        [(1, 1), (1, 2), (2, 1), (2, 2)].map(|(n, pass)| (epoch, Stage::Update, n, 2, pass))
+    };
+    let evaluation = [1, 2, 3].map(|n| (2, Stage::Evaluation, n, 3, 0));
+    let expected = [&update(1)[..], &update(2), &evaluation].concat();
+    assert_eq!(steps.0.iter().map(told).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn evaluated_epochs_tell_which_graphs_meet_the_constraints() {
+    let batch = graphs(12);
+    let data = TrainingData::new(&batch, &thirds(12), Level::Node).unwrap();
+    // Solved at every update, the constraints are met but for the last step of the weights.
+    let weights = WeightDescent { lr: 1e-6, ..WeightDescent::default() };
+    let exact = SolverConfig::Implicit(Implicit { weights, ..Implicit::default() });
+    for batch_size in [None, Some(3)] {
+        let config = TrainingConfig { solver: exact, eval_every: 2, batch_size, ..config(3) };
+        let (_, reports) = train(&small(), config, &data);
+        assert_eq!(reports[0].constraints, None);
+        for report in &reports[1..] {
+            let constraints = report.constraints.as_ref().unwrap();
+            assert!(constraints.met() && constraints.worst.is_empty(), "{constraints:?}");
+            let counts = (constraints.nodes, constraints.nodes_within, constraints.graphs);
+            assert_eq!(counts, (24, 24, 4));
+        }
+    }
+    // States that hardly move from zero do not meet them, whichever graph they are of.
+    let slow = SolverConfig::OneShot(OneShot { beta: 1e-6, ..OneShot::default() });
+    let config = TrainingConfig { solver: slow, batch_size: Some(3), ..config(1) };
+    let (_, reports) = train(&small(), config, &data);
+    let constraints = reports[0].constraints.as_ref().unwrap();
+    assert!(!constraints.met(), "{constraints:?}");
+    let mut named: Vec<usize> = constraints.worst.iter().map(|of| of.graph).collect();
+    named.sort_unstable();
+    assert_eq!(named, [0, 3, 6, 9], "indices in the data, not in the training split");
 }
 
 #[test]

@@ -4,8 +4,10 @@ mod results;
 mod row;
 mod study;
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -19,7 +21,7 @@ use lpgnn::run::{RunConfig, Setting, Setup, fingerprint};
 use super::settings::config_for;
 use crate::bars::Bars;
 use crate::console::{Console, print, print_json};
-use crate::interrupt::Stopped;
+use crate::interrupt::{self, Stopped};
 use data::Wanted;
 use record::{COMMIT, Record};
 use row::Row;
@@ -41,12 +43,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
-    /// Smoke test: two runs of a few epochs each; nothing is recorded.
+    /// Smoke test: two runs of a few epochs each, for at most five minutes; nothing is recorded.
     #[arg(long)]
     quick: bool,
 
-    /// Folder for intermediate results, so that completed runs are not repeated [default:
-    /// runs/reproduce, or a temporary folder with --quick].
+    /// Folder for intermediate results, so that completed runs are not repeated; those of a smoke
+    /// test are removed when it has tried everything [default: runs/reproduce].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
@@ -77,6 +79,8 @@ const RESULTS: &str = "results";
 /// Maximum epochs and runs of a smoke test.
 const QUICK_EPOCHS: usize = 10;
 const QUICK_PARTS: usize = 2;
+/// How long a smoke test takes at most, about.
+const QUICK_TIME: Duration = Duration::from_secs(5 * 60);
 
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let rows = Row::all(&arguments.dir)?;
@@ -96,15 +100,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
         None => {}
     }
     let (chosen, chosen_studies) = choose(&rows, &studies, &arguments.names)?;
-    let temporary;
-    let out = match &arguments.out {
-        Some(out) => out.as_path(),
-        None if arguments.quick => {
-            temporary = tempfile::tempdir().context("cannot create a temporary folder")?;
-            temporary.path()
-        }
-        None => Path::new("runs/reproduce"),
-    };
+    let out = arguments.out.as_deref().unwrap_or(Path::new("runs/reproduce"));
     for study in &chosen_studies {
         // Results are written point by point: the lock keeps concurrent processes from losing any.
         let folder = out.join(&study.name);
@@ -120,14 +116,35 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     if chosen.is_empty() && !chosen_studies.is_empty() {
         return Ok(());
     }
-    let mut done = vec![];
-    for row in chosen {
-        match (Work { row, arguments, out, console }).run()? {
-            Some(record) => done.push((row, record)),
-            None => continue,
+    run_rows(&rows, chosen, arguments, out, console)
+}
+
+/// Runs the chosen rows, and prints their results.
+fn run_rows(
+    rows: &[Row],
+    mut chosen: Vec<&Row>,
+    arguments: &Arguments,
+    out: &Path,
+    console: &Console,
+) -> anyhow::Result<()> {
+    let deadline = arguments.quick.then(|| Instant::now() + QUICK_TIME);
+    if arguments.quick {
+        spread(&mut chosen);
+    }
+    let (count, mut done, mut left) = (chosen.len(), vec![], vec![]);
+    for (i, row) in chosen.into_iter().enumerate() {
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            left.push(row.name.as_str());
+            continue;
+        }
+        let work = Work { row, arguments, out, console, place: (i + 1, count), deadline };
+        match work.run()? {
+            Outcome::Done(record) => done.push((row, *record)),
+            Outcome::NoData => continue,
+            Outcome::OutOfTime => left.push(row.name.as_str()),
         }
         if !arguments.quick {
-            results::write(&arguments.dir, &rows)?;
+            results::write(&arguments.dir, rows)?;
         }
     }
     if done.is_empty() {
@@ -135,9 +152,52 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     }
     if arguments.json {
         let records: Vec<&Record> = done.iter().map(|(_, record)| record).collect();
-        print_json(&records)
+        print_json(&records)?;
     } else {
-        print(&table(&done, arguments.quick)?)
+        print(&table(&done, arguments.quick)?)?;
+    }
+    if arguments.quick {
+        console.say(sampled(done.len(), &left));
+    }
+    if arguments.quick && left.is_empty() {
+        done.iter().for_each(|(row, _)| remove(&out.join(folder_name(row, true)), out));
+    }
+    Ok(())
+}
+
+/// Puts rows of different tables and data sets first, so that a sample has some of each.
+fn spread(rows: &mut [&Row]) {
+    let mut seen = BTreeMap::new();
+    rows.sort_by_cached_key(|row| {
+        let before: &mut usize =
+            seen.entry((row.about.table.clone(), row.source().to_owned())).or_default();
+        *before += 1;
+        *before
+    });
+}
+
+/// Which rows a smoke test has tried.
+fn sampled(done: usize, left: &[&str]) -> String {
+    if left.is_empty() {
+        return format!("smoke test: all {done} rows with data were tried");
+    }
+    format!(
+        "smoke test: {done} rows were tried in {} minutes, a sample of all tables and data sets; run the \
+         same command to continue with the other {}: {}",
+        QUICK_TIME.as_secs() / 60,
+        left.len(),
+        left.join(", ")
+    )
+}
+
+/// Removes a folder and those above it that are empty then, within `root` and it too.
+fn remove(folder: &Path, root: &Path) {
+    // What cannot be removed does no harm.
+    let _ = std::fs::remove_dir_all(folder);
+    for parent in folder.ancestors().skip(1).take_while(|parent| parent.starts_with(root)) {
+        if std::fs::remove_dir(parent).is_err() {
+            return;
+        }
     }
 }
 
@@ -189,11 +249,25 @@ struct Work<'a> {
     arguments: &'a Arguments,
     out: &'a Path,
     console: &'a Console,
+    /// Which one of how many.
+    place: (usize, usize),
+    /// When a smoke test stops.
+    deadline: Option<Instant>,
+}
+
+/// What came of a row.
+enum Outcome {
+    /// A result, new or recorded.
+    Done(Box<Record>),
+    /// Its data cannot be found.
+    NoData,
+    /// A smoke test has no time left for it.
+    OutOfTime,
 }
 
 impl Work<'_> {
-    /// The result of the row, new or recorded; none if its data cannot be found.
-    fn run(&self) -> anyhow::Result<Option<Record>> {
+    /// The result of the row, new or recorded.
+    fn run(&self) -> anyhow::Result<Outcome> {
         let Self { row, arguments, console, .. } = self;
         let about = &row.about;
         let results = arguments.dir.join(RESULTS);
@@ -209,7 +283,8 @@ impl Work<'_> {
             Ok(dataset) => dataset,
             Err(error @ lpgnn::Error::UnknownSet { .. }) => {
                 console.say(format_args!("{}: not run, because {error}, or use --data", row.name));
-                return Ok(before.filter(|record| record.is_of(row)));
+                let before = before.filter(|record| record.is_of(row));
+                return Ok(before.map_or(Outcome::NoData, |record| Outcome::Done(Box::new(record))));
             }
             Err(error) => return Err(error).with_context(|| format!("cannot run {}", row.name)),
         };
@@ -218,12 +293,12 @@ impl Work<'_> {
         if let Some(record) = before {
             if record.is_of(row) && record.has_same(&config, &print)? {
                 console.say(format_args!("{}: already has a result; --again repeats it", row.name));
-                return Ok(Some(record));
+                return Ok(Outcome::Done(Box::new(record)));
             }
             console
                 .say(format_args!("{}: settings or data have changed since its result", row.name));
         }
-        self.train(&dataset, &config, print).map(Some)
+        self.train(&dataset, &config, print)
     }
 
     /// Trains on all folds or seeds, and records the result.
@@ -232,13 +307,14 @@ impl Work<'_> {
         dataset: &Dataset,
         config: &RunConfig,
         print: String,
-    ) -> anyhow::Result<Record> {
+    ) -> anyhow::Result<Outcome> {
         let Self { row, arguments, console, .. } = self;
         let about = &row.about;
         let crossval = Crossval::new(dataset, about.protocol, self.folds(dataset, config)?)?;
         let folds = crossval.folds();
+        let (place, count) = self.place;
         console.say(format_args!(
-            "{}: {}; {} {}s, {} ({})",
+            "{} ({place} of {count}): {}; {} {}s, {} ({})",
             row.name,
             about.title,
             folds.len(),
@@ -247,15 +323,19 @@ impl Work<'_> {
             about.protocol.describe()
         ));
         let folder = self.folder(config, &print, folds)?;
-        let Some(report) = crossval.run(&folder, &Bars::new(console)?)? else {
-            return Err(Stopped("interrupted; run the same command to continue".into()).into());
+        let bars = Bars::new(console)?.until(self.deadline);
+        let Some(report) = crossval.run(&folder, &bars)? else {
+            if interrupt::asked() {
+                return Err(Stopped("interrupted; run the same command to continue".into()).into());
+            }
+            return Ok(Outcome::OutOfTime);
         };
         let record = Record::new(row, report, config, print, arguments.quick)?;
         folder.save("result.json", &record)?;
         if !arguments.quick {
             record.write(&arguments.dir.join(RESULTS))?;
         }
-        Ok(record)
+        Ok(Outcome::Done(Box::new(record)))
     }
 
     fn fold_files(&self) -> Option<PathBuf> {
@@ -264,7 +344,7 @@ impl Work<'_> {
 
     fn config(&self, dataset: &Dataset) -> anyhow::Result<RunConfig> {
         let source = self.row.source();
-        let mut settings = self.row.settings.clone();
+        let mut settings = all_epochs(&self.row.settings);
         let config = config_for(source, dataset, &settings)?;
         if self.arguments.quick && config.training.epochs > QUICK_EPOCHS {
             settings.push(Setting::new("--quick", "training.epochs", QUICK_EPOCHS));
@@ -307,14 +387,25 @@ impl Work<'_> {
             "candidates": config,
             "parts": folds.iter().map(|fold| (fold.name.number, &fold.split.test)).collect::<Vec<_>>(),
         });
-        let quick = if self.arguments.quick { "-quick" } else { "" };
-        let name = format!("{}-{}-{COMMIT}{quick}", self.row.name, &self.row.hash[..8]);
-        let folder = ResultFolder::open(&self.out.join(&name), &plan, config)?;
+        let name = folder_name(self.row, self.arguments.quick);
+        let folder = ResultFolder::open(&self.out.join(name), &plan, config)?;
         if self.arguments.again {
             folder.clear()?;
         }
         Ok(folder)
     }
+}
+
+fn folder_name(row: &Row, quick: bool) -> String {
+    let quick = if quick { "-quick" } else { "" };
+    format!("{}-{}-{COMMIT}{quick}", row.name, &row.hash[..8])
+}
+
+/// Settings without early stopping unless they ask for it: published results are of a number of epochs, or of
+/// the best of them all.
+fn all_epochs(settings: &[Setting]) -> Vec<Setting> {
+    let never = Setting::new("reproduce", "training.patience", serde_json::Value::Null);
+    std::iter::once(never).chain(settings.iter().cloned()).collect()
 }
 
 /// Our results next to the published ones.

@@ -42,6 +42,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     checkpoint_epochs: Option<usize>,
 
+    /// Do not train an MLP without edges for comparison.
+    #[arg(long)]
+    no_baseline: bool,
+
     /// Print a line of JSON per epoch and one for the summary, instead of the run folder.
     #[arg(long)]
     json: bool,
@@ -144,6 +148,7 @@ fn train(run: Run<'_>, arguments: &Arguments, console: &Console) -> anyhow::Resu
     let Arguments { checkpoint_seconds: seconds, checkpoint_epochs: epochs, json, .. } = *arguments;
     let path = run.folder().path().to_owned();
     let mut watch = Watch::new(run.config().training.epochs, run.epoch(), json, console)?;
+    let run = if arguments.no_baseline { run.without_baseline() } else { run };
     let trained = run
         .checkpoint_every(CheckpointInterval { seconds, epochs })
         .with_commit(env!("LPGNN_COMMIT"))
@@ -175,7 +180,14 @@ fn end(path: &Path, record: &RunRecord, json: bool) -> anyhow::Result<()> {
             let best = record.best_epoch;
             bail!("training diverged in epoch {epoch}; {path} holds the weights of epoch {best}")
         }
-        _ => Err(Stopped(format!("run `lpgnn train --resume {path}` to continue")).into()),
+        _ => {
+            let (best, model) = (record.best_epoch, RunFolder::MODEL);
+            Err(Stopped(format!(
+                "{path}/{model} has the best model so far, of epoch {best}; run `lpgnn train --resume \
+                 {path}` to continue"
+            ))
+            .into())
+        }
     }
 }
 

@@ -1,17 +1,24 @@
 use std::io::{IsTerminal, stderr};
 use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use lpgnn::experiment::run::{Progress, RunObserver};
+use lpgnn::train::StepProgress;
 
 use crate::console::{Console, print};
 use crate::interrupt;
+use crate::slow::Slow;
+
+/// How often the bar is drawn at least.
+const TICK: Duration = Duration::from_millis(200);
 
 /// Reports the progress of a run.
 pub(super) struct Watch<'a> {
     json: bool,
     console: &'a Console,
     bar: Option<ProgressBar>,
+    slow: Slow,
     error: Option<anyhow::Error>,
 }
 
@@ -23,16 +30,23 @@ impl<'a> Watch<'a> {
         json: bool,
         console: &'a Console,
     ) -> anyhow::Result<Self> {
-        interrupt::listen()?;
         let bar = (stderr().is_terminal() && !console.is_quiet()).then(|| {
             let style = ProgressStyle::with_template(
-                "{wide_bar} epoch {pos} of {len}, {eta} left\n{wide_msg}",
+                "{spinner} {wide_bar} epoch {pos} of {len}, {eta} left\n{wide_msg}",
             );
             // If the template were invalid, the default bar would still do.
             let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-            ProgressBar::new(epochs as u64).with_style(style).with_position(epoch as u64)
+            let bar = ProgressBar::new(epochs as u64).with_style(style);
+            // It moves even while one pass over a large graph takes seconds.
+            bar.enable_steady_tick(TICK);
+            bar.with_position(epoch as u64)
         });
-        Ok(Self { json, console, bar, error: None })
+        let (quiet, above) = (console.is_quiet(), bar.clone());
+        interrupt::listen(move |line| match &above {
+            Some(bar) => bar.println(line),
+            None => Console::new(quiet).say(line),
+        })?;
+        Ok(Self { json, console, bar, slow: Slow::new(Instant::now()), error: None })
     }
 
     /// Whether all output could be written.
@@ -54,6 +68,7 @@ impl RunObserver for Watch<'_> {
             bar.set_position(progress.metrics.report.epoch as u64);
             bar.set_message(progress.to_string());
         }
+        self.slow.epoch(Instant::now());
         if self.error.is_some() || interrupt::asked() {
             ControlFlow::Break(())
         } else {
@@ -61,9 +76,26 @@ impl RunObserver for Watch<'_> {
         }
     }
 
+    fn step(&mut self, step: &StepProgress) {
+        let now = Instant::now();
+        match &self.bar {
+            Some(bar) => {
+                if let Some(message) = self.slow.message(step, now) {
+                    bar.set_message(message);
+                }
+            }
+            None => {
+                if let Some(line) = self.slow.plain(step, now) {
+                    self.console.say(line);
+                }
+            }
+        }
+    }
+
     fn note(&mut self, line: &str) {
         if self.bar.is_none() {
             self.console.say(line);
+            self.slow.line(Instant::now());
         }
     }
 }

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use crate::Error;
 use crate::data::{Dataset, Split};
-use crate::evaluate::{BaselineScore, Protocol};
+use crate::evaluate::{BaselineReport, Protocol};
 use crate::experiment::{TrialKind, TrialName, TrialRecord};
 use crate::graph::Level;
 use crate::run::RunConfig;
@@ -107,22 +107,16 @@ impl FoldRecord {
         name: TrialName,
         candidate: usize,
         trial: TrialRecord,
-        baseline: &[BaselineScore],
+        baseline: &BaselineReport,
         majority: Option<f64>,
     ) -> Self {
-        let mut chosen = baseline.last().filter(|score| score.val.is_none());
-        for score in baseline {
-            if score.val > chosen.and_then(|chosen| chosen.val) {
-                chosen = Some(score);
-            }
-        }
         Self {
             name,
             candidate,
             trial,
-            baseline_epochs: baseline.iter().map(|score| score.epoch).collect(),
-            baseline_test: baseline.iter().map(|score| score.test).collect(),
-            baseline_value: chosen.map(|chosen| chosen.test),
+            baseline_epochs: baseline.scores.iter().map(|score| score.epoch).collect(),
+            baseline_test: baseline.scores.iter().filter_map(|score| score.test).collect(),
+            baseline_value: baseline.best().and_then(|best| best.test),
             majority,
         }
     }

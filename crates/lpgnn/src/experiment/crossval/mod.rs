@@ -19,7 +19,7 @@ use super::parallel;
 use super::result_folder::ResultFolder;
 use super::trial::{Trial, TrialFiles, TrialRecord};
 use crate::Error;
-use crate::data::{Dataset, Encoding};
+use crate::data::Dataset;
 use crate::evaluate::{Baseline, Protocol};
 use crate::run::{Setup, fingerprint};
 
@@ -133,10 +133,8 @@ impl<'a> Crossval<'a> {
             best.ok_or_else(|| Error::Mismatch("there is nothing to train".into()))?;
         let config = &fold.candidates[candidate];
         let setup = Setup::with_split(config, self.dataset, fold.split.clone())?;
-        let encoding = Encoding::for_split(self.dataset, &config.features, &fold.split)?;
-        let batch = encoding.batch::<f32>(self.dataset)?;
         let baseline = Baseline { seed: config.training.seed, ..Baseline::default() };
-        let baseline = baseline.train(&batch, &fold.split, setup.task)?;
+        let baseline = baseline.train(&setup.data).unwrap_or_default();
         let majority = majority_accuracy(self.dataset, &setup);
         Ok(Some(FoldRecord::new(fold.name, candidate, trial, &baseline, majority)))
     }

@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::data::generate::CliqueConfig;
+use crate::evaluate::BaselineReport;
 use crate::experiment::{TrialName, TrialObserver};
 use crate::graph::Level;
 use crate::run::RunConfig;
@@ -120,7 +121,7 @@ fn a_fold_record_keeps_what_is_not_a_number() {
         ..TrialRecord::default()
     };
     let name = TrialName { kind: crate::experiment::TrialKind::Seed, number: 7 };
-    let fold = FoldRecord::new(name, 0, trial, &[], None);
+    let fold = FoldRecord::new(name, 0, trial, &BaselineReport::default(), None);
     let text = serde_json::to_string(&fold).unwrap();
     let again: FoldRecord = serde_json::from_str(&text).unwrap();
     assert_eq!(again.name.to_string(), "seed 7");

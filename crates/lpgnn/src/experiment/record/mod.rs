@@ -10,9 +10,10 @@ use super::majority::majority_accuracy;
 use super::run::EpochMetrics;
 use super::{Machine, Versions, today};
 use crate::data::Dataset;
+use crate::evaluate::BaselineReport;
 use crate::graph::Level;
 use crate::run::{DataOrigin, RunConfig, SavedModel, Setup};
-use crate::train::{EpochReport, ModelEvaluation, StopReason, Trained};
+use crate::train::{ConstraintReport, EpochReport, ModelEvaluation, StopReason, Trained};
 use crate::{Error, Matrix};
 
 /// The record of a run, `record.json`. Numbers that are not finite are `null` there, and NaN when read.
@@ -51,10 +52,14 @@ pub struct RunRecord {
     pub epoch_seconds: Option<Quantiles>,
     /// The last epoch; none if no epoch was completed.
     pub last_epoch: Option<EpochReport>,
+    /// How many training nodes and graphs met the constraints in the last epoch that was evaluated.
+    pub constraints: Option<ConstraintReport>,
     /// The evaluation during training at the epoch of the weights.
     pub evaluation: Option<ModelEvaluation>,
     /// The accuracy on the test split of the majority class of the training split.
     pub majority: Option<f64>,
+    /// The baseline, an MLP without edges; none if it was switched off or there are too many features for it.
+    pub baseline: Option<BaselineReport>,
     /// The distribution of `abs(λ)` when training stopped.
     pub multipliers: Option<Quantiles>,
     /// The evaluation of the saved model on all graphs.
@@ -71,11 +76,13 @@ pub(super) struct Outcome<'a> {
     pub(super) metrics: Vec<EpochMetrics>,
     pub(super) epochs: usize,
     pub(super) seconds: f64,
+    pub(super) baseline: Option<BaselineReport>,
 }
 
 impl RunRecord {
     pub(super) fn new(outcome: &Outcome<'_>) -> Result<Self, Error> {
-        let Outcome { config, dataset, setup, saved, trained, metrics, epochs, seconds } = outcome;
+        let Outcome { config, dataset, setup, saved, trained, metrics, epochs, seconds, baseline } =
+            outcome;
         let multipliers = trained.multipliers.iter().flat_map(Matrix::as_slice);
         Ok(Self {
             versions: Versions::here(),
@@ -94,16 +101,18 @@ impl RunRecord {
             seconds: *seconds,
             epoch_seconds: Quantiles::of(metrics.iter().map(|epoch| epoch.seconds)),
             last_epoch: metrics.last().map(|epoch| epoch.report.clone()),
+            constraints: constraints(metrics, dataset),
             evaluation: trained.evaluation.clone(),
             majority: majority_accuracy(dataset, setup),
+            baseline: baseline.clone(),
             multipliers: Quantiles::of(multipliers.map(|&x| f64::from(x.abs()))),
             final_evaluation: FinalEvaluation::new(saved, dataset, &setup.split)?,
         })
     }
 
-    /// Whether states were close enough to `f_a` in the last epoch; none if no epoch was completed.
+    /// Whether the constraints are [met](ConstraintReport::met); none if no epoch was evaluated.
     pub fn constraints_met(&self) -> Option<bool> {
-        self.last_epoch.as_ref().map(EpochReport::constraints_met)
+        self.constraints.as_ref().map(ConstraintReport::met)
     }
 
     /// The last line of the log.
@@ -111,6 +120,15 @@ impl RunRecord {
         let Self { stop_reason, epochs, best_epoch, seconds, .. } = self;
         format!("{stop_reason}; {epochs} epochs in {seconds:.1} s, weights of epoch {best_epoch}")
     }
+}
+
+/// The newest report on the constraints, with the names of graphs.
+fn constraints(metrics: &[EpochMetrics], dataset: &Dataset) -> Option<ConstraintReport> {
+    let mut report = metrics.iter().rev().find_map(|epoch| epoch.report.constraints.clone())?;
+    for of in &mut report.worst {
+        of.name = dataset.graph_name(of.graph).map(str::to_owned);
+    }
+    Some(report)
 }
 
 #[cfg(test)]

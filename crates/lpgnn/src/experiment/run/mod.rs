@@ -18,8 +18,9 @@ use super::record::{Outcome, RunRecord};
 use super::work_folder::create_next;
 use crate::Error;
 use crate::data::Dataset;
+use crate::evaluate::Baseline;
 use crate::run::{Checkpoint, RunConfig, SavedModel, Setup};
-use crate::train::{Trainer, TrainerState};
+use crate::train::{Stage, StepProgress, Trainer, TrainerState};
 use watch::Watch;
 
 /// A run that is ready to train. It holds the lock of its folder.
@@ -33,6 +34,7 @@ pub struct Run<'a> {
     from: Option<(TrainerState, f64)>,
     interval: CheckpointInterval,
     commit: Option<String>,
+    baseline: bool,
 }
 
 /// When checkpoints are written, besides after the last epoch.
@@ -98,7 +100,7 @@ impl<'a> Run<'a> {
 
     fn ready(folder: RunFolder, config: RunConfig, dataset: &'a Dataset, setup: Setup) -> Self {
         let interval = CheckpointInterval::default();
-        Self { folder, config, dataset, setup, from: None, interval, commit: None }
+        Self { folder, config, dataset, setup, from: None, interval, commit: None, baseline: true }
     }
 
     /// Resumes a run from its last checkpoint, or from the start without one. More epochs than it had
@@ -166,6 +168,13 @@ impl<'a> Run<'a> {
         self
     }
 
+    /// The same without the baseline, an MLP without edges that is trained for comparison.
+    #[must_use]
+    pub fn without_baseline(mut self) -> Self {
+        self.baseline = false;
+        self
+    }
+
     /// Its folder.
     pub fn folder(&self) -> &RunFolder {
         &self.folder
@@ -209,7 +218,16 @@ impl<'a> Run<'a> {
         let saved = SavedModel::new(setup, config, dataset.name(), trained.epoch, weights);
         saved.write(&folder.file(RunFolder::MODEL))?;
         let metrics = folder.metrics()?;
-        let outcome = Outcome { config, dataset, setup, saved, trained, metrics, epochs, seconds };
+        let mut tell = |stage| observer.step(&StepProgress::after(trained.epoch, stage));
+        let baseline = self.baseline.then(|| {
+            tell(Stage::Baseline);
+            let (seed, budget) = (config.training.seed, Some(Baseline::SMALL_BUDGET));
+            Baseline { seed, budget, ..Baseline::default() }.train(&setup.data)
+        });
+        tell(Stage::FinalEvaluation);
+        let baseline = baseline.flatten();
+        let outcome =
+            Outcome { config, dataset, setup, saved, trained, metrics, epochs, seconds, baseline };
         let mut record = RunRecord::new(&outcome)?;
         record.versions.commit = self.commit.clone().or(record.versions.commit);
         folder.write_record(&record)?;

@@ -2,13 +2,18 @@ use std::fmt;
 use std::ops::ControlFlow;
 
 use super::EpochMetrics;
-use crate::train::{ModelEvaluation, SplitName};
+use crate::train::{ModelEvaluation, SplitName, StepProgress};
 
 /// Observes a run, and may stop it.
 pub trait RunObserver {
     /// Called after every epoch. [`ControlFlow::Break`] stops the run with a checkpoint, a model and a
     /// record, so that it can be resumed.
     fn epoch(&mut self, progress: &Progress<'_>) -> ControlFlow<()>;
+
+    /// Called within an epoch, and for what is done after the last one. It does nothing by default.
+    fn step(&mut self, step: &StepProgress) {
+        let _ = step;
+    }
 
     /// Called with every line that is written to the log.
     fn note(&mut self, line: &str) {

@@ -5,7 +5,7 @@ use super::folder::{LineFile, RunFolder};
 use super::{CheckpointInterval, EpochMetrics, Progress, RunObserver};
 use crate::Error;
 use crate::run::{Checkpoint, RunConfig};
-use crate::train::{EpochReport, ModelEvaluation, Observer, TrainerState};
+use crate::train::{EpochReport, ModelEvaluation, Observer, StepProgress, TrainerState};
 
 /// Writes the files of a run while it trains.
 pub(super) struct Watch<'a> {
@@ -101,6 +101,10 @@ impl<'a> Watch<'a> {
 }
 
 impl Observer for Watch<'_> {
+    fn step(&mut self, step: &StepProgress) {
+        self.observer.step(step);
+    }
+
     fn epoch(&mut self, report: &EpochReport, state: &TrainerState) -> ControlFlow<()> {
         let seconds = self.epoch_begun.elapsed().as_secs_f64();
         let metrics = EpochMetrics { report: report.clone(), seconds };

@@ -10,13 +10,14 @@ pub(super) mod report;
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, anyhow};
 use lpgnn::experiment::parallel;
 use lpgnn::run::{RunConfig, Setting, fingerprint};
 
-use super::RESULTS;
 use super::data::Wanted;
+use super::{RESULTS, all_epochs};
 use crate::commands::settings::config_for;
 use crate::console::Console;
 use crate::interrupt::{self, Stopped};
@@ -35,7 +36,8 @@ pub(super) fn run(
     again: bool,
     console: &Console,
 ) -> anyhow::Result<String> {
-    interrupt::listen()?;
+    let silent = console.is_quiet();
+    interrupt::listen(move |line| Console::new(silent).say(line))?;
     let results = dir.join(RESULTS);
     let before = StudyRecord::read(&results, &study.name)?.filter(|_| !quick && !again);
     let mut record = before.unwrap_or_else(|| StudyRecord::new(study));
@@ -46,7 +48,7 @@ pub(super) fn run(
     let (count, all) = (missing.len(), plan.len());
     console
         .say(format_args!("{}: {}; {count} of {all} points to run", study.name, study.about.title));
-    let record = Mutex::new(record);
+    let (record, ran) = (Mutex::new(record), AtomicUsize::new(0));
     let broken = || anyhow!("a thread panicked while holding the results");
     let done = parallel::each::<anyhow::Error>(missing.len(), &interrupt::asked, |i| {
         let planned = missing[i];
@@ -59,7 +61,8 @@ pub(super) fn run(
         if !quick {
             record.write(&results)?;
         }
-        console.say(format_args!("{}: {}", study.name, planned.name()));
+        let ran = ran.fetch_add(1, Ordering::Relaxed) + 1;
+        console.say(format_args!("{} ({ran} of {count}): {}", study.name, planned.name()));
         Ok(())
     })?;
     if !done {
@@ -114,9 +117,10 @@ impl PlannedPoint {
             generate: self.generate.as_ref(),
         };
         let dataset = wanted.load(None)?;
-        let mut config = config_for(&self.source, &dataset, &self.settings)?;
+        let settings = all_epochs(&self.settings);
+        let mut config = config_for(&self.source, &dataset, &settings)?;
         if quick {
-            config = shortened(&config, &self.source, &dataset, &self.settings)?;
+            config = shortened(&config, &self.source, &dataset, &settings)?;
         }
         let about = &study.about;
         let found = point::run(about.protocol, about.tol, &config, &dataset)?;

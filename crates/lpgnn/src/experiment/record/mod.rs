@@ -1,10 +1,17 @@
 //! Run records: everything a report needs, without computing anything again.
 
+mod components;
 mod evaluation;
+mod findings;
+mod items;
 mod quantiles;
 
 pub use evaluation::{FinalEvaluation, GraphConvergence, SplitEvaluation};
+pub use findings::Finding;
+pub use items::Items;
 pub use quantiles::Quantiles;
+
+use std::collections::BTreeMap;
 
 use super::majority::majority_accuracy;
 use super::run::EpochMetrics;
@@ -35,6 +42,8 @@ pub struct RunRecord {
     pub value_names: Vec<String>,
     /// Every setting, as used.
     pub config: RunConfig,
+    /// The settings that differ from the defaults for these data.
+    pub changed: Vec<ChangedSetting>,
     /// The random seed.
     pub seed: u64,
     /// Number of weights of the model.
@@ -66,6 +75,17 @@ pub struct RunRecord {
     pub final_evaluation: FinalEvaluation,
 }
 
+/// A setting that differs from its default for the data.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ChangedSetting {
+    /// As in `training.solver.weights.lr`.
+    pub setting: String,
+    /// Its value.
+    pub value: String,
+    /// What it would be by default.
+    pub default: String,
+}
+
 /// All that a record is made of.
 pub(super) struct Outcome<'a> {
     pub(super) config: &'a RunConfig,
@@ -93,6 +113,7 @@ impl RunRecord {
             classes: saved.classes().map(<[String]>::to_vec),
             value_names: saved.value_names.clone(),
             config: (*config).clone(),
+            changed: changed(config, dataset),
             seed: config.training.seed,
             weights: saved.weights.len(),
             stop_reason: trained.reason,
@@ -120,6 +141,17 @@ impl RunRecord {
         let Self { stop_reason, epochs, best_epoch, seconds, .. } = self;
         format!("{stop_reason}; {epochs} epochs in {seconds:.1} s, weights of epoch {best_epoch}")
     }
+}
+
+/// The settings that differ from the defaults; where the data come from is no setting to compare.
+fn changed(config: &RunConfig, dataset: &Dataset) -> Vec<ChangedSetting> {
+    let defaults = RunConfig::for_data(&config.data.source, dataset, &[]);
+    let before: BTreeMap<String, String> = flattened(&defaults).into_iter().collect();
+    let changed = |(setting, value): (String, String)| {
+        let default = before.get(&setting).cloned().unwrap_or_else(|| "–".into());
+        (default != value).then_some(ChangedSetting { setting, value, default })
+    };
+    flattened(config).into_iter().filter_map(changed).collect()
 }
 
 /// The newest report on the constraints, with the names of graphs.

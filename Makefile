@@ -5,7 +5,9 @@
 # make bench-peers   comparison with other programs, by benchmarks/run.py ARGS="…"
 # make instructions  record the number of instructions per update
 # make settings      write the settings page of the book from the declarations
-# make fuzz    100,000 damaged inputs for every reader
+# make fuzz    100,000 damaged inputs for everything that is read
+# make fuzz-coverage  coverage-guided fuzzing of everything that is read, EACH=60 seconds each
+# make deny    licences, sources and known vulnerabilities of all dependencies
 # make doc     the API documentation, in target/doc
 
 CARGO ?= cargo
@@ -21,7 +23,7 @@ else
 RUN_TESTS := $(CARGO) test $(ALL) --lib --bins --tests
 endif
 
-.PHONY: test check lint doc doctest examples python bench bench-peers instructions settings fuzz setup
+.PHONY: test check lint doc doctest examples python bench bench-peers instructions settings fuzz fuzz-coverage deny setup
 .DEFAULT_GOAL := test
 
 # The tests come last, so that their summary, and what was skipped, is the last thing to be read.
@@ -75,7 +77,23 @@ settings: setup
 	LPGNN_SETTINGS=record $(CARGO) test $(ALL) --test suite -- settings::
 
 fuzz: setup
-	LPGNN_FUZZ=100000 $(CARGO) test --release --locked -p lpgnn --test suite -- --nocapture fuzz_readers::
+	LPGNN_FUZZ=100000 $(CARGO) test --release --locked -p lpgnn --test suite -- --nocapture fuzz::
+
+# cargo-fuzz asks for options of the compiler that stable has as well, if told so.
+# For instance: make fuzz-coverage EACH=600 TARGETS="model tables"
+EACH ?= 60
+TARGETS ?= $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
+fuzz-coverage: setup
+	@$(CARGO) fuzz --version >/dev/null 2>&1 || { echo "cargo-fuzz is not here: run cargo install cargo-fuzz, and make again" >&2; exit 1; }
+	LPGNN_CORPUS="$(CURDIR)/fuzz/corpus" $(CARGO) test --locked -p lpgnn --test suite -- --quiet fuzz::
+	@set -e; for target in $(TARGETS); do echo "fuzzing $$target for $(EACH) seconds"; \
+		RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run $$target -- -max_total_time=$(EACH) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1; done
+
+# The database of vulnerabilities is fetched; without a network, what can be checked without it is.
+deny: setup
+	@$(CARGO) deny --version >/dev/null 2>&1 || { echo "cargo-deny is not here: run cargo install cargo-deny, and make again" >&2; exit 1; }
+	$(CARGO) deny --all-features check bans licenses sources
+	$(CARGO) deny --all-features check advisories || { echo "known vulnerabilities were found, or their database could not be fetched" >&2; exit 1; }
 
 setup:
 	@command -v $(CARGO) >/dev/null || { echo "cargo is not here: install Rust (https://rustup.rs), and run make again" >&2; exit 1; }

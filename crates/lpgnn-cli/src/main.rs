@@ -4,6 +4,7 @@ mod bars;
 mod commands;
 mod console;
 mod interrupt;
+mod memory;
 mod processor_time;
 mod slow;
 mod summary;
@@ -33,6 +34,10 @@ struct Arguments {
     /// Number of threads [default: one per processor].
     #[arg(long, global = true, value_name = "N", env = "LPGNN_THREADS", hide_env_values = true)]
     threads: Option<NonZeroUsize>,
+
+    /// Maximum amount of memory, such as 800M or 4G [default: 80 % of what is available].
+    #[arg(long, global = true, value_name = "SIZE", env = "LPGNN_MAX_MEMORY", hide_env_values = true, value_parser = memory::parse_size)]
+    max_memory: Option<u64>,
 }
 
 const CODES: &str = "Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted (Ctrl-C; press \
@@ -48,9 +53,11 @@ const FAILED: u8 = 1;
 const USAGE_ERROR: u8 = 2;
 
 fn main() -> ExitCode {
-    let Arguments { command, quiet, threads } = Arguments::parse();
+    let Arguments { command, quiet, threads, max_memory } = Arguments::parse();
     let console = Console::new(quiet);
-    let code = match use_threads(threads).and_then(|()| command.run(&console)) {
+    let ready = use_threads(threads);
+    memory::limit_to(max_memory);
+    let code = match ready.and_then(|()| command.run(&console)) {
         Ok(()) => DONE,
         // The reader of our output, such as `head`, has closed the pipe.
         Err(error) if is_broken_pipe(&error) => DONE,
@@ -61,6 +68,10 @@ fn main() -> ExitCode {
         Err(error) => {
             console::tell_error(&error);
             match error.downcast_ref() {
+                Some(lpgnn::Error::Memory { .. }) => {
+                    console.say("note: --max-memory sets the limit");
+                    FAILED
+                }
                 Some(lpgnn::Error::Option { .. } | lpgnn::Error::Config { .. }) => USAGE_ERROR,
                 _ => FAILED,
             }

@@ -3,9 +3,7 @@
 use std::fmt::Write;
 
 use lpgnn::experiment::record::RunRecord;
-use lpgnn::train::{
-    ConstraintReport, GraphResidual, Monitor, SplitMetrics, SplitName, StopReason,
-};
+use lpgnn::train::{ConstraintReport, GraphResidual, Monitor, SplitMetrics, SplitName, StopReason};
 
 /// How a run went, and what to try if something went wrong.
 pub(crate) fn text(record: &RunRecord) -> String {
@@ -101,7 +99,7 @@ fn constraints(record: &RunRecord, text: &mut String) -> std::fmt::Result {
     let Some(report) = &record.constraints else {
         return writeln!(text, "  constraints  {sizes}");
     };
-    let ConstraintReport { nodes, nodes_within, graphs, graphs_within, worst } = report;
+    let ConstraintReport { nodes, nodes_within, graphs, graphs_within, worst, .. } = report;
     let met = if report.met() { "met" } else { "NOT met" };
     // Rounded down, so that only all of them are 100 %.
     let share = (1000.0 * *nodes_within as f64 / (*nodes).max(1) as f64).floor() / 10.0;

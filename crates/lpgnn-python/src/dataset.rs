@@ -12,11 +12,13 @@ use numpy::{
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::columns::{Description, describe};
 use crate::error::{Error, exception, json_exception};
+use crate::selection;
 
-/// Graphs with features of their nodes and edges, and targets.
+/// Graphs with features of their nodes and edges, and targets; and where they can be read again.
 #[pyclass(frozen, module = "lpgnn")]
-pub(crate) struct Dataset(pub(crate) lpgnn::data::Dataset);
+pub(crate) struct Dataset(pub(crate) lpgnn::data::Dataset, pub(crate) Option<String>);
 
 /// A categorical column: its name, its distinct values, and the index of every row's value.
 type CategoryColumn<'py> = (String, Vec<String>, PyReadonlyArray1<'py, u32>);
@@ -54,7 +56,8 @@ impl Dataset {
         let format = format.map(str::parse).transpose().map_err(exception)?;
         let cache = Cache::of_user().map_err(exception)?;
         let read = || resolve(data, &ReadOptions { format }, &cache);
-        py.detach(read).map(Self).map_err(exception)
+        let source = format.is_none().then(|| data.to_owned());
+        py.detach(read).map(|read| Self(read, source)).map_err(exception)
     }
 
     #[staticmethod]
@@ -86,7 +89,7 @@ impl Dataset {
         };
         let named = |data: lpgnn::data::Dataset| data.with_names(names.0, names.1);
         let data = lpgnn::data::Dataset::new(parts).and_then(named).map_err(exception)?;
-        Ok(Self(if chosen { data.with_chosen_features() } else { data }))
+        Ok(Self(if chosen { data.with_chosen_features() } else { data }, None))
     }
 
     /// The arguments for which [`of_parts`](Self::of_parts) returns the same data set.
@@ -108,6 +111,33 @@ impl Dataset {
             data.reads_all(),
         )
             .into_pyobject(py)
+    }
+
+    /// Some of the graphs, in this order.
+    #[allow(clippy::needless_pass_by_value, reason = "it is what Python gives")]
+    fn select(&self, py: Python<'_>, graphs: Vec<usize>) -> PyResult<Self> {
+        let selected = py.detach(|| selection::select(&self.0, &graphs));
+        selected.map(|selected| Self(selected, None)).map_err(exception)
+    }
+
+    /// All graphs of all data sets.
+    #[staticmethod]
+    #[allow(clippy::needless_pass_by_value, reason = "it is what Python gives")]
+    fn concat(all: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
+        let all: Vec<&lpgnn::data::Dataset> = all.iter().map(|data| &data.0).collect();
+        selection::concat(&all).map(|all| Self(all, None)).map_err(exception)
+    }
+
+    /// The same graphs with this split, or none.
+    fn with_split(&self, split: Option<SplitTuple>) -> PyResult<Self> {
+        let split = split.map(split_of).transpose()?;
+        let data = self.0.clone().with_split(split).map_err(exception)?;
+        Ok(Self(data, self.1.clone()))
+    }
+
+    /// What every column and target is understood as.
+    fn columns(&self) -> Vec<Description> {
+        describe(&self.0)
     }
 
     /// Statistics and warnings, as JSON.
@@ -328,6 +358,6 @@ pub(crate) fn split_of((level, train, val, test): SplitTuple) -> PyResult<Split>
     Ok(Split { level: level_of(&level)?, train, val, test })
 }
 
-fn tuple_of(split: Split) -> SplitTuple {
+pub(crate) fn tuple_of(split: Split) -> SplitTuple {
     (split.level.as_str().into(), split.train, split.val, split.test)
 }

@@ -1,9 +1,15 @@
 //! Python bindings: they convert and call. `lpgnn` does the computing, and what Python users see is in
 //! `python/lpgnn`.
 
+mod columns;
 mod dataset;
 mod error;
+mod events;
+mod experiments;
 mod model;
+mod runs;
+mod selection;
+mod settings;
 mod threads;
 mod training;
 
@@ -17,9 +23,15 @@ mod _native {
     #[pymodule_export]
     use crate::error::Error;
     #[pymodule_export]
+    use crate::experiments::{crossval, search};
+    #[pymodule_export]
     use crate::model::Model;
     #[pymodule_export]
-    use crate::training::{arguments, settings, train};
+    use crate::runs::Run;
+    #[pymodule_export]
+    use crate::settings::{arguments, settings};
+    #[pymodule_export]
+    use crate::training::{resume, train};
 
     use pyo3::prelude::*;
 

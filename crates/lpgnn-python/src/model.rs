@@ -1,18 +1,52 @@
 use std::path::Path;
 
 use lpgnn::evaluate::{Metrics, probabilities};
-use lpgnn::run::SavedModel;
+use lpgnn::experiment::record::FinalEvaluation;
+use lpgnn::experiment::run::{EpochMetrics, RunFolder};
+use lpgnn::run::{SavedModel, fingerprint};
+use lpgnn::train::{ModelEvaluation, StopReason};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::dataset::{Dataset, array};
+use crate::dataset::{Dataset, SplitTuple, array, tuple_of};
 use crate::error::{exception, json_exception};
 use crate::threads::pool;
 
 /// A trained model with everything needed to use it.
 #[pyclass(frozen, module = "lpgnn")]
 pub(crate) struct Model(pub(crate) SavedModel);
+
+/// What is kept with a model of its training.
+#[derive(serde::Serialize)]
+pub(crate) struct Notes {
+    pub(crate) stop_reason: Option<StopReason>,
+    pub(crate) metrics: Vec<EpochMetrics>,
+    pub(crate) evaluation: Option<ModelEvaluation>,
+    pub(crate) final_evaluation: FinalEvaluation,
+}
+
+impl Notes {
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        // Reports and metrics are always JSON.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+}
+
+/// The model of a run, with what the run has recorded.
+pub(crate) fn model_of_run(folder: &RunFolder) -> Result<SavedModel, lpgnn::Error> {
+    let mut saved = SavedModel::read(&folder.file(RunFolder::MODEL))?;
+    if let Some(record) = folder.record()? {
+        let notes = Notes {
+            stop_reason: Some(record.stop_reason),
+            metrics: folder.metrics()?,
+            evaluation: record.evaluation,
+            final_evaluation: record.final_evaluation,
+        };
+        saved.notes = notes.to_json();
+    }
+    Ok(saved)
+}
 
 /// Outputs, probabilities, whether graphs converged, their residuals, and the states of every layer.
 type Predicted<'py> = (
@@ -27,7 +61,14 @@ type Predicted<'py> = (
 impl Model {
     #[staticmethod]
     fn load(path: &str) -> PyResult<Self> {
-        SavedModel::read(Path::new(path)).map(Self).map_err(exception)
+        let path = Path::new(path);
+        // A run, or the folder of a search, which has a model too.
+        let saved = match RunFolder::open(path) {
+            Ok(run) => model_of_run(&run),
+            Err(_) if path.is_dir() => SavedModel::read(&path.join(RunFolder::MODEL)),
+            Err(_) => SavedModel::read(path),
+        };
+        saved.map(Self).map_err(exception)
     }
 
     #[staticmethod]
@@ -41,6 +82,28 @@ impl Model {
 
     fn save(&self, path: &str) -> PyResult<()> {
         self.0.write(Path::new(path)).map_err(exception)
+    }
+
+    /// What was kept of its training, as JSON.
+    #[getter]
+    fn notes(&self) -> String {
+        self.0.notes.to_string()
+    }
+
+    /// The split of the data that it was trained on.
+    #[getter]
+    fn split(&self) -> Option<SplitTuple> {
+        self.0.members.clone().map(tuple_of)
+    }
+
+    /// Whether it was trained on these data.
+    fn was_trained_on(&self, py: Python<'_>, data: &Dataset) -> bool {
+        py.detach(|| fingerprint(&data.0) == self.0.data.fingerprint)
+    }
+
+    /// The columns of the data that it does not read.
+    fn unread(&self, data: &Dataset) -> Vec<String> {
+        self.0.encoding.unread(&data.0)
     }
 
     #[getter]
@@ -114,6 +177,7 @@ impl Model {
         let pool = pool(threads)?;
         let evaluate = || {
             let predicted = self.0.predict(&data.0, true)?;
+            predicted.check_finite()?;
             let targets = self.0.task.targets_of(&predicted.batch);
             let outputs = predicted.outputs.select(rows.iter().copied());
             Metrics::of(&targets.select(rows.iter().copied()), &outputs)

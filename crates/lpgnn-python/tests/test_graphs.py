@@ -129,7 +129,7 @@ def test_a_data_frame_is_read_column_by_column():
     assert columns(bare) == (["x0", "x1"], {})
     assert columns({"a": frame[["charge"]], "b": bare}) == (["charge", "b0", "b1"], {})
     missing = frame.assign(charge=[0.5, np.nan, 1.0])
-    with pytest.raises(lpgnn.Error, match="row 1, column 0"):
+    with pytest.raises(lpgnn.Error, match="x: charge is nan in row 1, but a finite number is expected"):
         lpgnn.from_arrays(edges, x=missing)
     with pytest.raises(lpgnn.Error, match="column names are strings"):
         lpgnn.from_arrays(edges, x=frame.rename(columns={"charge": ("a", "b")}))
@@ -236,7 +236,7 @@ def test_folds_divide_everything_once():
         ({"edge_index": [[0], [1]], "batch": [1, 0]}, "ascending"),
         ({"edge_index": [[0], [2]], "batch": [0, 0, 1]}, "edge 0 joins a node of graph 0 to a node of graph 1"),
         ({"edge_index": [[0], [1]], "num_nodes": 2, "x": [[1.0]]}, "num_nodes has 2, x has 1"),
-        ({"edge_index": [[0], [1]], "x": [[1.0], [np.inf]]}, "row 1, column 0"),
+        ({"edge_index": [[0], [1]], "x": [[1.0], [np.inf]]}, "x: x is inf in row 1"),
         ({"edge_index": [[0], [1]], "y": [0, 1], "split": {"trian": [0]}}, "trian"),
         ({"edge_index": [[0], [1]], "y": [0, 1], "split": {"train": [7]}}, "indices of nodes, from 0 and below 2"),
         ({"edge_index": [[0], [1]], "y": [0, 1], "split": {"train": [True]}}, "one entry per node is expected: 2"),
@@ -299,3 +299,9 @@ def test_columns_of_tables_are_all_read(tmp_path):
     (tmp_path / "nodes.csv").write_text("kind,size,y\np,0.5,yes\nq,1.5,no\np,2.5,no\n")
     (tmp_path / "edges.csv").write_text("source,target\n0,1\n1,2\n")
     assert 'source = "all"' in lpgnn.settings(lpgnn.read(tmp_path))
+
+
+def test_labels_and_attributes_of_tu_files_are_both_read(tmp_path):
+    x = {"kind": [0, 1, 0, 1, 1], "size": np.arange(5) / 2}
+    lpgnn.from_arrays(TRIANGLE_AND_EDGE, batch=OF, x=x, graph_y=[0, 1]).write(tmp_path / "both", "tu")
+    assert 'source = "all"' in lpgnn.settings(lpgnn.read(tmp_path / "both"))

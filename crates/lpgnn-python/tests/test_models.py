@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import lpgnn
@@ -28,7 +29,7 @@ def model(clique):
 def test_a_model_learns_and_says_how_well(model, clique):
     assert model.stop_reason == {"reason": "epochs"}
     assert len(model.history) == 60
-    assert model.history[-1]["loss"] < model.history[0]["loss"]
+    assert model.history[-1]["loss_sum"] < model.history[0]["loss_sum"]
     assert model.evaluation["test"]["accuracy"] > 0.8
     assert abs(model.evaluation["cheating_gap"]) < 0.1
     split = clique.split
@@ -68,7 +69,9 @@ def test_a_model_survives_a_file_and_a_pickle(model, clique, tmp_path):
     for other in (lpgnn.load(tmp_path / "model.safetensors"), lpgnn.load(tmp_path), pickle.loads(pickle.dumps(model))):
         assert (other.predict(clique).outputs == said).all()
         assert repr(other) == repr(model)
-    assert pickle.loads(pickle.dumps(model)).evaluation == model.evaluation
+        assert other.history == model.history and len(other.history) == 60
+        assert other.evaluation == model.evaluation and other.stop_reason == model.stop_reason
+        assert (other.split["test"] == model.split["test"]).all()
     (tmp_path / "broken").write_bytes(b"no model")
     with pytest.raises(lpgnn.Error, match="broken"):
         lpgnn.load(tmp_path / "broken")
@@ -190,8 +193,27 @@ def test_ctrl_c_ends_a_training():
         time.sleep(1)
         training.send_signal(signal.SIGINT)
         _, said = training.communicate(timeout=30)
-    assert said.decode().strip().endswith("KeyboardInterrupt")
+    assert "lpgnn.Interrupted: training was interrupted; the best model so far" in said.decode()
     assert training.returncode != 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise there")
+def test_ctrl_c_keeps_the_best_model_so_far(clique, tmp_path):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        for out in (None, tmp_path / "run"):
+            timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+            timer.start()
+            with pytest.raises(lpgnn.Interrupted, match="the best model so far") as stopped:
+                lpgnn.train(clique, epochs=10**6, eval_every=1, out=out)
+            assert isinstance(stopped.value, KeyboardInterrupt)
+            model = stopped.value.model
+            assert model.stop_reason == {"reason": "stopped"} and len(model.history) >= model.epoch > 0
+            best = max(epoch["val_accuracy"] for epoch in model.history)
+            assert model.evaluate(clique, split="val")["accuracy"] == pytest.approx(best)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not lpgnn.Run(tmp_path / "run").finished and stopped.value.out == str(tmp_path / "run")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise there")

@@ -4,7 +4,7 @@ import inspect
 
 import lpgnn
 import pytest
-from lpgnn._model import ARGUMENTS
+from lpgnn._arguments import ARGUMENTS
 
 
 @pytest.fixture(scope="module")
@@ -13,12 +13,16 @@ def clique():
 
 
 def test_every_setting_with_a_flag_is_an_argument():
-    parameters = inspect.signature(lpgnn.train).parameters
-    assert set(ARGUMENTS) <= set(parameters)
-    others = {"data", "settings", "config", "split", "threads", "on_epoch"}
-    assert set(parameters) == set(ARGUMENTS) | others
-    for name, meaning in ARGUMENTS.items():
-        assert f"{name}: {meaning}" in lpgnn.train.__doc__
+    others = {"data", "settings", "config", "split", "out", "threads", "on_epoch", "progress"}
+    own = {
+        lpgnn.train: {"force"},
+        lpgnn.crossval: {"protocol", "folds", "fold_seed", "fold_files", "seeds", "space", "on_fold"},
+        lpgnn.search: {"space", "budget", "halving", "min_epochs", "on_trial"},
+    }
+    for function, more in own.items():
+        assert set(inspect.signature(function).parameters) == set(ARGUMENTS) | others | more
+        for name, meaning in ARGUMENTS.items():
+            assert f"{name}: {meaning}" in function.__doc__
 
 
 @pytest.mark.parametrize(

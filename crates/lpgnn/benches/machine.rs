@@ -19,10 +19,11 @@ fn main() {
     let [triad, peak, product, tanh] = [triad, peak, product, tanh].map(|x| x / 1e9);
     if arguments.iter().any(|argument| argument == "--json") {
         println!(
-            "{{\"threads\":{threads},\"triad\":{triad:.2},\"peak\":{peak:.2},\"product\":{product:.2},\"tanh\":{tanh:.3}}}"
+            "{{\"threads\":{threads},\"simd\":\"{}\",\"triad\":{triad:.2},\"peak\":{peak:.2},\"product\":{product:.2},\"tanh\":{tanh:.3}}}",
+            lpgnn::kernels::instruction_set()
         );
     } else {
-        println!("{threads} threads");
+        println!("{threads} threads, our loops on {}", lpgnn::kernels::instruction_set());
         println!("triad     {triad:8.2} GB/s");
         println!("peak      {peak:8.2} GFLOP/s");
         println!("product   {product:8.2} GFLOP/s");

@@ -20,6 +20,8 @@
 //! | `--start DIR` | the point to start from, as raw arrays |
 //! | `--serve` | wait for orders: see `benchmarks/README.md` |
 //!
+//! The variable `LPGNN_SIMD` (`portable`, `neon`, `avx2`, `avx512`) limits the instructions that loops use.
+//!
 //! Workloads are those of [`Workload::generate`] [default: `a b b_l c`].
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "this is a program")]
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts are small")]
@@ -126,7 +128,7 @@ fn report(workload: &Workload, arguments: &Arguments, options: &Options, machine
     let transition = &options.transition;
     if arguments.json {
         let line = json!({
-            "workload": workload.name, "threads": rayon::current_num_threads(), "output": output,
+            "workload": workload.name, "simd": lpgnn::kernels::instruction_set(), "threads": rayon::current_num_threads(), "output": output,
             "solver": options.solver, "transition": transition,
             "nodes": workload.batch.nodes(), "edges": workload.batch.neighbours().len(),
             "ms": ms, "least": least, "most": most, "first_ms": first, "bound_ms": bound,

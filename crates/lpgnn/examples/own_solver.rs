@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use lpgnn::data::generate::CliqueConfig;
 use lpgnn::lagrangian::{Evaluation, Objective, Request, Variables};
 use lpgnn::registry::Registry;
-use lpgnn::run::{Checkpoint, RunConfig, SavedModel, Setting, Setup};
+use lpgnn::run::{Checkpoint, RunConfig, SavedModel, Setting, Setup, TrainingOrigin};
 use lpgnn::saddle::{OptimizerState, PrimalRule, SaddleSolver, WeightDescent};
 use lpgnn::train::{EpochReport, SplitName, Trained, Trainer, TrainerState};
 use lpgnn::{Error, Scalar, check};
@@ -97,7 +97,7 @@ fn main() -> Result<(), Error> {
     // The same again, interrupted. What the solver remembers is in the file.
     let (_, state) = train(&setup, None, 50)?;
     let path = std::env::temp_dir().join(format!("own-solver-{}.safetensors", std::process::id()));
-    Checkpoint::write(&path, &config, "clique", 0.0, &state)?;
+    Checkpoint::write(&path, &TrainingOrigin::new(&config, &setup), 0.0, &state)?;
     let nodes = setup.data.training_graphs().nodes();
     let checkpoint = Checkpoint::read(&path, &setup.model, nodes);
     std::fs::remove_file(&path).ok();

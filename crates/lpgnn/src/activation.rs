@@ -1,5 +1,5 @@
 use crate::Scalar;
-use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, dispatch, for_lanes, load_all, store_all};
+use crate::numeric::{Arithmetic, Eights, Kernel, LANES, Lanes, Numbers, dispatch, for_lanes};
 
 /// The function that a unit of a network applies to its sum.
 #[derive(
@@ -33,10 +33,10 @@ const LEAK: f64 = 0.01;
 ///
 /// All of them keep zero, so padding stays zero; all have slopes of at most 1 and pass a NaN on.
 pub(crate) trait Unit {
-    /// The activation of `a`, of which there are `W` times eight.
-    fn values<S: Scalar, L: Lanes<S>, const W: usize>(a: [L; W]) -> [L; W];
+    /// The activation of `a`.
+    fn value<S: Scalar, N: Numbers<S>>(a: N) -> N;
     /// The slope where the activation is `y`; `0` or the leak at a kink.
-    fn slope<S: Scalar, L: Lanes<S>>(y: L) -> L;
+    fn slope<S: Scalar, N: Numbers<S>>(y: N) -> N;
 }
 
 pub(crate) struct Tanh;
@@ -46,51 +46,45 @@ pub(crate) struct Identity;
 
 impl Unit for Tanh {
     #[inline(always)]
-    fn values<S: Scalar, L: Lanes<S>, const W: usize>(a: [L; W]) -> [L; W] {
+    fn value<S: Scalar, N: Numbers<S>>(a: N) -> N {
         S::tanh_lanes(a)
     }
     #[inline(always)]
-    fn slope<S: Scalar, L: Lanes<S>>(y: L) -> L {
-        L::splat(S::ONE).sub(y.mul(y))
+    fn slope<S: Scalar, N: Numbers<S>>(y: N) -> N {
+        N::splat(S::ONE).sub(y.mul(y))
     }
 }
 
 impl Unit for Relu {
     #[inline(always)]
-    fn values<S: Scalar, L: Lanes<S>, const W: usize>(mut a: [L; W]) -> [L; W] {
-        for i in 0..W {
-            a[i] = L::splat(S::ZERO).max(a[i]);
-        }
-        a
+    fn value<S: Scalar, N: Numbers<S>>(a: N) -> N {
+        N::splat(S::ZERO).max(a)
     }
     #[inline(always)]
-    fn slope<S: Scalar, L: Lanes<S>>(y: L) -> L {
-        y.if_positive(L::splat(S::ONE), L::splat(S::ZERO))
+    fn slope<S: Scalar, N: Numbers<S>>(y: N) -> N {
+        y.if_positive(N::splat(S::ONE), N::splat(S::ZERO))
     }
 }
 
 impl Unit for LeakyRelu {
     #[inline(always)]
-    fn values<S: Scalar, L: Lanes<S>, const W: usize>(mut a: [L; W]) -> [L; W] {
-        for i in 0..W {
-            a[i] = a[i].mul(L::splat(S::of(LEAK))).max(a[i]);
-        }
-        a
+    fn value<S: Scalar, N: Numbers<S>>(a: N) -> N {
+        a.mul(N::splat(S::of(LEAK))).max(a)
     }
     #[inline(always)]
-    fn slope<S: Scalar, L: Lanes<S>>(y: L) -> L {
-        y.if_positive(L::splat(S::ONE), L::splat(S::of(LEAK)))
+    fn slope<S: Scalar, N: Numbers<S>>(y: N) -> N {
+        y.if_positive(N::splat(S::ONE), N::splat(S::of(LEAK)))
     }
 }
 
 impl Unit for Identity {
     #[inline(always)]
-    fn values<S: Scalar, L: Lanes<S>, const W: usize>(a: [L; W]) -> [L; W] {
+    fn value<S: Scalar, N: Numbers<S>>(a: N) -> N {
         a
     }
     #[inline(always)]
-    fn slope<S: Scalar, L: Lanes<S>>(_: L) -> L {
-        L::splat(S::ONE)
+    fn slope<S: Scalar, N: Numbers<S>>(_: N) -> N {
+        N::splat(S::ONE)
     }
 }
 
@@ -127,12 +121,11 @@ pub(crate) fn activate<S: Scalar>(activation: Activation, y: &mut [S]) {
         #[inline(always)]
         fn run<A: Arithmetic>(self) {
             let (fours, rest) = self.0.as_chunks_mut::<LANES>().0.as_chunks_mut::<4>();
-            let ones = rest.as_chunks_mut::<1>().0;
             for y in fours {
-                store_all(U::values(load_all::<S, A::Lanes<S>, 4>(y)), y);
+                U::value(A::Eights::<S, 4>::load(y)).store(y);
             }
-            for y in ones {
-                store_all(U::values(load_all::<S, A::Lanes<S>, 1>(y)), y);
+            for y in rest {
+                U::value(A::Lanes::<S>::load(y)).store(y);
             }
         }
     }

@@ -1,6 +1,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::memory::readable;
+
 /// Everything that can go wrong. Each message is one sentence: what, where, what was expected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -80,18 +82,22 @@ pub enum Error {
         value: f64,
     },
     /// A category that was not seen in training.
-    #[error("{what} {row} has {column} “{value}”, which is not one of the {known} known values")]
+    #[error(
+        "{what} {row} of {graph} has {column} “{value}”, which is none of the known values: {known}"
+    )]
     UnknownCategory {
         /// `node` or `edge`.
         what: &'static str,
         /// Its number.
         row: usize,
+        /// The graph it belongs to, as in `graph 3`.
+        graph: String,
         /// Name of the column.
         column: String,
         /// The value found.
         value: String,
-        /// How many values are known.
-        known: usize,
+        /// The values that are known.
+        known: String,
     },
     /// Data, model and settings do not fit each other.
     #[error("{0}")]
@@ -99,6 +105,21 @@ pub enum Error {
     /// Nodes and edges are numbered with 32 bits.
     #[error("a batch has at most 2³² − 2 nodes and neighbours")]
     TooLarge,
+    /// Something would take more memory than is left; see [`memory`](crate::memory).
+    #[error(
+        "{what} takes {}, but only {} of the memory limit of {} is left",
+        readable(*bytes), readable(*left), readable(*limit)
+    )]
+    Memory {
+        /// What would take it.
+        what: String,
+        /// How much it would take.
+        bytes: u64,
+        /// How much is left.
+        left: u64,
+        /// The limit of the process.
+        limit: u64,
+    },
     /// There is nothing to work on.
     #[error("there are no graphs")]
     NoGraphs,
@@ -119,6 +140,14 @@ pub enum Error {
         origin: Origin,
         /// What is wrong with it, and what was expected.
         problem: String,
+    },
+    /// The settings of a run are not those that it was trained with.
+    #[error("{} was edited after the last checkpoint: {changes}", path.display())]
+    EditedConfig {
+        /// The file.
+        path: PathBuf,
+        /// Which settings, with the values before and now.
+        changes: String,
     },
     /// The contents of a file are invalid.
     #[error("{place}: {problem}")]

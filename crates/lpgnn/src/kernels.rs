@@ -2,7 +2,7 @@
 //! interface and changes whenever they do.
 
 use crate::activation::{Activation, activate};
-use crate::numeric::{Factors, Finish, Packed, padded};
+use crate::numeric::{Factors, Finish, InstructionSet, Packed, padded};
 use crate::optim::Adam;
 
 /// A small matrix, packed to be multiplied from the left.
@@ -52,4 +52,9 @@ pub fn tanh(y: &mut [f32]) {
 /// The first step of Adam.
 pub fn adam(variable: &mut [f32], gradient: &[f32], moments: [&mut [f32]; 2]) {
     Adam::new(1e-3).descend(1, variable, gradient, moments);
+}
+
+/// The instruction set that loops run on: `portable`, `neon`, `avx2` or `avx512`.
+pub fn instruction_set() -> &'static str {
+    InstructionSet::current().name()
 }

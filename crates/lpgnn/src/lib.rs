@@ -161,15 +161,24 @@ pub mod run;
 ///
 pub mod experiment;
 
+/// Runs, cross-validations and searches as one page to look at.
+///
+pub mod report;
+
 /// Checks for custom functions and solvers.
 ///
 pub mod check;
+
+/// The limit of the memory that this process takes.
+///
+pub mod memory;
 
 /// Not part of the interface: the innermost loops, for the benchmarks.
 #[doc(hidden)]
 pub mod kernels;
 
 mod error;
+mod input;
 mod nan;
 mod numeric;
 

@@ -4,8 +4,8 @@
 use crate::Scalar;
 use crate::activation::Activation;
 use crate::numeric::{
-    Arithmetic, Factors, Finish, Kernel, LANES, Lanes, Packed, Scratch, Spare, dispatch, padded,
-    product, transposed_product,
+    Arithmetic, Factors, Finish, Kernel, LANES, Lanes, Numbers, Packed, Scratch, Spare, dispatch,
+    padded, product, transposed_product,
 };
 use crate::parameters::{Parameters, Role};
 

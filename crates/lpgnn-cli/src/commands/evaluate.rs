@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::fmt::Write;
 
 use clap::{Args, ValueEnum};
@@ -14,7 +15,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     model: ModelArguments,
 
-    /// The split to evaluate on, from the model's training run or from the data.
+    /// The split to evaluate on: that of the training run on its own data, else that of the data.
     #[arg(long, value_enum, default_value_t = SplitChoice::All)]
     split: SplitChoice,
 
@@ -35,7 +36,8 @@ pub(crate) enum SplitChoice {
 struct Report {
     data: String,
     task: Level,
-    seen_in_training: bool,
+    /// How many of the evaluated nodes or graphs the model was trained on; none if that is not known.
+    trained_on: Option<usize>,
     classes: Option<Vec<String>>,
     #[serde(flatten)]
     metrics: Metrics,
@@ -46,25 +48,25 @@ struct Report {
 
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let used = arguments.model.apply(true, console)?;
+    used.predictions.check_finite()?;
     let batch = &used.predictions.batch;
     let targets = used.model.task.targets_of(batch);
+    let known = used.model.split_of(&used.dataset)?;
     let rows = match arguments.split {
-        SplitChoice::All => (0..targets.rows()).collect(),
-        choice => rows(choice, &used)?,
+        SplitChoice::All => (0..targets.rows()).filter(|&row| targets.is_known(row)).collect(),
+        choice => rows(choice, &used, known)?,
     };
+    let trained_on = known.map(|split| trained_on(&rows, &used, split));
+    if let Some(note) = note(arguments.split, &used, known, trained_on, rows.len()) {
+        console.say(format_args!("note: {note}"));
+    }
     let targets = targets.select(rows.iter().copied());
     let outputs = used.predictions.outputs.select(rows.iter().copied());
-    let seen = used.was_trained_on();
-    if seen && arguments.split == SplitChoice::All {
-        console.say(
-            "note: the model was trained on these data; use --split test for data it has not seen",
-        );
-    }
     let converged = &used.predictions.fixed_point;
     let report = Report {
         data: used.dataset.name().to_owned(),
         task: used.model.task,
-        seen_in_training: seen,
+        trained_on,
         classes: used.model.classes().map(<[String]>::to_vec),
         metrics: Metrics::of(&targets, &outputs)?,
         graphs: used.dataset.graphs(),
@@ -74,41 +76,68 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     if arguments.json { print_json(&report) } else { print(&text(&report)?) }
 }
 
-/// The nodes or graphs of a split.
-fn rows(choice: SplitChoice, used: &Used) -> anyhow::Result<Vec<usize>> {
-    let Some(split) = split_of(used)? else {
+/// The nodes or graphs of a split: of the one that the model was trained by, if it is known, or else of the
+/// one that comes with the data.
+fn rows(choice: SplitChoice, used: &Used, known: Option<&Split>) -> anyhow::Result<Vec<usize>> {
+    let Some(split) = known.or(used.dataset.split()) else {
         anyhow::bail!(
             "{} has no splits: it comes without any, and the model was not trained on it",
             used.dataset.name()
         );
     };
     let members = match choice {
-        SplitChoice::All => [split.train, split.val, split.test].concat(),
-        SplitChoice::Train => split.train,
-        SplitChoice::Val => split.val,
-        SplitChoice::Test => split.test,
+        SplitChoice::All => [&split.train[..], &split.val, &split.test].concat(),
+        SplitChoice::Train => split.train.clone(),
+        SplitChoice::Val => split.val.clone(),
+        SplitChoice::Test => split.test.clone(),
     };
     if members.is_empty() {
         anyhow::bail!("that split of {} is empty", used.dataset.name());
     }
-    let starts = used.dataset.node_starts();
-    Ok(match (split.level, used.model.task) {
-        (Level::Graph, Level::Node) => {
-            members.iter().flat_map(|&graph| starts[graph]..starts[graph + 1]).collect()
-        }
-        (Level::Node, Level::Graph) => {
-            anyhow::bail!("{} splits nodes, but the model predicts graphs", used.dataset.name())
-        }
-        _ => members,
-    })
+    if (split.level, used.model.task) == (Level::Node, Level::Graph) {
+        anyhow::bail!("{} splits nodes, but the model predicts graphs", used.dataset.name())
+    }
+    Ok(split.rows(&members, used.model.task, &used.dataset))
 }
 
-/// The splits of the training run, or else those of the data.
-fn split_of(used: &Used) -> anyhow::Result<Option<Split>> {
-    if used.was_trained_on() {
-        return Ok(Some(used.model.split.divide(&used.dataset, used.model.task)?));
+/// How many of these nodes or graphs are in a training split.
+fn trained_on(rows: &[usize], used: &Used, split: &Split) -> usize {
+    let train = split.rows(&split.train, used.model.task, &used.dataset);
+    let train: HashSet<usize> = train.into_iter().collect();
+    rows.iter().filter(|row| train.contains(row)).count()
+}
+
+/// What whoever reads the metrics has to know about the split.
+fn note(
+    choice: SplitChoice,
+    used: &Used,
+    known: Option<&Split>,
+    trained: Option<usize>,
+    count: usize,
+) -> Option<String> {
+    let (data, members) = (used.dataset.name(), used.model.task.plural());
+    let (Some(split), Some(trained)) = (known, trained) else {
+        let note = format!("whether the model was trained on any of these {members} is not known");
+        return (choice != SplitChoice::All).then_some(note);
+    };
+    if choice == SplitChoice::All && trained > 0 {
+        let rest = if split.test.is_empty() { "" } else { "; --split test leaves them out" };
+        return Some(format!(
+            "the model was trained on {trained} of these {count} {members}{rest}"
+        ));
     }
-    Ok(used.dataset.split().cloned())
+    // The split that a run with the same settings would have now.
+    let now = used.model.split.divide(&used.dataset, used.model.task).ok()?;
+    if choice == SplitChoice::All || now.fingerprint() == split.fingerprint() {
+        return None;
+    }
+    let test = now.rows(&now.test, used.model.task, &used.dataset);
+    let seen = trained_on(&test, used, split);
+    Some(format!(
+        "{data} comes with another split now, and the model was trained on {seen} of the {} \
+         {members} of its test split; evaluated on the split that the model was trained with",
+        test.len()
+    ))
 }
 
 fn text(report: &Report) -> Result<String, std::fmt::Error> {
@@ -138,8 +167,8 @@ fn text(report: &Report) -> Result<String, std::fmt::Error> {
         }
         Metrics::Values { count, mean_squared_error, mean_absolute_error, r_squared, .. } => {
             writeln!(text, "{:<21}{count}", report.task.plural())?;
-            writeln!(text, "{:<21}{mean_squared_error:.6}", "mean squared error")?;
-            writeln!(text, "{:<21}{mean_absolute_error:.6}", "mean absolute error")?;
+            writeln!(text, "{:<21}{}", "mean squared error", error(*mean_squared_error))?;
+            writeln!(text, "{:<21}{}", "mean absolute error", error(*mean_absolute_error))?;
             if let Some(r_squared) = r_squared {
                 writeln!(text, "{:<21}{r_squared:.4}", "R²")?;
             }
@@ -153,6 +182,11 @@ fn text(report: &Report) -> Result<String, std::fmt::Error> {
         report.graphs, report.largest_residual
     )?;
     Ok(text)
+}
+
+/// An error with the digits that matter, however large it is.
+fn error(error: f64) -> String {
+    if error < 1e9 { format!("{error:.6}") } else { format!("{error:.6e}") }
 }
 
 fn confusion_table(
@@ -170,4 +204,16 @@ fn confusion_table(
         writeln!(text, "  {class:<width$}  {}", row.join("  "))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_has_a_bounded_number_of_digits() {
+        assert_eq!(error(0.25), "0.250000");
+        assert_eq!(error(4.325e58), "4.325000e58");
+        assert_eq!(error(f64::INFINITY), "inf");
+    }
 }

@@ -1,10 +1,11 @@
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
 use lpgnn::data::{Dataset, Format};
 use lpgnn::experiment::run::RunFolder;
-use lpgnn::run::{Predictions, SavedModel, fingerprint};
+use lpgnn::run::{Predictions, SavedModel};
 use serde_json::Value;
 
 use super::data::read_format;
@@ -25,6 +26,11 @@ pub(crate) struct ModelArguments {
     /// The format of DATA [default: recognised by content].
     #[arg(long, value_parser = read_format())]
     format: Option<Format>,
+
+    /// Maximum number of iterations per layer when states are computed [default: the model's, up to
+    /// 100000].
+    #[arg(long, value_name = "N")]
+    max_iter: Option<NonZeroUsize>,
 }
 
 /// A model applied to data.
@@ -37,7 +43,10 @@ pub(crate) struct Used {
 impl ModelArguments {
     /// Applies the model to the data; with `targets`, the data must have targets.
     pub(crate) fn apply(&self, targets: bool, console: &Console) -> anyhow::Result<Used> {
-        let model = read_model(&self.model)?;
+        let mut model = read_model(&self.model)?;
+        if let Some(max_iter) = self.max_iter {
+            model = model.with_max_iter(max_iter.get());
+        }
         let (_, dataset) = load(&self.data, self.format)?;
         if targets && model.task.targets(&dataset).is_none() {
             bail!(
@@ -85,11 +94,6 @@ fn read_model(path: &Path) -> anyhow::Result<SavedModel> {
 }
 
 impl Used {
-    /// Whether the model was trained on these data.
-    pub(crate) fn was_trained_on(&self) -> bool {
-        fingerprint(&self.dataset) == self.model.data.fingerprint
-    }
-
     /// The name of a graph, or its index.
     pub(crate) fn graph(&self, graph: usize) -> Value {
         self.dataset.graph_name(graph).map_or_else(|| graph.into(), Into::into)

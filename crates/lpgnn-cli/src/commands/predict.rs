@@ -6,7 +6,7 @@ use lpgnn::graph::Level;
 use serde_json::{Map, Value, json};
 
 use super::model::{ModelArguments, Used};
-use crate::console::{Console, print};
+use crate::console::{Console, print, print_data};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -36,7 +36,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
                 let cells: Vec<String> = names.row(&used, row).iter().map(cell).collect();
                 writeln!(text, "{}", cells.join(","))?;
             }
-            print(&text)
+            print_data(&text)?;
         }
         Shape::Jsonl => {
             let mut text = String::new();
@@ -44,9 +44,11 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
                 let cells = names.names.iter().cloned().zip(names.row(&used, row));
                 writeln!(text, "{}", Value::Object(cells.collect::<Map<_, _>>()))?;
             }
-            print(&text)
+            print(&text)?;
         }
     }
+    // Every row is written, and those without a prediction are empty; but a script should notice.
+    Ok(used.predictions.check_finite()?)
 }
 
 /// The columns of the output.
@@ -91,6 +93,7 @@ impl Columns {
             Some(classes) => {
                 let shares = probabilities(outputs);
                 let best = (0..shares.len()).rev().max_by(|&a, &b| shares[a].total_cmp(&shares[b]));
+                let best = best.filter(|_| used.predictions.is_finite(row));
                 cells.push(json!(best.map(|best| &classes[best])));
                 cells.extend(shares.iter().map(|share| json!((share * 1e6).round() / 1e6)));
             }

@@ -37,6 +37,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
+    /// Write report.html to the folder: charts of what was done.
+    #[arg(long)]
+    report: bool,
+
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -76,6 +80,9 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
         "best settings in {0}; train with `lpgnn train --config {0}`",
         file.display()
     ));
+    if arguments.report {
+        super::report::write(folder.path(), console)?;
+    }
     if arguments.json { print_json(&found) } else { print(&text(&found)?) }
 }
 
@@ -94,8 +101,11 @@ fn text(found: &SearchRecord) -> Result<String, std::fmt::Error> {
         writeln!(text, "{}", line.trim_end())?;
     }
     let SearchRecord { trial, val, test_of_the_winner: test, .. } = found;
-    let (val, test) = (number(*val), number(*test));
-    writeln!(text, "winner: trial {trial}, val {val}; evaluated once on the test split: {test}")?;
+    write!(text, "winner: trial {trial}, val {}", number(*val))?;
+    if let Some(test) = test {
+        write!(text, "; evaluated once on the test split: {}", tell_value(*test))?;
+    }
+    writeln!(text)?;
     Ok(text)
 }
 

@@ -1,9 +1,9 @@
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::bail;
 use clap::Args;
 use lpgnn::data::{Cache, Dataset, Format, ReadOptions, Source};
-use lpgnn::run::{RunConfig, Setting, settings_of_toml};
+use lpgnn::run::{RunConfig, Setting, SplitSource, read_text, settings_of_toml};
 
 use super::flags::Flags;
 
@@ -45,6 +45,14 @@ impl SettingArguments {
         settings.extend(self.settings()?);
         let (source, dataset) = self.data(&settings)?;
         let config = config_for(&source, &dataset, &settings)?;
+        if config.split.source == SplitSource::Given {
+            bail!(lpgnn::Error::Option {
+                option: "split.source",
+                value: "given".into(),
+                expected: "only the run that it was given to has that split; use data or ratio"
+                    .into(),
+            });
+        }
         Ok(Chosen { config, dataset })
     }
 
@@ -52,30 +60,28 @@ impl SettingArguments {
     pub(crate) fn settings(&self) -> anyhow::Result<Vec<Setting>> {
         let mut settings = match &self.config {
             Some(path) => {
-                let text = std::fs::read_to_string(path)
-                    .with_context(|| format!("cannot read {}", path.display()))?;
+                let text = read_text(path)?;
                 settings_of_toml(&path.display().to_string(), &text)?
             }
             None => vec![],
         };
         for text in &self.set {
-            settings.push(Setting::parse("--set", text)?);
+            let setting = Setting::parse("--set", text)?;
+            if let (Some(data), "data.source") = (&self.data, setting.path()) {
+                let problem =
+                    format!("DATA is {data}, but {text} names other data; give one of them");
+                bail!(lpgnn::Error::Config { origin: "--set".into(), problem });
+            }
+            settings.push(setting);
         }
         settings.extend(self.flags.settings());
         Ok(settings)
     }
 
+    /// The data of DATA, which takes precedence over a settings file, or of the settings.
     fn data(&self, settings: &[Setting]) -> anyhow::Result<(String, Dataset)> {
-        let set = |path: &str| {
-            let setting = settings.iter().rfind(|setting| setting.path() == path);
-            setting.and_then(|setting| setting.value().as_str())
-        };
-        let data = self.data.as_deref().or(set("data.source")).unwrap_or("clique");
-        let format = match set("data.format").filter(|format| *format != "none") {
-            Some(format) => Some(format.parse()?),
-            None => None,
-        };
-        load(data, format)
+        let asked = RunConfig::default().with(settings)?.data;
+        load(self.data.as_deref().unwrap_or(&asked.source), asked.format)
     }
 }
 

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use lpgnn::Matrix;
 use lpgnn::run::write_file;
 
 use super::model::{ModelArguments, Used};
 use super::predict::cell;
-use crate::console::{Console, print};
+use crate::console::{Console, print_data};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -48,7 +49,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
         }
         _ => csv(&used, layer - 1)?.into_bytes(),
     };
-    match &arguments.out {
+    let written = match &arguments.out {
         Some(path) => {
             write_file(path, &bytes)?;
             let states = &used.predictions.fixed_point.states[layer - 1];
@@ -60,8 +61,19 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
             ));
             Ok(())
         }
-        None => print(&String::from_utf8(bytes).context("CSV is text")?),
+        None => print_data(&String::from_utf8(bytes).context("CSV is text")?),
+    };
+    written.and_then(|()| check_finite(&used.predictions.fixed_point.states[layer - 1]))
+}
+
+/// States that are not finite are written as they are, but a script should notice.
+fn check_finite(states: &Matrix<f32>) -> anyhow::Result<()> {
+    let finite = |&row: &usize| states.row(row).iter().all(|x| x.is_finite());
+    let (nodes, count) = (states.rows(), (0..states.rows()).filter(finite).count());
+    if count < nodes {
+        bail!("the states of {} of {nodes} nodes are infinite or not a number", nodes - count);
     }
+    Ok(())
 }
 
 fn csv(used: &Used, layer: usize) -> Result<String, std::fmt::Error> {

@@ -1,8 +1,18 @@
-"""Arrays, data frames and sparse matrices as columns: real values, categories, sparse rows."""
+"""Arrays, data frames and sparse matrices as columns: numbers, categories, sparse rows.
+
+How a column is read depends on its own dtype alone:
+
+- floats are numbers;
+- integers are a category if they have at most :data:`FEW_VALUES` distinct values, otherwise a number, and so is every
+  column of an integer array of at least :data:`TABLE` columns, which is a table of counts: this is a guess, and says so;
+- booleans, strings and pandas' or Polars' categories are categories;
+- dates, durations and mixtures of types are refused.
+"""
 
 from __future__ import annotations
 
 import numbers
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,6 +24,24 @@ from ._native import Error
 NO_TARGET = np.uint32(2**32 - 1)
 #: A float array with at least this many columns is stored as sparse rows if less than this share is non-zero.
 WIDE, FEW = 256, 0.05
+#: An integer column with more distinct values than this is a number.
+FEW_VALUES = 20
+#: An integer array with at least this many columns is a table of counts.
+TABLE = 32
+
+
+class DataWarning(UserWarning):
+    """What data mean was guessed, or some of them are not used."""
+
+
+class Guesses(dict[tuple[str, str], str]):
+    """What was guessed of a column, by the argument it belongs to and its name."""
+
+    def warn(self, stacklevel: int) -> None:
+        """Warns of every guess."""
+        for (place, name), guess in self.items():
+            column = place if name == place else f"{place}: column {name}"
+            warnings.warn(f"{column} {guess}", DataWarning, stacklevel=stacklevel + 1)
 
 
 def array_of(data: Any, name: str) -> np.ndarray:
@@ -22,8 +50,8 @@ def array_of(data: Any, name: str) -> np.ndarray:
         data = data.detach().cpu()
         data = data.to_dense() if str(getattr(data, "layout", "")) not in ("", "torch.strided") else data
         data = data.float() if str(data.dtype) == "torch.bfloat16" else data
-    elif hasattr(data, "to_numpy") and hasattr(data, "dtype"):
-        data = _series(data)
+    elif hasattr(data, "to_numpy") and (hasattr(data, "dtype") or hasattr(data, "null_count")):
+        data = _series(data, name)
     if isinstance(data, np.ma.MaskedArray):
         mask, real = np.ma.getmaskarray(data), data.dtype.kind == "f"
         data = data.data.astype(data.dtype if real else object)
@@ -32,19 +60,34 @@ def array_of(data: Any, name: str) -> np.ndarray:
         array = np.asarray(data)
     except (TypeError, ValueError) as error:
         raise Error(f"{name} is not an array: {' '.join(str(error).split())}") from error
+    if array.dtype.kind in "Mm":
+        raise _no_dates(name, str(array.dtype))
     if array.dtype.kind not in "biufUSO":
         raise Error(f"{name} is {shape_of(array)}, but numbers or strings are expected")
     return np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
 
 
-def _series(series: Any) -> np.ndarray:
-    """A series of pandas or Polars as an array of what its dtype stands for."""
-    dtype = str(series.dtype)
-    if dtype == "category":
+def _no_dates(name: str, kind: str) -> Error:
+    return Error(f"{name} has dates or durations ({kind}), but numbers or strings are expected: convert them, for instance to days")
+
+
+def _series(series: Any, name: str) -> np.ndarray:
+    """A series of pandas, Polars or Arrow as an array of what its dtype stands for."""
+    dtype = str(getattr(series, "dtype", getattr(series, "type", "")))
+    if dtype.lower().startswith(("date", "time", "duration", "period", "interval")):
+        raise _no_dates(name, dtype)
+    if dtype.lower().startswith(("category", "categorical", "enum", "dictionary")):
         # Categories are names, even if they look like numbers.
-        known = series.notna().to_numpy()
-        return np.array([str(value) if there else None for value, there in zip(series, known)], dtype=object)
-    if isinstance(series.dtype, np.dtype) or not hasattr(series, "isna"):
+        return np.array([None if _missing(value) else str(value) for value in _list(series)], dtype=object)
+    if not hasattr(series, "isna"):
+        # Polars and Arrow would turn integers and booleans beside a missing value into floats.
+        missing = series.null_count() if callable(series.null_count) else series.null_count
+        whole = dtype.lower().startswith(("int", "uint", "bool"))
+        words = dtype.lower().startswith(("str", "utf8", "large_str", "object"))
+        if words or (missing and whole):
+            return np.array(_list(series), dtype=object)
+        return np.asarray(series.to_numpy())
+    if isinstance(series.dtype, np.dtype):
         return series.to_numpy()
     # pandas' own dtypes: Float64, Int64, boolean, string, …
     if getattr(series.dtype, "kind", "O") == "f":
@@ -54,9 +97,29 @@ def _series(series: Any) -> np.ndarray:
     return series.to_numpy(dtype=object, na_value=None)
 
 
+def _list(series: Any) -> list[Any]:
+    return series.to_pylist() if hasattr(series, "to_pylist") else series.to_list()
+
+
+def _missing(value: Any) -> bool:
+    """``None``, NaN, pandas' NA and NaT."""
+    # NA is neither equal nor unequal to anything, and only NaN differs from itself.
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, numbers.Real) and value != value)
+
+
 def is_frame(data: Any) -> bool:
     """Whether this is a data frame of pandas or Polars."""
     return hasattr(data, "columns") and hasattr(data, "dtypes")
+
+
+def frame_of(data: Any) -> Any:
+    """Whatever else exports Arrow tables, as a dictionary of its columns; all other things as they are."""
+    if is_frame(data) or hasattr(data, "dtype") or not hasattr(data, "__arrow_c_stream__") or hasattr(data, "null_count"):
+        return data
+    import pyarrow
+
+    table = pyarrow.table(data)
+    return dict(zip(table.column_names, table.columns))
 
 
 def shape_of(array: np.ndarray) -> str:
@@ -69,9 +132,12 @@ def rows_of(data: Any, name: str) -> int | None:
     if data is None or (isinstance(data, Mapping) and not data):
         return None
     if isinstance(data, Mapping):
-        return rows_of(next(iter(data.values())), name)
+        first = next(iter(data))
+        return rows_of(data[first], f"{name}: {first}")
     if hasattr(data, "tocsr") or is_frame(data):
         return data.shape[0]
+    if hasattr(data, "num_rows"):
+        return data.num_rows
     array = array_of(data, name)
     if array.ndim == 0:
         raise Error(f"{name} is {data!r}, but an array is expected")
@@ -98,18 +164,21 @@ def class_values(names: list[str] | None) -> np.ndarray | None:
     return np.array(integers, dtype=np.int64) if fit else np.array(names)
 
 
-def feature_columns(data: Any, what: str, rows: int) -> dict[str, Any]:
+def feature_columns(data: Any, what: str, rows: int, guesses: Guesses) -> dict[str, Any]:
     """The features of nodes or edges: categorical columns, real-valued columns, sparse rows."""
     found: dict[str, Any] = {"categories": [], "values": None, "sparse": None}
     names: list[str] = []
-    values: list[np.ndarray] = []
+    values: list[tuple[str, np.ndarray]] = []
     for name, column in _named_columns(data, what):
         if hasattr(column, "tocsr"):
             if found["sparse"] is not None:
                 raise Error(f"{what} has two sparse matrices, but only one is supported: join them with scipy.sparse.hstack")
             found["sparse"] = _sparse(column.tocsr(), name, rows)
             continue
-        table = _table(column, name, rows)
+        table = _table(column, name if name == what else f"{what}: {name}", rows)
+        if table.dtype.kind in "iu" and table.shape[1] >= TABLE:
+            guesses[what, name] = f"has {table.shape[1]} integer columns, read as numbers; pass floats to say so"
+            table = table.astype(np.float32)
         wide = table.dtype.kind == "f" and table.shape[1] >= WIDE and np.count_nonzero(table) < FEW * table.size
         if wide and found["sparse"] is None:
             row, place = np.nonzero(table)
@@ -118,21 +187,43 @@ def feature_columns(data: Any, what: str, rows: int) -> dict[str, Any]:
             continue
         own = [name] if table.shape[1] == 1 else [f"{name}{at}" for at in range(table.shape[1])]
         names += own
-        if table.dtype.kind == "f":
-            values.append(table)
-        else:
-            found["categories"] += [_categories(words, each) for each, words in zip(own, table.T)]
+        for each, words in zip(own, table.T):
+            if words.dtype.kind == "f" or _are_numbers(words, what, each, guesses):
+                values.append((each, words.astype(np.float64)))
+            else:
+                found["categories"].append(_categories(words, each, f"{what}: {each}"))
     if len(set(names)) < len(names):
         twice = next(name for at, name in enumerate(names) if name in names[:at])
         raise Error(f"{what} has two columns called {twice}")
     if values:
-        words = {column[0] for column in found["categories"]}
-        found["values"] = ([name for name in names if name not in words], _single(np.concatenate(values, axis=1)))
+        found["values"] = ([name for name, _ in values], _single(np.stack([column for _, column in values], axis=1)))
+        _check_known(found["values"], what)
     return found
+
+
+def _are_numbers(column: np.ndarray, what: str, name: str, guesses: Guesses) -> bool:
+    """Whether integers are numbers, not the codes of a category."""
+    if column.dtype.kind not in "iu":
+        return False
+    count = len(np.unique(column))
+    if count <= FEW_VALUES:
+        return False
+    guesses[what, name] = f"has {count} distinct integers, read as numbers; pass floats for numbers or strings for a category to say which"
+    return True
+
+
+def _check_known(values: tuple[list[str], np.ndarray], what: str) -> None:
+    """Raises an error that names the first entry that is missing or not finite."""
+    names, table = values
+    wrong = ~np.isfinite(table)
+    if wrong.any():
+        row, column = (int(at) for at in np.argwhere(wrong)[0])
+        raise Error(f"{what}: {names[column]} is {table[row, column]} in row {row}, but a finite number is expected")
 
 
 def _named_columns(data: Any, what: str) -> Iterator[tuple[str, Any]]:
     """Columns, or arrays of several columns, by name; a data frame column by column."""
+    data = frame_of(data)
     if data is None:
         return
     if is_frame(data):
@@ -155,31 +246,43 @@ def _named_columns(data: Any, what: str) -> Iterator[tuple[str, Any]]:
         yield what, data
 
 
-def target_column(data: Any, name: str, rows: int) -> tuple[Any, ...] | None:
+def target_column(data: Any, name: str, rows: int, guesses: Guesses) -> tuple[Any, ...] | None:
     """Targets: a column of classes, or one column of real values or more."""
     if data is None:
         return None
     names = None
-    if is_frame(data):
+    data = frame_of(data)
+    if is_frame(data) or isinstance(data, Mapping):
         columns = dict(_named_columns(data, name))
         names = list(columns)
-        tables = [_table(column, each, rows) for each, column in columns.items()]
+        tables = [_table(column, f"{name}: {each}", rows) for each, column in columns.items()]
         if len(tables) == 1:
             table = tables[0]
-        elif tables and all(each.dtype.kind == "f" for each in tables):
-            table = np.concatenate(tables, axis=1)
+        elif tables and all(each.dtype.kind in "fiu" for each in tables):
+            table = np.concatenate([each.astype(np.float64) for each in tables], axis=1)
         else:
-            raise Error(f"{name} has the columns {', '.join(names)}, but one class or real values are expected per row")
+            raise Error(f"{name} has the columns {', '.join(names)}, but one class or numbers are expected per row")
     else:
         table = _table(data, name, rows)
     if table.dtype.kind == "f":
         if np.isinf(table).any():
             raise Error(f"{name} has infinite values; use NaN for unknown targets")
         names = names or ([name] if table.shape[1] == 1 else [f"{name}{at}" for at in range(table.shape[1])])
+        for each, column in zip(names, table.T):
+            known = np.unique(column[~np.isnan(column)])
+            if 0 < len(known) <= FEW_VALUES and len(known) < len(column) and (known == np.floor(known)).all():
+                values = ", ".join(f"{value:g}" for value in known[:4]) + (", …" if len(known) > 4 else "")
+                guesses[name, each] = f"has the values {values} only and is read as numbers (regression); pass integers or strings for classes"
         return names, _single(table)
     if table.shape[1] != 1:
         raise Error(f"{name} has {table.shape[1]} columns, but one class per row is expected")
-    return _categories(table[:, 0], names[0] if names else name)
+    each = names[0] if names else name
+    found = _categories(table[:, 0], each, name)
+    if len(found[1]) == 1:
+        guesses[name, each] = f"has one class only: {found[1][0]}"
+    elif table.dtype.kind in "iu" and len(found[1]) > FEW_VALUES:
+        guesses[name, each] = f"has {len(found[1])} distinct integers, read as classes; pass floats for regression"
+    return found
 
 
 def _single(table: np.ndarray) -> np.ndarray:
@@ -199,24 +302,42 @@ def _table(column: Any, name: str, rows: int) -> np.ndarray:
 
 def _as_floats(table: np.ndarray) -> np.ndarray:
     """Objects as floats if all of them are numbers and at least one is not an integer."""
-    # Only NaN differs from itself.
-    known = [value for value in table.flat if value is not None and value == value]
+    known = [value for value in table.flat if not _missing(value)]
     real = all(isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) for value in known)
     if real and any(not isinstance(value, numbers.Integral) for value in known):
-        floats = [np.nan if value is None else float(value) for value in table.flat]
+        floats = [np.nan if _missing(value) else float(value) for value in table.flat]
         return np.array(floats).reshape(table.shape)
     return table
 
 
-def _categories(column: np.ndarray, name: str) -> tuple[str, list[str], np.ndarray]:
+def _categories(column: np.ndarray, name: str, where: str) -> tuple[str, list[str], np.ndarray]:
     """A categorical column; ``None``, NaN and the empty string are missing."""
     if column.dtype.kind in "iub":
         values, place = np.unique(column, return_inverse=True)
         return name, [str(value) for value in values.tolist()], place.reshape(-1).astype(np.uint32)
-    words = ["" if value is None or value != value else str(value) for value in column.tolist()]
+    _check_types(column, where)
+    words = ["" if _missing(value) else str(value) for value in column.tolist()]
     values = sorted(set(words) - {""}, key=_order)
     place = {value: at for at, value in enumerate(values)}
     return name, values, np.array([place.get(word, NO_TARGET) for word in words], dtype=np.uint32)
+
+
+def _check_types(column: np.ndarray, where: str) -> None:
+    """Raises an error unless all entries that are not missing are strings, all booleans or all integers."""
+    types = {type(value) for value in column.tolist() if not _missing(value)}
+
+    def kind(of: type) -> str:
+        if issubclass(of, (str, np.str_)):
+            return "strings"
+        if issubclass(of, (bool, np.bool_)):
+            return "booleans"
+        return "numbers" if issubclass(of, numbers.Real) else f"{of.__name__} objects"
+
+    kinds = sorted({kind(of) for of in types})
+    if len(kinds) > 1:
+        raise Error(f"{where} mixes {' and '.join(kinds)}, but values of one type are expected")
+    if kinds and kinds[0].endswith("objects"):
+        raise Error(f"{where} has {kinds[0]}, but numbers or strings are expected")
 
 
 def _order(word: str) -> tuple[int, int, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,125 +10,21 @@ from typing import Any
 import numpy as np
 
 from . import _native
-from ._columns import array_of, check_integer, class_values, feature_columns, rows_of, shape_of, target_column
+from ._columns import (
+    DataWarning,
+    Guesses,
+    array_of,
+    check_integer,
+    feature_columns,
+    frame_of,
+    is_frame,
+    rows_of,
+    shape_of,
+    target_column,
+)
+from ._dataset import Dataset
 from ._native import Error
-
-#: ``"node"`` or ``"graph"``, and the indices of the train, val and test splits.
-SplitTuple = tuple[str, list[int], list[int], list[int]]
-SPLITS = ("train", "val", "test")
-
-
-class Dataset:
-    """Graphs with features of their nodes and edges, and targets to predict."""
-
-    __slots__ = ("_native",)
-
-    def __init__(self, native: _native.Dataset) -> None:
-        self._native = native
-
-    @property
-    def name(self) -> str:
-        """The name of the data set."""
-        return self._native.name
-
-    @property
-    def num_graphs(self) -> int:
-        """Number of graphs, also ``len(data)``."""
-        return self._native.graphs
-
-    @property
-    def num_nodes(self) -> int:
-        """Number of nodes, over all graphs."""
-        return self._native.nodes
-
-    @property
-    def num_edges(self) -> int:
-        """Number of directed edges: an undirected edge counts as two."""
-        return self._native.edges
-
-    @property
-    def duplicates(self) -> tuple[int, int]:
-        """How many edges were given more than once and count once, and how many of them had different features."""
-        return self._native.duplicates
-
-    @property
-    def ptr(self) -> np.ndarray:
-        """The first node of every graph, followed by the number of nodes, as in a PyG ``Batch``."""
-        return self._native.node_starts.astype(np.int64)
-
-    @property
-    def edge_index(self) -> np.ndarray:
-        """Every edge once as a column ``(source, target)``, in ascending order; nodes are numbered across all graphs."""
-        return self._native.edge_index
-
-    @property
-    def split(self) -> dict[str, Any] | None:
-        """The split that comes with the data: ``level``, ``train``, ``val`` and ``test``."""
-        split = self._native.split
-        return None if split is None else _split_dict(split)
-
-    @property
-    def graph_names(self) -> list[str] | None:
-        """The names of the graphs in the tables they were read from; ``None`` if they are just numbered."""
-        return self._native.graph_names
-
-    @property
-    def node_names(self) -> list[str] | None:
-        """The ids of the nodes in the tables they were read from; ``None`` if they are just numbered."""
-        return self._native.node_names
-
-    @property
-    def node_classes(self) -> np.ndarray | None:
-        """The classes of nodes, if node classes are to be predicted."""
-        return class_values(self._native.node_classes)
-
-    @property
-    def graph_classes(self) -> np.ndarray | None:
-        """The classes of graphs, if graph classes are to be predicted."""
-        return class_values(self._native.graph_classes)
-
-    def info(self) -> dict[str, Any]:
-        """Statistics and warnings: sizes, degrees, features, targets, split."""
-        return json.loads(self._native.info())
-
-    def folds(
-        self, n_splits: int = 10, *, seed: int = 0, level: str | None = None, val: int | None = None
-    ) -> list[dict[str, Any]]:
-        """Stratified folds for cross-validation, to be passed to ``train(split=…)`` and ``evaluate``.
-
-        ``level`` is ``"graph"`` or ``"node"``; the default is to split graphs unless there is only one. ``val=n``, with
-        ``n`` of at least 2, holds out one in ``n`` of the training data for validation, that is, to choose the epoch.
-        """
-        check_integer("n_splits", n_splits, 2)
-        check_integer("seed", seed, 0)
-        if val is not None:
-            check_integer("val", val, 2)
-        level = level or self._level()
-        return [_split_dict(split) for split in self._native.folds(level, n_splits, seed, val)]
-
-    def write(self, folder: str | os.PathLike[str], format: str = "tables", *, force: bool = False) -> None:
-        """Writes the graphs to a folder, as ``"tables"`` or ``"tu"``, for :func:`read` and the command line.
-
-        Whatever the format cannot represent is reported as a warning. ``force`` replaces an existing data set.
-        """
-        for loss in self._native.write(os.fsdecode(folder), format, force):
-            warnings.warn(loss, stacklevel=2)
-
-    def _level(self) -> str:
-        return _level(len(self), self._native.has_node_targets)
-
-    def _split_tuple(self, split: Mapping[str, Any]) -> SplitTuple:
-        return split_tuple(split, len(self), self.num_nodes, self._level())
-
-    def __len__(self) -> int:
-        """Number of graphs."""
-        return self._native.graphs
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _of_parts, (self._native.parts(),)
-
-    def __repr__(self) -> str:
-        return f"<lpgnn.Dataset {self.name}: {len(self)} graphs, {self.num_nodes} nodes, {self.num_edges} edges>"
+from ._splits import SPLITS, level_of, split_tuple
 
 
 def read(data: str | os.PathLike[str], *, format: str | None = None) -> Dataset:
@@ -155,11 +50,13 @@ def from_arrays(
     split: Mapping[str, Any] | None = None,
     name: str = "graphs",
 ) -> Dataset:
-    """Makes a data set from arrays, data frames or tensors.
+    """Makes a data set from arrays, data frames, tensors or a sparse adjacency matrix.
 
     ``edge_index``
         Edges ``(source, target)`` as an integer array of shape ``[2, edges]``; an undirected edge is two of them. Nodes are
-        numbered across all graphs. An edge that is given more than once counts once, with the features of its first
+        numbered across all graphs. A data frame has the columns ``source`` and ``target``, and its others become
+        ``edge_attr``; of SciPy's sparse adjacency matrices every entry is an edge, with its value as ``weight`` unless all are 1.
+        An edge that is given more than once counts once, with the features of its first
         occurrence. The nodes at both ends are neighbours of each other: a model can tell the direction only from
         ``edge_attr``.
     ``batch``
@@ -168,16 +65,37 @@ def from_arrays(
         How many there are: needed if the last graphs have no nodes, or if the number of nodes does not follow from
         ``batch``, ``x`` or ``y``.
     ``x``, ``edge_attr``
-        Features of nodes and edges: an array or a data frame with a row each, or a dictionary of arrays by name. Float
-        columns are real values; integers, booleans and strings are categories. SciPy's sparse matrices stay sparse, and so
-        does a wide array that is mostly zero. The transitions ``gnn-sum``, ``gnn-mean`` and ``gnn-normalized`` use edge
+        Features of nodes and edges: an array or a data frame with a row each, or a dictionary of arrays by name. Floats
+        are numbers; booleans, strings and the categories of pandas and Polars are categories; integers are a category up to
+        20 distinct values, otherwise numbers, and so are arrays of at least 32 integer columns. SciPy's sparse matrices stay
+        sparse, and so does a wide array that is mostly zero. ``data.columns`` tells how each column was understood. The transitions ``gnn-sum``, ``gnn-mean`` and ``gnn-normalized`` use edge
         features.
     ``y``, ``graph_y``
         Targets of nodes and of graphs; if both are given, graphs are predicted. Integers, booleans and strings are classes,
-        floats are real values. ``None``, NaN and masked entries are unknown.
+        floats are real values. ``None``, NaN and masked entries are unknown: of several columns, only those entries.
     ``split``
         A dictionary with ``train``, ``val`` and ``test``: indices or masks of graphs or, with ``level="node"``, of nodes.
     """
+    return build(**locals())
+
+
+def build(
+    edge_index: Any,
+    *,
+    batch: Any,
+    x: Any,
+    edge_attr: Any,
+    y: Any,
+    graph_y: Any,
+    split: Mapping[str, Any] | None,
+    name: str,
+    num_graphs: int | None = None,
+    num_nodes: int | None = None,
+    names: tuple[list[str] | None, list[str] | None] = (None, None),
+) -> Dataset:
+    """See :func:`from_arrays`; ``names`` are those of graphs and nodes. Warnings are for whoever called the caller."""
+    edge_index, edge_attr, size = _edge_list(edge_index, edge_attr)
+    num_nodes = size if num_nodes is None else num_nodes
     edges = array_of(edge_index, "edge_index")
     if edges.size == 0:
         edges = np.zeros((2, 0), dtype=np.int64)
@@ -187,21 +105,50 @@ def from_arrays(
     starts = _node_starts(batch, nodes, num_graphs)
     if edges.size and (edges.min() < 0 or edges.max() >= nodes):
         edge = int(np.argmax(((edges < 0) | (edges >= nodes)).any(axis=0)))
-        raise Error(f"edge {edge} joins nodes {edges[:, edge].tolist()}, but there are {nodes} nodes")
+        hint = "; are they numbered from 1?" if edges.min() == 1 and edges.max() == nodes else ""
+        raise Error(f"edge_index: edge {edge} joins nodes {edges[:, edge].tolist()}, but there are {nodes} nodes{hint}")
     graphs = len(starts) - 1
+    guesses = Guesses()
     native = _native.Dataset.of_parts(
         name,
         starts.tolist(),
         np.ascontiguousarray(edges, dtype=np.uint32),
-        feature_columns(x, "x", nodes),
-        feature_columns(edge_attr, "edge_attr", edges.shape[1]),
-        target_column(y, "y", nodes),
-        target_column(graph_y, "graph_y", graphs),
-        None if split is None else split_tuple(split, graphs, nodes, _level(graphs, y is not None)),
-        (None, None),
+        feature_columns(x, "x", nodes, guesses),
+        feature_columns(edge_attr, "edge_attr", edges.shape[1], guesses),
+        target_column(y, "y", nodes, guesses),
+        target_column(graph_y, "graph_y", graphs, guesses),
+        None if split is None else split_tuple(split, graphs, nodes, level_of(graphs, y is not None)),
+        names,
         True,
     )
-    return Dataset(native)
+    guesses.warn(3)
+    if edges.shape[1] == 0 and nodes > 1:
+        warnings.warn("the graphs have no edges", DataWarning, stacklevel=3)
+    return Dataset(native, guesses)
+
+
+def _edge_list(edge_index: Any, edge_attr: Any) -> tuple[Any, Any, int | None]:
+    """Edges as an array, with the features and the number of nodes that come with them."""
+    edge_index = frame_of(edge_index)
+    if hasattr(edge_index, "tocoo") and not hasattr(edge_index, "detach"):
+        matrix = edge_index.tocoo()
+        if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise Error(f"edge_index is a sparse matrix of shape {list(matrix.shape)}, but an adjacency matrix is square")
+        weights = np.asarray(matrix.data)
+        if edge_attr is None and not (weights == 1).all():
+            edge_attr = {"weight": weights.astype(np.float64)}
+        return np.stack([matrix.row, matrix.col]).astype(np.int64), edge_attr, matrix.shape[0]
+    if is_frame(edge_index) or isinstance(edge_index, Mapping):
+        names = [name for name in edge_index] if isinstance(edge_index, Mapping) else list(edge_index.columns)
+        for name in ("source", "target"):
+            if name not in names:
+                raise Error(f"edge_index has the columns {', '.join(map(str, names))}, but source and target are expected")
+        others = {name: edge_index[name] for name in names if name not in ("source", "target")}
+        if edge_attr is None and others:
+            edge_attr = others
+        ends = [array_of(edge_index[name], f"edge_index: {name}") for name in ("source", "target")]
+        return np.stack(ends), edge_attr, None
+    return edge_index, edge_attr, None
 
 
 def _node_count(edges: np.ndarray, told: dict[str, int | None]) -> int:
@@ -228,6 +175,8 @@ def _node_starts(batch: Any, nodes: int, num_graphs: int | None) -> np.ndarray:
         of = of.astype(np.int64)
     if of.ndim != 1 or of.dtype.kind not in "iu" or (of[1:] < of[:-1]).any() or (of < 0).any():
         raise Error("batch has to be one integer per node, in ascending order from 0")
+    if num_graphs is None and of.size and of[0] > 0:
+        raise Error(f"batch begins with graph {of[0]}, but graphs are numbered from 0; if the first have no nodes, pass num_graphs")
     last = int(of[-1]) + 1 if of.size else 0
     count = last if num_graphs is None else num_graphs
     if count < last:
@@ -267,6 +216,8 @@ def from_networkx(
                 both.append((place[v], place[u]))
             edges += both
             edge_data += [data] * len(both)
+    _note_unused("x", x, node_data, "node", () if y is None else (y,))
+    _note_unused("edge_attr", edge_attr, edge_data, "edge", ())
     if isinstance(graph_y, str):
         graph_y = _attribute([graph.graph for graph in graphs], graph_y, "graph")
     elif graph_y is not None and not isinstance(graph_y, Iterable):
@@ -276,14 +227,14 @@ def from_networkx(
         names = [names] if isinstance(names, str) else names or []
         return {each: _attribute(rows, each, what) for each in names}
 
-    return from_arrays(
+    return build(
         np.array(edges, dtype=np.int64).reshape(-1, 2).T,
         batch=np.array(batch, dtype=np.int64),
         num_graphs=len(graphs),
         x=columns(x, node_data, "node"),
         edge_attr=columns(edge_attr, edge_data, "edge"),
         y=None if y is None else _attribute(node_data, y, "node"),
-        graph_y=None if graph_y is None else list(graph_y),
+        graph_y=graph_y if graph_y is None or hasattr(graph_y, "shape") else list(graph_y),
         split=split,
         name=name,
     )
@@ -305,6 +256,9 @@ def from_pyg(data: Any, *, split: Mapping[str, Any] | None = None, name: str = "
         raise Error("there are no graphs")
     if any(hasattr(graph, "node_types") for graph in graphs):
         raise Error("heterogeneous graphs are not supported; `to_homogeneous()` converts them")
+    for number, graph in enumerate(graphs):
+        if getattr(graph, "edge_index", None) is None and getattr(graph, "adj_t", None) is not None:
+            raise Error(f"graph {number} has adj_t but no edge_index, which is read: leave out the transform ToSparseTensor")
     counts = [int(graph.num_nodes) for graph in graphs]
     starts = np.concatenate([[0], np.cumsum(counts)])
 
@@ -337,7 +291,7 @@ def from_pyg(data: Any, *, split: Mapping[str, Any] | None = None, name: str = "
                 raise Error("y has neither a row per node nor the same number of values for every graph")
     if split is None and (masks := _masks(per_graph)):
         split = {**masks, "level": "node"}
-    return from_arrays(
+    return build(
         np.concatenate([edges_of(graph) + start for graph, start in zip(graphs, starts)], axis=1),
         batch=np.repeat(np.arange(len(graphs)), counts),
         num_graphs=len(graphs),
@@ -361,46 +315,12 @@ def _masks(per_graph: Any) -> dict[str, np.ndarray]:
     return found
 
 
-def split_tuple(split: Mapping[str, Any], graphs: int, nodes: int, level: str) -> SplitTuple:
-    """A split as the extension module takes it."""
-    if not isinstance(split, Mapping):
-        raise Error("a split has to be a dictionary with train, val and test")
-    unknown = [key for key in split if key not in ("level", *SPLITS)]
-    if unknown:
-        raise Error(f"a split has {unknown}, but level, train, val and test are expected")
-    level = split.get("level") or level
-    if level not in ("node", "graph"):
-        raise Error(f"the level of a split is {level!r}, but \"node\" or \"graph\" is expected")
-    count = graphs if level == "graph" else nodes
-    return level, *(indices(split.get(name, []), name, count, level) for name in SPLITS)
-
-
-def indices(found: Any, what: str, count: int, level: str) -> list[int]:
-    """The indices of nodes or graphs, from indices or from a mask."""
-    found = array_of(list(found) if isinstance(found, range) else found, what)
-    if found.dtype == bool or (found.dtype == np.uint8 and found.shape == (count,) and found.max(initial=0) <= 1):
-        if found.shape != (count,):
-            raise Error(f"the mask {what} is {shape_of(found)}, but one entry per {level} is expected: {count}")
-        return np.flatnonzero(found).tolist()
-    if found.size == 0:
-        return []
-    if found.ndim != 1 or found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= count:
-        raise Error(f"{what} has to be a mask or indices of {level}s, from 0 and below {count}")
-    return found.tolist()
-
-
-def _of_parts(parts: tuple[Any, ...]) -> Dataset:
-    return Dataset(_native.Dataset.of_parts(*parts))
-
-
-def _split_dict(split: SplitTuple) -> dict[str, Any]:
-    level, *found = split
-    arrays = (np.array(each, dtype=np.int64) for each in found)
-    return {"level": level, **dict(zip(SPLITS, arrays))}
-
-
-def _level(graphs: int, of_nodes: bool) -> str:
-    return "node" if graphs == 1 and of_nodes else "graph"
+def _note_unused(argument: str, given: Any, rows: Sequence[Mapping[str, Any]], what: str, used: tuple[str, ...]) -> None:
+    """Warns of attributes that are there but not asked for, unless none are."""
+    there = [name for name in (rows[0] if rows else {}) if name not in used]
+    if given is None and there:
+        text = f"the {what} attributes {', '.join(map(str, there))} are not used: {argument} names those to use as features, [] none"
+        warnings.warn(text, DataWarning, stacklevel=3)
 
 
 def _attribute(rows: Sequence[Mapping[str, Any]], name: str, what: str) -> list[Any]:

@@ -80,34 +80,51 @@ fn tanh() -> f64 {
     500.0 * 4096.0 / seconds
 }
 
-#[cfg(target_arch = "x86_64")]
-fn peak() -> Option<f64> {
-    use std::arch::x86_64::{_mm256_fmadd_ps, _mm256_set1_ps};
+/// Multiply-adds in chains that do not wait for each other, as many as cover the latency on all
+/// ports: operations per second on each thread.
+macro_rules! chains {
+    ($features:literal, $splat:ident, $fma:ident, $lanes:literal, $chains:literal) => {{
+        const ROUNDS: usize = 1_000_000;
 
-    const ROUNDS: usize = 1_000_000;
-    // Chains that do not wait for each other: as many as cover the latency on two ports.
-    const CHAINS: usize = 12;
-
-    #[target_feature(enable = "avx2,fma")]
-    fn chains() {
-        let (m, d) = (_mm256_set1_ps(black_box(0.999_999)), _mm256_set1_ps(black_box(1e-7)));
-        let mut sums = [_mm256_set1_ps(black_box(1.0)); CHAINS];
-        for _ in 0..ROUNDS {
-            for sum in &mut sums {
-                *sum = _mm256_fmadd_ps(*sum, m, d);
+        #[target_feature(enable = $features)]
+        fn chains() {
+            let (m, d) = ($splat(black_box(0.999_999)), $splat(black_box(1e-7)));
+            let mut sums = [$splat(black_box(1.0)); $chains];
+            for _ in 0..ROUNDS {
+                for sum in &mut sums {
+                    *sum = $fma(*sum, m, d);
+                }
             }
+            black_box(sums);
         }
-        black_box(sums);
-    }
 
-    (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")).then(|| {
-        // SAFETY: the processor has just been found to have both features.
+        // SAFETY: the processor has been found to have these features.
         let seconds = on_all_threads(0.3, || unsafe { chains() });
-        (ROUNDS * CHAINS * 8 * 2) as f64 / seconds
-    })
+        (ROUNDS * $chains * $lanes * 2) as f64 / seconds
+    }};
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+/// By the widest multiply-add the processor has, whatever our loops run on.
+#[cfg(target_arch = "x86_64")]
+fn peak() -> Option<f64> {
+    use std::arch::x86_64::{_mm256_fmadd_ps, _mm256_set1_ps, _mm512_fmadd_ps, _mm512_set1_ps};
+
+    // Not all processors have twice as many with vectors twice as long.
+    let wide = is_x86_feature_detected!("avx512f")
+        .then(|| chains!("avx512f", _mm512_set1_ps, _mm512_fmadd_ps, 16, 16));
+    let narrow = (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"))
+        .then(|| chains!("avx2,fma", _mm256_set1_ps, _mm256_fmadd_ps, 8, 12));
+    wide.into_iter().chain(narrow).reduce(f64::max)
+}
+
+#[cfg(target_arch = "aarch64")]
+fn peak() -> Option<f64> {
+    use std::arch::aarch64::{vdupq_n_f32, vfmaq_f32};
+
+    Some(chains!("neon", vdupq_n_f32, vfmaq_f32, 4, 24))
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn peak() -> Option<f64> {
     None
 }

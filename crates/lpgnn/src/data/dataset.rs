@@ -77,11 +77,11 @@ impl TargetColumn {
         }
     }
 
-    /// Whether a row has a target.
+    /// Whether a row has a target; of several values, at least one.
     pub fn is_known(&self, row: usize) -> bool {
         match self {
             Self::Classes(categories) => categories.codes()[row] != NO_TARGET,
-            Self::Values { values, .. } => values.row(row).iter().all(|x| x.is_finite()),
+            Self::Values { values, .. } => values.row(row).iter().any(|x| x.is_finite()),
         }
     }
 }
@@ -218,8 +218,7 @@ impl Dataset {
     }
 
     /// The same, marked as having features that its author selected, so that all of them are used by
-    /// default. The data sets of public collections have real values besides categories, and it is
-    /// customary to use only the latter.
+    /// default.
     #[must_use]
     pub fn with_chosen_features(self) -> Self {
         let features = self.node_features();

@@ -1,5 +1,7 @@
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use super::ColumnNames;
 use crate::graph::{NO_TARGET, SparseRows};
 use crate::{Error, Matrix};
 
@@ -11,7 +13,7 @@ use crate::{Error, Matrix};
 pub struct FeatureColumns {
     rows: usize,
     categories: Vec<Categories>,
-    value_names: Vec<String>,
+    value_names: ColumnNames,
     values: Matrix<f32>,
     sparse: Option<SparseRows<f32>>,
 }
@@ -22,7 +24,7 @@ impl FeatureColumns {
         Self {
             rows,
             categories: vec![],
-            value_names: vec![],
+            value_names: ColumnNames::default(),
             values: Matrix::zeros(rows, 0),
             sparse: None,
         }
@@ -47,7 +49,12 @@ impl FeatureColumns {
     /// # Errors
     ///
     /// [`Error::RowCount`]; [`Error::NotFinite`], naming the first row and column.
-    pub fn with_values(mut self, names: Vec<String>, values: Matrix<f32>) -> Result<Self, Error> {
+    pub fn with_values(
+        mut self,
+        names: impl Into<ColumnNames>,
+        values: Matrix<f32>,
+    ) -> Result<Self, Error> {
+        let names = names.into();
         self.check_rows("the real features", values.rows())?;
         if names.len() != values.cols() {
             return Err(Error::RaggedRows { row: 0, expected: names.len(), found: values.cols() });
@@ -104,7 +111,7 @@ impl FeatureColumns {
     }
 
     /// The names of the columns of [`values`](Self::values).
-    pub fn value_names(&self) -> &[String] {
+    pub fn value_names(&self) -> &ColumnNames {
         &self.value_names
     }
 
@@ -119,16 +126,15 @@ impl FeatureColumns {
     ///
     /// [`Error::Mismatch`] if `other` has different columns.
     pub fn join(&self, other: &Self) -> Result<Self, Error> {
-        let names = |features: &Self| {
-            let categories = features.categories.iter().map(|column| column.name.clone());
-            categories.chain(features.value_names.iter().cloned()).collect::<Vec<_>>()
+        let names = |features: &Self| -> Vec<String> {
+            features.categories.iter().map(|column| column.name.clone()).collect()
         };
         let (mine, theirs) = (names(self), names(other));
-        if mine != theirs || self.categories.len() != other.categories.len() {
+        if mine != theirs || self.value_names != other.value_names {
             return Err(Error::Mismatch(format!(
                 "one has the columns ({}), the other ({})",
-                mine.join(", "),
-                theirs.join(", ")
+                self.list_columns(),
+                other.list_columns()
             )));
         }
         let rows = self.rows + other.rows;
@@ -145,6 +151,18 @@ impl FeatureColumns {
                 _ => return Err(Error::Mismatch("one has sparse features, the other none".into())),
             },
         })
+    }
+
+    /// The names of the first columns, for messages.
+    fn list_columns(&self) -> String {
+        const MOST: usize = 20;
+        let categories = self.categories.iter().map(|column| column.name.clone());
+        let values = self.value_names.iter().map(Cow::into_owned);
+        let mut names: Vec<String> = categories.chain(values).take(MOST + 1).collect();
+        if names.len() > MOST {
+            names[MOST] = "…".into();
+        }
+        names.join(", ")
     }
 
     /// The rows with these indices, in this order.

@@ -2,7 +2,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
@@ -23,6 +23,8 @@ pub struct FetchOptions {
     pub base_url: String,
     /// The time-out: how long the server may be silent.
     pub patience: Duration,
+    /// The deadline: how long all attempts may take together, however busy the server is.
+    pub max_time: Duration,
     /// The number of attempts.
     pub attempts: u32,
     /// The pause before the second attempt; it doubles with each attempt.
@@ -36,6 +38,7 @@ impl Default for FetchOptions {
         Self {
             base_url: TU_COLLECTION.to_owned(),
             patience: Duration::from_secs(30),
+            max_time: Duration::from_secs(3600),
             attempts: 4,
             pause: Duration::from_secs(1),
             largest: 1 << 30,
@@ -172,6 +175,10 @@ fn download_patiently(
     observer: &mut dyn FnMut(FetchEvent<'_>),
     failed: impl Fn(Failure) -> Error,
 ) -> Result<File, Error> {
+    let start = Instant::now();
+    let left = || options.max_time.saturating_sub(start.elapsed());
+    let late =
+        || Failure::lasting(format!("it takes more than {} s", options.max_time.as_secs_f64()));
     let agent: Agent = Agent::config_builder()
         .timeout_resolve(Some(options.patience))
         .timeout_connect(Some(options.patience))
@@ -186,8 +193,10 @@ fn download_patiently(
         observer(FetchEvent::Asking { url });
         // It has no name, so the operating system removes it no matter how the program ends.
         let mut file = tempfile::tempfile_in(folder).map_err(io_error("write", folder))?;
-        match download(&agent, url, options.largest, &mut file, observer) {
+        match download(&agent, url, options.largest, left(), &mut file, observer) {
             Ok(()) => return Ok(file),
+            Err(_) if left() <= Duration::ZERO => return Err(failed(late())),
+            Err(failure) if failure.passing && left() <= pause => return Err(failed(failure)),
             Err(failure) if failure.passing && attempt < options.attempts => {
                 observer(FetchEvent::Retrying { problem: &failure.problem, pause });
                 thread::sleep(pause);
@@ -204,10 +213,12 @@ fn download(
     agent: &Agent,
     url: &str,
     largest: u64,
+    left: Duration,
     file: &mut File,
     observer: &mut dyn FnMut(FetchEvent<'_>),
 ) -> Result<(), Failure> {
-    let response = agent.get(url).call().map_err(|error| match error {
+    let request = agent.get(url).config().timeout_global(Some(left)).build();
+    let response = request.call().map_err(|error| match error {
         ureq::Error::BadUri(_) | ureq::Error::Http(_) => {
             Failure::lasting(format!("it is not a URL: {error}"))
         }

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use super::split::Split;
 use crate::graph::Level;
+use crate::input::read_text;
 use crate::{Error, Place};
 
 impl Split {
@@ -126,11 +127,6 @@ fn read_indices(path: &Path, level: Level, seen: &mut [bool]) -> Result<Vec<usiz
         }
     }
     Ok(indices)
-}
-
-fn read_text(path: &Path) -> Result<String, Error> {
-    let io = |source| Error::Io { action: "read", path: path.to_owned(), source };
-    fs::read_to_string(path).map_err(io)
 }
 
 /// A member that has not been seen yet.

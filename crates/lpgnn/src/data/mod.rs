@@ -1,4 +1,5 @@
 mod cache;
+mod column_names;
 mod dataset;
 mod encoding;
 mod features;
@@ -18,8 +19,9 @@ pub mod generate;
 
 pub use crate::graph::Level;
 pub use cache::{CACHE_VARIABLE, Cache, CachedSet};
+pub use column_names::ColumnNames;
 pub use dataset::{Dataset, DatasetParts, TargetColumn};
-pub use encoding::{Encoding, FeatureOptions, FeatureSource};
+pub use encoding::{Encoding, FeatureOptions, FeatureSource, UnseenCategories};
 pub use features::{Categories, FeatureColumns};
 #[cfg(feature = "fetch")]
 pub use fetch::{FetchEvent, FetchOptions, Fetched, TU_COLLECTION, fetch};

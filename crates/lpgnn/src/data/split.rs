@@ -1,3 +1,5 @@
+use std::collections::HashMap;
+
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -89,7 +91,7 @@ impl Level {
 /// [`Split::k_fold`]) or is read from files ([`Split::read_folds`]). Drawn splits are stratified:
 /// classes have the same proportions in every split. Nodes and graphs without a target are left
 /// out. If nodes have targets and graphs are split, every graph with a known target counts the same.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Split {
     /// Whether nodes or graphs are split.
     pub level: Level,
@@ -242,6 +244,31 @@ impl Split {
         train.sort_unstable();
         val.sort_unstable();
         Ok(Self { level: self.level, train, val, test: self.test.clone() })
+    }
+
+    /// The rows of targets that these members have: nodes of a graph, where whole graphs are split and
+    /// nodes have the targets.
+    pub fn rows(&self, members: &[usize], task: Level, dataset: &Dataset) -> Vec<usize> {
+        let starts = dataset.node_starts();
+        if (self.level, task) == (Level::Graph, Level::Node) {
+            members.iter().flat_map(|&graph| starts[graph]..starts[graph + 1]).collect()
+        } else {
+            members.to_vec()
+        }
+    }
+
+    /// How many nodes or graphs are in another split than in `before`, or in none.
+    pub(crate) fn moved(&self, before: &Self) -> usize {
+        let places = |split: &Self| -> HashMap<(&str, usize), u8> {
+            let all = [(0, &split.train), (1, &split.val), (2, &split.test)];
+            all.into_iter()
+                .flat_map(|(place, members)| members.iter().map(move |&member| (member, place)))
+                .map(|(member, place)| ((split.level.as_str(), member), place))
+                .collect()
+        };
+        let (now, before) = (places(self), places(before));
+        let gone = before.keys().filter(|member| !now.contains_key(*member)).count();
+        gone + now.iter().filter(|&(member, place)| before.get(member) != Some(place)).count()
     }
 
     /// # Errors

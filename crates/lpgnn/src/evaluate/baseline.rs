@@ -287,7 +287,7 @@ mod tests {
         let data = data();
         let splits = || data.splits().map(Rows::new).collect::<Vec<_>>();
         let all = Baseline::default().work(&splits(), 300);
-        for share in [0.5, 0.1, 0.05] {
+        for share in [0.5, 0.2, 0.1] {
             let baseline = Baseline { budget: Some(share * all), ..Baseline::default() };
             let mut rows = splits();
             let epochs = baseline.reduce(&mut rows).unwrap();

@@ -3,11 +3,13 @@
 mod baseline;
 mod classes;
 mod protocol;
+mod quantiles;
 mod values;
 
 pub use baseline::{Baseline, BaselineReport, BaselineScore};
 pub use classes::{ClassMetrics, Confusion, auc, probabilities};
 pub use protocol::{MeanAndStd, Protocol, best_mean_epoch};
+pub use quantiles::Quantiles;
 pub use values::ValueErrors;
 
 use crate::graph::Targets;
@@ -40,9 +42,9 @@ pub enum Metrics {
     },
     /// Metrics of real values.
     Values {
-        /// Number of nodes or graphs with known values.
+        /// Number of nodes or graphs with a known value.
         count: usize,
-        /// The mean of `(y − target)²`.
+        /// The mean of `(y − target)²`; of several targets, the mean over targets, as of all below.
         #[serde(deserialize_with = "crate::nan::number")]
         mean_squared_error: f64,
         /// The mean of `abs(y − target)`.
@@ -80,22 +82,25 @@ impl Metrics {
                 Ok(Self::of_classes(*classes, class, outputs, &known))
             }
             Targets::Values(values) => {
-                let pairs = known.iter().flat_map(|&row| {
-                    outputs.row(row).iter().zip(values.row(row)).map(|(y, t)| (y.f64(), t.f64()))
-                });
-                let errors = ValueErrors::of(pairs);
                 let per_target = (0..outputs.cols()).map(|column| {
                     let pair = |&row: &usize| {
                         (outputs.row(row)[column].f64(), values.row(row)[column].f64())
                     };
-                    ValueErrors::of(known.iter().map(pair))
+                    ValueErrors::of(known.iter().map(pair).filter(|(_, t)| t.is_finite()))
                 });
+                let per_target: Vec<ValueErrors> = per_target.collect();
+                let mean = |error: fn(&ValueErrors) -> Option<f64>| {
+                    // A target of which nothing is known here has no error.
+                    let found = per_target.iter().filter(|errors| errors.count > 0);
+                    let found: Vec<f64> = found.filter_map(error).collect();
+                    MeanAndStd::of(&found).map(|errors| errors.mean)
+                };
                 Ok(Self::Values {
                     count: known.len(),
-                    mean_squared_error: errors.mean_squared,
-                    mean_absolute_error: errors.mean_absolute,
-                    r_squared: errors.r_squared,
-                    per_target: per_target.collect(),
+                    mean_squared_error: mean(|e| Some(e.mean_squared)).unwrap_or(f64::NAN),
+                    mean_absolute_error: mean(|e| Some(e.mean_absolute)).unwrap_or(f64::NAN),
+                    r_squared: mean(|e| e.r_squared),
+                    per_target,
                 })
             }
             Targets::None(_) => Err(Error::Mismatch("there are no targets".into())),
@@ -114,7 +119,8 @@ impl Metrics {
             .iter()
             .map(|&row| (class[row] as usize, probabilities(outputs.row(row))))
             .collect();
-        let loss = rows.iter().map(|(class, p)| -p[*class].max(f64::MIN_POSITIVE).ln());
+        // Of certainty, 0 and not −0.
+        let loss = rows.iter().map(|(class, p)| 0.0 - p[*class].max(f64::MIN_POSITIVE).ln());
         Self::Classes {
             count: known.len(),
             accuracy: confusion.accuracy(),
@@ -145,6 +151,35 @@ mod tests {
         };
         assert_eq!((count, auc), (2, Some(1.0)));
         assert!((accuracy - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_loss_of_certainty_is_zero_without_a_sign() {
+        let outputs = Matrix::<f64>::zeros(2, 1);
+        let targets = Targets::classes(1, vec![0, 0]).unwrap();
+        let Metrics::Classes { loss, .. } = Metrics::of(&targets, &outputs).unwrap() else {
+            panic!("classes have metrics of classes");
+        };
+        assert_eq!(loss.to_bits(), 0.0_f64.to_bits());
+    }
+
+    #[test]
+    fn each_target_counts_where_it_is_known_and_in_its_own_unit() {
+        let nan = f64::NAN;
+        let targets = [vec![1.0, nan], vec![3.0, 1000.0], vec![nan, 5000.0], vec![nan, nan]];
+        let targets = Targets::Values(Matrix::from_rows(&targets).unwrap());
+        let outputs = [vec![1.0, 7.0], vec![3.0, 2000.0], vec![7.0, 4000.0], vec![7.0, 7.0]];
+        let outputs = Matrix::from_rows(&outputs).unwrap();
+        let Metrics::Values { count, mean_absolute_error, r_squared, per_target, .. } =
+            Metrics::of(&targets, &outputs).unwrap()
+        else {
+            panic!("values have metrics of values");
+        };
+        assert_eq!((count, mean_absolute_error), (3, 500.0));
+        assert_eq!(per_target.iter().map(|of| of.count).collect::<Vec<_>>(), [2, 2]);
+        let squared: Vec<_> = per_target.iter().map(|of| of.r_squared).collect();
+        assert_eq!(squared, [Some(1.0), Some(0.75)]);
+        assert_eq!(r_squared, Some(0.875));
     }
 
     #[test]

@@ -1,6 +1,9 @@
 /// How far real values are from their targets.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ValueErrors {
+    /// How many targets are known.
+    #[serde(default)]
+    pub count: usize,
     /// The mean of `(y − target)²`.
     #[serde(deserialize_with = "crate::nan::number")]
     pub mean_squared: f64,
@@ -29,6 +32,7 @@ impl ValueErrors {
         let absolute: f64 = pairs.iter().map(|(y, target)| (y - target).abs()).sum();
         let varies: f64 = pairs.iter().map(|(_, target)| (target - mean).powi(2)).sum();
         Self {
+            count: pairs.len(),
             mean_squared: squared / count,
             mean_absolute: absolute / count,
             r_squared: (varies > 0.0).then(|| 1.0 - squared / varies),

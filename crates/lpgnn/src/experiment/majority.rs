@@ -1,4 +1,3 @@
-use super::members::rows;
 use crate::data::{Dataset, TargetColumn};
 use crate::graph::NO_TARGET;
 use crate::run::Setup;
@@ -8,7 +7,7 @@ use crate::run::Setup;
 pub fn majority_accuracy(dataset: &Dataset, setup: &Setup) -> Option<f64> {
     let Some(TargetColumn::Classes(classes)) = setup.task.targets(dataset) else { return None };
     let targets = |members: &[usize]| -> Vec<u32> {
-        let rows = rows(dataset, &setup.split, setup.task, members);
+        let rows = setup.split.rows(members, setup.task, dataset);
         let codes = rows.into_iter().map(|row| classes.codes()[row]);
         codes.filter(|&code| code != NO_TARGET).collect()
     };

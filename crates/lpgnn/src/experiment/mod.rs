@@ -9,6 +9,7 @@
 //! | file | holds | read by |
 //! |---|---|---|
 //! | `config.toml` | every setting, as used | [`RunFolder::config`](crate::experiment::run::RunFolder::config) |
+//! | `split.json` | which nodes or graphs are trained, validated and tested on | [`RunFolder::split`](crate::experiment::run::RunFolder::split) |
 //! | `model.safetensors` | the weights of the best epoch and all that prediction needs | [`SavedModel`](crate::run::SavedModel) |
 //! | `checkpoint.safetensors` | the state of training | [`Run::resume`](crate::experiment::run::Run::resume) |
 //! | `metrics.jsonl` | a line per epoch | [`RunFolder::metrics`](crate::experiment::run::RunFolder::metrics) |
@@ -20,7 +21,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `plan.json` | the data and settings that its results are of |
+//! | `plan.json` | the data, splits and settings that its results are of |
 //! | `settings.toml` | what the trials have in common |
 //! | `fold-01.json`, `trial-00001-of-9.json`, … | a [`FoldRecord`](crate::experiment::crossval::FoldRecord), a [`RankedTrial`](crate::experiment::search::RankedTrial) each: what is there is not done again |
 //! | `*.part.json`, `*.checkpoint.safetensors` | a trial in progress |
@@ -63,7 +64,6 @@ pub mod parallel;
 
 mod machine;
 mod majority;
-mod members;
 mod observer;
 mod result_folder;
 mod trial;

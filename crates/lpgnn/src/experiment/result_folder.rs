@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::work_folder::{FolderLock, create, create_next, is_empty};
-use crate::run::{RunConfig, write_file};
+use crate::run::{RunConfig, read_text, write_file};
 use crate::{Error, Place};
 
 /// A folder of results that are written one by one, so that completed ones are not repeated.
@@ -18,6 +18,7 @@ pub struct ResultFolder {
 
 const PLAN: &str = "plan.json";
 const SETTINGS: &str = "settings.toml";
+const RESULT: &str = "result.json";
 
 impl ResultFolder {
     /// Opens a folder that is new, or has results of the same plan.
@@ -28,10 +29,14 @@ impl ResultFolder {
     pub fn open(path: &Path, plan: &Value, config: &RunConfig) -> Result<Self, Error> {
         let problem =
             |problem: &str| Error::Folder { path: path.to_owned(), problem: problem.into() };
-        match std::fs::read_to_string(path.join(PLAN)) {
-            Ok(text) if serde_json::from_str::<Value>(&text).ok().as_ref() == Some(plan) => {}
-            Ok(_) => return Err(problem("has results for other data or settings")),
-            Err(_) if is_empty(path)? => create(path)?,
+        match read_text(&path.join(PLAN)) {
+            Ok(text) => {
+                let before: Value = serde_json::from_str(&text).unwrap_or_default();
+                if before != *plan {
+                    return Err(problem(&format!("has results for {}", difference(&before, plan))));
+                }
+            }
+            Err(_) if is_empty(path, &[])? => create(path)?,
             Err(_) => return Err(problem("is not empty, but not a folder of results")),
         }
         let folder = Self { lock: FolderLock::take(path)?, path: path.to_owned() };
@@ -57,6 +62,40 @@ impl ResultFolder {
         config: &RunConfig,
     ) -> Result<Self, Error> {
         Self::open(&create_next(parent, name)?, plan, config)
+    }
+
+    /// The result in a folder, without a lock on it; none if it is no folder of results, or not done.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]; [`Error::Input`] when the file holds something else.
+    pub(crate) fn result(path: &Path) -> Result<Option<Value>, Error> {
+        if !path.join(PLAN).exists() || !path.join(RESULT).exists() {
+            return Ok(None);
+        }
+        read_json(&path.join(RESULT)).map(Some)
+    }
+
+    /// What was saved under names that begin with one of these, in the order of the names.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]; [`Error::Input`] when a file holds something else.
+    pub(crate) fn parts<T: DeserializeOwned>(
+        path: &Path,
+        beginnings: &[&str],
+    ) -> Result<Vec<T>, Error> {
+        let cannot = |source| Error::Io { action: "read", path: path.to_owned(), source };
+        let mut names = vec![];
+        for entry in std::fs::read_dir(path).map_err(cannot)? {
+            let name = entry.map_err(cannot)?.file_name().to_string_lossy().into_owned();
+            let whole = name.ends_with(".json") && !name.ends_with(".part.json");
+            if whole && beginnings.iter().any(|beginning| name.starts_with(beginning)) {
+                names.push(name);
+            }
+        }
+        names.sort();
+        names.iter().map(|name| read_json(&path.join(name))).collect()
     }
 
     /// Its path.
@@ -109,13 +148,23 @@ impl ResultFolder {
     ///
     /// [`Error::Io`]; [`Error::Input`] when the file holds something else.
     pub fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T, Error> {
-        let path = self.file(name);
-        let text = std::fs::read_to_string(&path).map_err(|source| Error::Io {
-            action: "read",
-            path: path.clone(),
-            source,
-        })?;
-        serde_json::from_str(&text)
-            .map_err(|error| Place::file(&path).error(format!("it is not a result: {error}")))
+        read_json(&self.file(name))
+    }
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
+    serde_json::from_str(&read_text(path)?)
+        .map_err(|error| Place::file(path).error(format!("it is not a result: {error}")))
+}
+
+/// What is another one in a plan: the first that decides on everything behind it.
+fn difference(before: &Value, plan: &Value) -> &'static str {
+    let differs = |key: &str| before[key] != plan[key];
+    if differs("data") {
+        "other data"
+    } else if differs("splits") {
+        "another split of the data"
+    } else {
+        "other settings"
     }
 }

@@ -3,7 +3,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::observer::{TrialName, TrialObserver, Watched};
-use crate::run::{Checkpoint, RunConfig, SavedModel, Setup, write_file};
+use crate::run::{
+    Checkpoint, CheckpointFile, RunConfig, SavedModel, Setup, TrainingOrigin, read_text, write_file,
+};
 use crate::train::{
     EpochReport, Observer, SplitMetrics, SplitName, StepProgress, StopReason, Trained, Trainer,
     TrainerState,
@@ -246,7 +248,8 @@ impl TrialFiles {
             .map_err(|error| Place::file(&self.record).error(error.to_string()))?;
         // First: what it tells of epochs behind the checkpoint is left out when it is read.
         write_file(&self.record, text.as_bytes())?;
-        Checkpoint::write(&self.checkpoint, config, &setup.fingerprint, record.seconds, state)
+        let origin = TrainingOrigin::new(config, setup);
+        Checkpoint::write(&self.checkpoint, &origin, record.seconds, state)
     }
 
     fn read(
@@ -257,17 +260,14 @@ impl TrialFiles {
         if !self.checkpoint.exists() {
             return Ok(None);
         }
-        let nodes = setup.data.training_graphs().nodes();
-        let checkpoint = Checkpoint::read(&self.checkpoint, &setup.model, nodes)?;
-        if checkpoint.config != *config || checkpoint.fingerprint != setup.fingerprint {
-            return Err(Place::file(&self.checkpoint).error("it belongs to other data or settings"));
+        let file = CheckpointFile::open(&self.checkpoint)?;
+        if *file.origin() != TrainingOrigin::new(config, setup) {
+            let problem = "it belongs to other data, another split or other settings";
+            return Err(Place::file(&self.checkpoint).error(problem));
         }
+        let checkpoint = file.read(&setup.model, setup.data.training_graphs().nodes())?;
         let path = &self.record;
-        let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
-            action: "read",
-            path: path.clone(),
-            source,
-        })?;
+        let text = read_text(path)?;
         let mut record: TrialRecord = serde_json::from_str(&text)
             .map_err(|error| Place::file(path).error(format!("it is not a trial: {error}")))?;
         record.cut(checkpoint.state.epoch);

@@ -21,6 +21,11 @@ impl FolderLock {
     /// When another process holds the lock, or the folder cannot be written to.
     pub fn take(folder: &Path) -> Result<Self, Error> {
         let cannot = |source| Error::Io { action: "write into", path: folder.to_owned(), source };
+        // A folder may be a stranger's: nothing is created where its links lead.
+        if folder.join(LOCK).is_symlink() {
+            let problem = format!("has a link in place of its file {LOCK}");
+            return Err(Error::Folder { path: folder.to_owned(), problem });
+        }
         let options = File::options().create(true).truncate(false).write(true).clone();
         let file = options.open(folder.join(LOCK)).map_err(cannot)?;
         match file.try_lock() {
@@ -35,15 +40,20 @@ impl FolderLock {
     }
 }
 
-/// Whether a folder is empty or does not exist. Temporary files of an interrupted write do not count.
-pub(super) fn is_empty(folder: &Path) -> Result<bool, Error> {
+/// Whether a folder is empty or does not exist. Temporary files of an interrupted write do not count, nor
+/// do those of the names `besides`.
+pub(super) fn is_empty(folder: &Path, besides: &[&str]) -> Result<bool, Error> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
         Err(source) => return Err(Error::Io { action: "use", path: folder.to_owned(), source }),
     };
     let part = |entry: &fs::DirEntry| entry.path().extension().is_some_and(|end| end == "part");
-    Ok(entries.flatten().all(|entry| entry.file_name() == LOCK || part(&entry)))
+    let nothing = |entry: &fs::DirEntry| {
+        let name = entry.file_name();
+        name == LOCK || part(entry) || besides.iter().any(|besides| name == *besides)
+    };
+    Ok(entries.flatten().all(|entry| nothing(&entry)))
 }
 
 /// Creates a folder, unless it exists.
@@ -87,18 +97,29 @@ mod tests {
         let lock = FolderLock::take(place.path()).unwrap();
         let error = FolderLock::take(place.path()).unwrap_err().to_string();
         assert_eq!(error, format!("another process is working on {}", place.path().display()));
-        assert!(is_empty(place.path()).unwrap());
+        assert!(is_empty(place.path(), &[]).unwrap());
         drop(lock);
         FolderLock::take(place.path()).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_lock_that_is_a_link_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let elsewhere = place.path().join("elsewhere");
+        std::os::unix::fs::symlink(&elsewhere, place.path().join(LOCK)).unwrap();
+        let error = FolderLock::take(place.path()).unwrap_err().to_string();
+        assert!(error.ends_with("has a link in place of its file .lock"), "{error}");
+        assert!(!elsewhere.exists());
     }
 
     #[test]
     fn a_file_that_was_never_finished_is_nothing() {
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join("plan.json.part"), "{").unwrap();
-        assert!(is_empty(place.path()).unwrap());
+        assert!(is_empty(place.path(), &[]).unwrap());
         fs::write(place.path().join("plan.json"), "{}").unwrap();
-        assert!(!is_empty(place.path()).unwrap());
+        assert!(!is_empty(place.path(), &[]).unwrap());
     }
 
     #[test]

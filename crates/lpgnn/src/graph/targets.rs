@@ -15,7 +15,7 @@ pub enum Targets<S = f32> {
         /// The class of every row.
         class: Vec<u32>,
     },
-    /// Real values; NaN where none is known.
+    /// Real values; NaN where one is not known.
     Values(Matrix<S>),
 }
 
@@ -49,12 +49,12 @@ impl<S: Scalar> Targets<S> {
         }
     }
 
-    /// Whether row `i` has a target.
+    /// Whether row `i` has a target; of several values, at least one.
     pub fn is_known(&self, i: usize) -> bool {
         match self {
             Self::None(_) => false,
             Self::Classes { class, .. } => class[i] != NO_TARGET,
-            Self::Values(values) => values.row(i).iter().all(|x| x.is_finite()),
+            Self::Values(values) => values.row(i).iter().any(|x| x.is_finite()),
         }
     }
 

@@ -52,12 +52,22 @@ impl FixedPointOptions {
     pub fn check(self) -> Result<Self, Error> {
         check_positive("tol", self.tol)?;
         check_beta(self.beta)?;
+        if self.window > LARGEST_WINDOW {
+            return Err(Error::Option {
+                option: "window",
+                value: self.window.to_string(),
+                expected: format!("an integer up to {LARGEST_WINDOW} is expected"),
+            });
+        }
         if let Some(options) = self.fall_back {
             options.check()?;
         }
         Ok(self)
     }
 }
+
+/// An iteration takes a time that grows with the square of the window.
+const LARGEST_WINDOW: usize = 100;
 
 /// A residual beyond which states count as diverged.
 const FAR: f64 = 1.0;

@@ -61,6 +61,41 @@ impl<S: Scalar> FixedPoint<S> {
 }
 
 impl Inference {
+    /// The same with this number of iterations; a second attempt has no more either.
+    #[must_use]
+    pub fn with_max_iter(mut self, max_iter: usize) -> Self {
+        match &mut self {
+            Self::FixedPoint(options) => options.max_iter = max_iter,
+            Self::Relax(options) => options.max_iter = max_iter,
+        }
+        self.at_most(max_iter)
+    }
+
+    /// The same with at most this number of iterations.
+    #[must_use]
+    pub fn at_most(mut self, max_iter: usize) -> Self {
+        match &mut self {
+            Self::FixedPoint(options) => {
+                options.max_iter = options.max_iter.min(max_iter);
+                if let Some(relaxation) = &mut options.fall_back {
+                    relaxation.max_iter = relaxation.max_iter.min(max_iter);
+                }
+            }
+            Self::Relax(options) => options.max_iter = options.max_iter.min(max_iter),
+        }
+        self
+    }
+
+    /// How many matrices of the size of the states are in memory at a time, at most.
+    pub(crate) fn copies(&self) -> usize {
+        const ITERATION: usize = 8;
+        match self {
+            // Anderson acceleration keeps two differences per iterate.
+            Self::FixedPoint(options) => ITERATION + 2 * options.window.min(options.max_iter),
+            Self::Relax(_) => ITERATION,
+        }
+    }
+
     /// The states of `batch` under `weights`, from zero.
     pub fn states<S: Scalar>(
         &self,

@@ -4,7 +4,7 @@ use super::read::ReadGradient;
 use crate::constraint::Constraint;
 use crate::graph::{Reduce, Topology};
 use crate::numeric::{
-    Arithmetic, Kernel, LANES, Lanes, Scratch, dispatch, each, for_lanes, total, worse,
+    Arithmetic, Kernel, LANES, Lanes, Numbers, Scratch, dispatch, each, for_lanes, total, worse,
 };
 use crate::transition::{Upstream, for_each_group, split_rows};
 use crate::{Matrix, Scalar};

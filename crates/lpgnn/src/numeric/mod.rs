@@ -11,8 +11,8 @@ mod scratch;
 mod sums;
 mod transposed;
 
-pub(crate) use dispatch::{Arithmetic, Kernel, dispatch};
-pub(crate) use lanes::{LANES, Lanes, add_all, each, for_lanes, load_all, store_all, total};
+pub(crate) use dispatch::{Arithmetic, InstructionSet, Kernel, dispatch};
+pub(crate) use lanes::{Eights, LANES, Lanes, Numbers, each, for_lanes, total};
 pub use matrix::Matrix;
 pub use norms::NormMemory;
 pub(crate) use norms::largest_column_sum;

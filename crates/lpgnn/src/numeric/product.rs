@@ -6,22 +6,29 @@
 
 use std::ops::Range;
 
-use super::dispatch::{Arithmetic, Kernel, dispatch};
-use super::lanes::{LANES, Lanes, each, load_all, total};
+use super::dispatch::{Arithmetic, Kernel, dispatch, register};
+use super::lanes::{Eights, LANES, Lanes, Numbers, each, total};
 use super::rows::{end_of_rows, left_over, padded};
 use crate::Scalar;
 use crate::activation::{Activation, activate, differentiate};
 
 /// A small matrix `B: [inner, columns]`, ready to be multiplied from the left.
 ///
-/// Columns lie in panels of 24 or 16, or 8 if there are no more; within a panel, row after row. Behind
-/// them come the columns that are [left over](left_over), one after the other, padded.
+/// Columns lie in [panels]; within a panel, row after row, and the last is padded to whole registers.
+/// Behind them come the columns that are [left over](left_over), one after the other, padded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packed<S> {
     inner: usize,
     columns: usize,
-    panels: Vec<S>,
+    /// Numbers in a register: what the panels were cut for.
+    register: usize,
+    lines: Vec<Line<S>>,
 }
+
+/// Numbers that start where a line of the cache does.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+struct Line<S>([S; 16]);
 
 impl<S: Scalar> Packed<S> {
     /// Packs `b: [inner, columns]`, row by row.
@@ -35,44 +42,58 @@ impl<S: Scalar> Packed<S> {
     }
 
     fn pack(inner: usize, columns: usize, entry: impl Fn(usize, usize) -> S) -> Self {
-        let mut entries = Vec::with_capacity(padded(inner) * padded(columns));
-        for (start, width) in panels(columns) {
+        let mut packed = Self { inner, columns, register: register::<S>(), lines: vec![] };
+        packed.lines = vec![Line([S::ZERO; 16]); packed.len().div_ceil(16)];
+        let mut entries = packed.lines.iter_mut().flat_map(|line| &mut line.0);
+        let mut push = |entry| *entries.next().expect("as many as were counted") = entry;
+        for (start, width) in panels(columns, packed.register) {
             for k in 0..inner {
-                entries.extend(
-                    (start..start + width).map(|j| if j < columns { entry(k, j) } else { S::ZERO }),
-                );
+                for j in start..start + width {
+                    push(if j < columns { entry(k, j) } else { S::ZERO });
+                }
             }
         }
         for j in columns - left_over(columns)..columns {
-            entries
-                .extend((0..padded(inner)).map(|k| if k < inner { entry(k, j) } else { S::ZERO }));
+            for k in 0..padded(inner) {
+                push(if k < inner { entry(k, j) } else { S::ZERO });
+            }
         }
-        Self { inner, columns, panels: entries }
+        packed
+    }
+
+    /// How many entries there are in panels.
+    fn len_of_panels(&self) -> usize {
+        self.inner * (self.columns - left_over(self.columns)).next_multiple_of(self.register)
     }
 
     /// How many entries there are.
     fn len(&self) -> usize {
-        let over = left_over(self.columns);
-        self.inner * padded(self.columns - over) + over * padded(self.inner)
+        self.len_of_panels() + left_over(self.columns) * padded(self.inner)
+    }
+
+    fn entries(&self) -> *const S {
+        self.lines.as_ptr().cast()
     }
 }
 
 /// The panels of a row of `columns` columns, but for those left over: where each starts and how wide it
-/// is.
+/// is, a few whole registers.
 #[inline(always)]
-pub(super) fn panels(columns: usize) -> impl Iterator<Item = (usize, usize)> {
-    let end = padded(columns - left_over(columns));
+pub(super) fn panels(columns: usize, register: usize) -> impl Iterator<Item = (usize, usize)> {
+    let end = (columns - left_over(columns)).next_multiple_of(register);
     let mut start = 0;
     std::iter::from_fn(move || {
-        let width = match end - start {
-            0 => return None,
-            8 => 8,
-            // One panel of 24 where panels of 16 would leave a rest.
-            rest if rest % 16 == 8 => 24,
-            _ => 16,
+        let rest = (end - start) / register;
+        let count = match (register, rest) {
+            (_, 0) => return None,
+            // There are 32 of the wide ones: up to four beside each other, in panels alike.
+            (16, _) => rest.div_ceil(rest.div_ceil(4)),
+            (_, 1) => 1,
+            // Three where panels of two would leave one.
+            _ => 2 + rest % 2,
         };
-        start += width;
-        Some((start - width, width))
+        start += count * register;
+        Some((start - count * register, count * register))
     })
 }
 
@@ -127,8 +148,13 @@ pub(crate) fn product<S: Scalar>(
 
 /// How sums leave the registers.
 trait To<S>: Copy {
-    /// What is stored, given a sum of products, what is there, and the first of these columns.
-    fn value<L: Lanes<S>>(&self, sum: L, there: impl FnOnce() -> L, column: usize) -> L;
+    /// What is stored, given sums of products, what is there, and the first of these columns.
+    fn values<N: Eights<S, W>, const W: usize>(
+        &self,
+        sums: N,
+        there: impl FnOnce() -> N,
+        column: usize,
+    ) -> N;
     /// The same for one column.
     fn one(&self, sum: S, there: S, column: usize) -> S;
 }
@@ -142,8 +168,13 @@ struct Bias<'a, S>(&'a [S]);
 
 impl<S: Scalar> To<S> for Set {
     #[inline(always)]
-    fn value<L: Lanes<S>>(&self, sum: L, _: impl FnOnce() -> L, _: usize) -> L {
-        sum
+    fn values<N: Eights<S, W>, const W: usize>(
+        &self,
+        sums: N,
+        _: impl FnOnce() -> N,
+        _: usize,
+    ) -> N {
+        sums
     }
     #[inline(always)]
     fn one(&self, sum: S, _: S, _: usize) -> S {
@@ -153,8 +184,13 @@ impl<S: Scalar> To<S> for Set {
 
 impl<S: Scalar> To<S> for Add {
     #[inline(always)]
-    fn value<L: Lanes<S>>(&self, sum: L, there: impl FnOnce() -> L, _: usize) -> L {
-        sum.add(there())
+    fn values<N: Eights<S, W>, const W: usize>(
+        &self,
+        sums: N,
+        there: impl FnOnce() -> N,
+        _: usize,
+    ) -> N {
+        sums.add(there())
     }
     #[inline(always)]
     fn one(&self, sum: S, there: S, _: usize) -> S {
@@ -164,9 +200,17 @@ impl<S: Scalar> To<S> for Add {
 
 impl<S: Scalar> To<S> for Bias<'_, S> {
     #[inline(always)]
-    fn value<L: Lanes<S>>(&self, sum: L, _: impl FnOnce() -> L, column: usize) -> L {
-        let bias = self.0[column..].first_chunk().expect("the bias is padded");
-        sum.add(L::load(bias))
+    fn values<N: Eights<S, W>, const W: usize>(
+        &self,
+        sums: N,
+        _: impl FnOnce() -> N,
+        column: usize,
+    ) -> N {
+        let bias = &self.0[column..];
+        sums.add(match bias.as_chunks().0.first_chunk() {
+            Some(bias) => N::load(bias),
+            None => N::load_some(bias),
+        })
     }
     #[inline(always)]
     fn one(&self, sum: S, _: S, column: usize) -> S {
@@ -202,15 +246,19 @@ impl<'a, S: Scalar, T: To<S>> Product<'a, S, T> {
             return;
         }
         self.check();
+        let register = self.factors[0].b.register;
         let inner: usize = self.factors.iter().map(|factors| factors.b.inner).sum();
         // A multiple of what registers hold.
         let step = (CACHED / inner.max(1) / 24).max(1) * 24;
         for first in (0..self.rows).step_by(step) {
             let rows = first..(first + step).min(self.rows);
-            for (start, width) in panels(self.columns) {
-                match width {
-                    24 => dispatch(self.panel::<3>(rows.clone(), start)),
-                    16 => dispatch(self.panel::<2>(rows.clone(), start)),
+            for (start, width) in panels(self.columns, register) {
+                match width / LANES {
+                    8 => dispatch(self.panel::<8>(rows.clone(), start)),
+                    6 => dispatch(self.panel::<6>(rows.clone(), start)),
+                    4 => dispatch(self.panel::<4>(rows.clone(), start)),
+                    3 => dispatch(self.panel::<3>(rows.clone(), start)),
+                    2 => dispatch(self.panel::<2>(rows.clone(), start)),
                     _ => dispatch(self.panel::<1>(rows.clone(), start)),
                 }
             }
@@ -237,7 +285,8 @@ impl<'a, S: Scalar, T: To<S>> Product<'a, S, T> {
                 "rows of A"
             );
             assert!(b.columns == self.columns, "columns of B");
-            assert!(b.panels.len() == b.len(), "panels of B");
+            assert!(b.register == self.factors[0].b.register, "panels of B");
+            assert!(b.lines.len() == b.len().div_ceil(16), "entries of B");
         }
         assert!(self.c_stride >= self.columns, "columns of C");
         let end = end_of_rows(self.rows, self.c_stride, self.c_stride);
@@ -262,13 +311,17 @@ impl<S: Scalar, T: To<S>, const W: usize> Kernel for Panel<'_, S, T, W> {
     #[inline(always)]
     fn run<A: Arithmetic>(mut self) {
         let Range { start: mut row, end } = self.rows.clone();
+        let register = A::register::<S>();
+        assert!(register > LANES || W <= 3, "panels are no wider than registers hold");
         while row < end {
             // As many rows as registers hold the results of, beside a row of `B`.
-            row += match end - row {
-                8.. if W == 1 => self.tile::<A, 8>(row),
-                6.. if W == 2 => self.tile::<A, 6>(row),
-                3.. if W == 3 => self.tile::<A, 3>(row),
-                2.. => self.tile::<A, 2>(row),
+            row += match (register, W, end - row) {
+                (16, 2 | 4, 12..) => self.tile::<A, 12>(row),
+                (16, 2 | 4 | 6, 8..) | (8, 1, 8..) => self.tile::<A, 8>(row),
+                (16, 8, 6..) | (8, 2, 6..) => self.tile::<A, 6>(row),
+                (16, _, 4..) => self.tile::<A, 4>(row),
+                (_, 3, 3..) => self.tile::<A, 3>(row),
+                (_, _, 2..) => self.tile::<A, 2>(row),
                 _ => self.tile::<A, 1>(row),
             };
         }
@@ -281,40 +334,34 @@ impl<S: Scalar, T: To<S>, const W: usize> Panel<'_, S, T, W> {
     #[allow(unsafe_code, reason = "looking at every row costs some hundredths of an update")]
     fn tile<A: Arithmetic, const R: usize>(&mut self, row: usize) -> usize {
         let start = self.start;
-        let mut sum = [[A::Lanes::<S>::splat(S::ZERO); W]; R];
+        let mut sums = [A::Eights::<S, W>::splat(S::ZERO); R];
         for &Factors { a, stride, b } in self.factors {
             let a = a.as_ptr().wrapping_add(row * stride);
-            let panel = b.panels.as_ptr().wrapping_add(start * b.inner).cast::<[[S; LANES]; W]>();
+            let panel = b.entries().wrapping_add(start * b.inner).cast::<[[S; LANES]; W]>();
             for k in 0..b.inner {
                 // SAFETY: a panel has `inner` rows of `W` times eight columns, and `check` has found
                 // that all panels are there.
-                let row_of_b = unsafe { &*panel.wrapping_add(k) };
-                let b: [A::Lanes<S>; W] = load_all(row_of_b);
+                let row_of_b = A::Eights::<S, W>::load(unsafe { &*panel.wrapping_add(k) });
                 for r in 0..R {
                     // SAFETY: `check` has found `inner` numbers in every row.
-                    let a = A::Lanes::<S>::splat(unsafe { *a.wrapping_add(r * stride + k) });
-                    for j in 0..W {
-                        sum[r][j] = a.mul_add(b[j], sum[r][j]);
-                    }
+                    let a = A::Eights::<S, W>::splat(unsafe { *a.wrapping_add(r * stride + k) });
+                    sums[r] = a.mul_add(row_of_b, sums[r]);
                 }
             }
         }
         let c = self.c.as_mut_ptr().wrapping_add(row * self.c_stride + start);
         let room = self.c_stride - start;
         for r in 0..R {
-            let c = c.wrapping_add(r * self.c_stride).cast::<[S; LANES]>();
-            for j in 0..W {
-                let (column, c) = (start + j * LANES, c.wrapping_add(j));
-                if j + 1 < W || room >= W * LANES {
-                    // SAFETY: `check` has found the row, and these columns are within it.
-                    let c = unsafe { &mut *c };
-                    self.to.value(sum[r][j], || Lanes::load(c), column).store(c);
-                } else {
-                    // The last columns of rows that are not padded.
-                    // SAFETY: likewise.
-                    let c = unsafe { std::slice::from_raw_parts_mut(c.cast(), room - j * LANES) };
-                    self.to.value(sum[r][j], || Lanes::load_some(c), column).store_some(c);
-                }
+            let c = c.wrapping_add(r * self.c_stride);
+            if room >= W * LANES {
+                // SAFETY: `check` has found the row, and these columns are within it.
+                let c = unsafe { &mut *c.cast::<[[S; LANES]; W]>() };
+                self.to.values(sums[r], || Eights::load(c), start).store(c);
+            } else {
+                // The last columns of a row that is not padded to whole registers.
+                // SAFETY: likewise.
+                let c = unsafe { std::slice::from_raw_parts_mut(c, room) };
+                self.to.values(sums[r], || Eights::load_some(c), start).store_some(c);
             }
         }
         R
@@ -351,7 +398,7 @@ impl<S: Scalar, T: To<S>, const N: usize> LeftOver<'_, S, T, N> {
         for &Factors { a, stride, b } in factors {
             let (whole, rest) = (b.inner / LANES, b.inner % LANES);
             let a = a.as_ptr().wrapping_add(row * stride);
-            let columns = b.panels.as_ptr().wrapping_add(start * b.inner).cast::<[S; LANES]>();
+            let columns = b.entries().wrapping_add(b.len_of_panels()).cast::<[S; LANES]>();
             let lanes_of_b = |k: usize| {
                 let mut lanes = [A::Lanes::<S>::splat(S::ZERO); N];
                 for n in 0..N {
@@ -411,87 +458,128 @@ impl<S: Scalar, T: To<S>, const N: usize> LeftOver<'_, S, T, N> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::dispatch::plainly;
+    use super::super::dispatch::{InstructionSet, on_each};
     use super::*;
     use proptest::prelude::*;
 
-    fn matrix(rows: usize, stride: usize, cols: usize, seed: f64) -> Vec<f64> {
+    fn matrix<S: Scalar>(rows: usize, stride: usize, cols: usize, seed: f64) -> Vec<S> {
         (0..rows * stride)
-            .map(|i| if i % stride < cols { (i as f64 * 0.37 + seed).sin() } else { 0.0 })
+            .map(
+                |i| if i % stride < cols { S::of((i as f64 * 0.37 + seed).sin()) } else { S::ZERO },
+            )
             .collect()
+    }
+
+    /// Whether all numbers are as exact as sums of some tens of products of sines can be.
+    fn is_near<S: Scalar>(found: S, exact: f64) -> bool {
+        (found.f64() - exact).abs() < if size_of::<S>() == 4 { 1e-4 } else { 1e-11 }
+    }
+
+    fn adds_products<S: Scalar>(rows: usize, inner: usize, columns: usize) {
+        let a = matrix::<S>(rows, inner, inner, 0.1);
+        let b = matrix::<S>(inner, columns, columns, 0.7);
+        let stride = padded(columns);
+        let mut c = matrix::<S>(rows, stride, columns, 0.3);
+        let before = c.clone();
+        let packed = Packed::new(&b, inner, columns);
+        let factors = [Factors { a: &a, stride: inner, b: &packed }];
+        product(rows, &factors, &mut c, stride, Finish::Add);
+        for i in 0..rows {
+            for j in 0..stride {
+                let entry = |k: usize| a[i * inner + k].f64() * b[k * columns + j].f64();
+                let exact: f64 = if j < columns { (0..inner).map(entry).sum() } else { 0.0 };
+                assert!(is_near(c[i * stride + j], before[i * stride + j].f64() + exact));
+            }
+        }
+
+        // C Bᵀ, to rows without padding.
+        let back = Packed::transposed(&b, columns, inner);
+        let mut e = vec![S::ZERO; rows * inner];
+        let factors = Factors { a: &c, stride, b: &back };
+        product(rows, &[factors], &mut e, inner, Finish::Set);
+        for i in 0..rows {
+            for k in 0..inner {
+                let entry = |j: usize| c[i * stride + j].f64() * b[k * columns + j].f64();
+                let exact: f64 = (0..columns).map(entry).sum();
+                assert!(is_near(e[i * inner + k], exact), "{i}, {k}");
+            }
+        }
+    }
+
+    fn finishes<S: Scalar>(rows: usize, inner: usize, columns: usize, slope: bool) {
+        let stride = padded(columns);
+        let (a, z) = (matrix::<S>(rows, inner.max(1), inner, 0.1), matrix::<S>(rows, 3, 3, 0.9));
+        let (b, w) =
+            (matrix::<S>(inner, columns, columns, 0.7), matrix::<S>(3, columns, columns, 0.2));
+        let (packed_b, packed_w) = (Packed::new(&b, inner, columns), Packed::new(&w, 3, columns));
+        let factors = [
+            Factors { a: &a, stride: inner.max(1), b: &packed_b },
+            Factors { a: &z, stride: 3, b: &packed_w },
+        ];
+        let bias = matrix::<S>(1, stride, columns, 0.4);
+        let y = matrix::<S>(rows, stride, columns, 0.6);
+        let mut c = vec![S::of(f64::NAN); rows * stride];
+        let finish = if slope {
+            Finish::Slope(Activation::Tanh, &y)
+        } else {
+            Finish::Activate(Activation::Tanh, &bias)
+        };
+        product(rows, &factors, &mut c, stride, finish);
+        for i in 0..rows {
+            for j in 0..stride {
+                let of_b = |k: usize| a[i * inner + k].f64() * b[k * columns + j].f64();
+                let of_w = |k: usize| z[i * 3 + k].f64() * w[k * columns + j].f64();
+                let sum = if j < columns {
+                    (0..inner).map(of_b).sum::<f64>() + (0..3).map(of_w).sum::<f64>()
+                } else {
+                    0.0
+                };
+                let exact = if slope {
+                    sum * (1.0 - y[i * stride + j].f64().powi(2))
+                } else {
+                    (sum + bias[j].f64()).tanh()
+                };
+                assert!(is_near(c[i * stride + j], exact), "{i}, {j}");
+            }
+        }
     }
 
     proptest! {
         #[test]
         fn products_are_what_the_definition_says(
-            rows in 0_usize..20, inner in 1_usize..40, columns in 1_usize..40, fused: bool,
+            rows in 0_usize..40, inner in 1_usize..80, columns in 1_usize..160,
         ) {
-            let a = matrix(rows, inner, inner, 0.1);
-            let b = matrix(inner, columns, columns, 0.7);
-            let stride = padded(columns);
-            let mut c = matrix(rows, stride, columns, 0.3);
-            let before = c.clone();
-            let packed = Packed::new(&b, inner, columns);
-            let factors = [Factors { a: &a, stride: inner, b: &packed }];
-            let mut add = || product(rows, &factors, &mut c, stride, Finish::Add);
-            if fused { add() } else { plainly(add) }
-            for i in 0..rows {
-                for j in 0..stride {
-                    let exact: f64 = if j < columns {
-                        (0..inner).map(|k| a[i * inner + k] * b[k * columns + j]).sum()
-                    } else { 0.0 };
-                    prop_assert!((c[i * stride + j] - before[i * stride + j] - exact).abs() < 1e-12);
-                }
-            }
-
-            // C Bᵀ, to rows without padding.
-            let back = Packed::transposed(&b, columns, inner);
-            let mut e = vec![0.0; rows * inner];
-            let factors = Factors { a: &c, stride, b: &back };
-            product(rows, &[factors], &mut e, inner, Finish::Set);
-            for i in 0..rows {
-                for k in 0..inner {
-                    let exact: f64 = (0..columns).map(|j| c[i * stride + j] * b[k * columns + j]).sum();
-                    prop_assert!((e[i * inner + k] - exact).abs() < 1e-11);
-                }
-            }
+            on_each(|_| {
+                adds_products::<f32>(rows, inner, columns);
+                adds_products::<f64>(rows, inner, columns);
+            });
         }
 
         #[test]
         fn a_sum_of_products_is_finished_as_asked(
-            rows in 1_usize..20, inner in 0_usize..30, columns in 1_usize..60, fused: bool, slope: bool,
+            rows in 1_usize..40, inner in 0_usize..30, columns in 1_usize..160, slope: bool,
         ) {
-            let stride = padded(columns);
-            let (a, z) = (matrix(rows, inner.max(1), inner, 0.1), matrix(rows, 3, 3, 0.9));
-            let (b, w) = (matrix(inner, columns, columns, 0.7), matrix(3, columns, columns, 0.2));
-            let (packed_b, packed_w) = (Packed::new(&b, inner, columns), Packed::new(&w, 3, columns));
-            let factors = [
-                Factors { a: &a, stride: inner.max(1), b: &packed_b },
-                Factors { a: &z, stride: 3, b: &packed_w },
-            ];
-            let (bias, y) = (matrix(1, stride, columns, 0.4), matrix(rows, stride, columns, 0.6));
-            let mut c = vec![f64::NAN; rows * stride];
-            let finish = if slope {
-                Finish::Slope(Activation::Tanh, &y)
-            } else {
-                Finish::Activate(Activation::Tanh, &bias)
-            };
-            let mut set = || product(rows, &factors, &mut c, stride, finish);
-            if fused { set() } else { plainly(set) }
-            for i in 0..rows {
-                for j in 0..stride {
-                    let sum = if j < columns {
-                        (0..inner).map(|k| a[i * inner + k] * b[k * columns + j]).sum::<f64>()
-                            + (0..3).map(|k| z[i * 3 + k] * w[k * columns + j]).sum::<f64>()
-                    } else { 0.0 };
-                    let exact = if slope {
-                        sum * (1.0 - y[i * stride + j].powi(2))
-                    } else {
-                        (sum + bias[j]).tanh()
-                    };
-                    prop_assert!((c[i * stride + j] - exact).abs() < 1e-12);
+            on_each(|_| {
+                finishes::<f32>(rows, inner, columns, slope);
+                finishes::<f64>(rows, inner, columns, slope);
+            });
+        }
+
+        #[test]
+        fn all_processors_that_fuse_give_the_same_bits(
+            rows in 1_usize..40, inner in 1_usize..80, columns in 1_usize..160,
+        ) {
+            let (a, b) = (matrix::<f32>(rows, inner, inner, 0.1), matrix(inner, columns, columns, 0.7));
+            let mut first: Option<Vec<f32>> = None;
+            on_each(|set| {
+                let packed = Packed::new(&b, inner, columns);
+                let factors = [Factors { a: &a, stride: inner, b: &packed }];
+                let mut c = vec![0.0; rows * padded(columns)];
+                product(rows, &factors, &mut c, padded(columns), Finish::Set);
+                if set != InstructionSet::Portable {
+                    assert!(*first.get_or_insert_with(|| c.clone()) == c, "{set:?}");
                 }
-            }
+            });
         }
     }
 }

@@ -6,7 +6,7 @@
 use rayon::prelude::*;
 
 use super::dispatch::{Arithmetic, Kernel, dispatch};
-use super::lanes::{LANES, Lanes, each, total};
+use super::lanes::{LANES, Lanes, Numbers, each, total};
 use super::scalar::worse;
 use crate::Scalar;
 

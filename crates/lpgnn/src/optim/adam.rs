@@ -2,7 +2,7 @@ use rayon::prelude::*;
 
 use super::CHUNK;
 use crate::Scalar;
-use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, dispatch, for_lanes};
+use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, Numbers, dispatch, for_lanes};
 
 /// Adam.
 ///

@@ -1,5 +1,7 @@
 use crate::graph::Targets;
-use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, dispatch, each, padded, widen_rows};
+use crate::numeric::{
+    Arithmetic, Kernel, LANES, Lanes, Numbers, dispatch, each, padded, widen_rows,
+};
 use crate::{Error, Matrix, Scalar};
 
 /// The supervised nodes or graphs `S` with their targets, and how much each of them counts.
@@ -139,7 +141,7 @@ impl<S: Scalar> Supervision<S> {
     /// The loss of some rows from `first` on, and its derivative in the predictions; both times
     /// `factor`. Rows are `width` numbers and padding, `stride` in all.
     ///
-    /// Classes: `−ln softmax(y)[class]`. Real values: `½ ‖y − target‖²`.
+    /// Classes: `−ln softmax(y)[class]`. Real values: `½ ‖y − target‖²` over those that are known.
     pub(super) fn loss(
         &self,
         first: usize,
@@ -274,11 +276,11 @@ fn of_class<S: Scalar, L: Lanes<S>>(y: &[S], rows: &[usize; LANES], j: usize) ->
     L::load(&all)
 }
 
-/// `½ ‖y − target‖²`, and its derivative in `y`.
+/// `½ ‖y − target‖²` over the targets that are known, and its derivative in `y`.
 fn squared_error<S: Scalar>(y: &[S], target: &[S], d: &mut [S]) -> S {
     let mut sum = S::ZERO;
     for ((d, &y), &target) in d.iter_mut().zip(y).zip(target) {
-        *d = y - target;
+        *d = if target.is_finite() { y - target } else { S::ZERO };
         sum += *d * *d;
     }
     S::of(0.5) * sum

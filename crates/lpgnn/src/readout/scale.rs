@@ -5,7 +5,7 @@ use crate::Scalar;
 use crate::graph::Targets;
 use crate::parameters::Parameters;
 
-/// The mean `μ` and the standard deviation `σ` of real targets, component by component.
+/// The mean `μ` and the standard deviation `σ` of the known real targets, component by component.
 ///
 /// Training sees `(t − μ) / σ`, so that neither the unit of a target nor where its zero lies
 /// matters. The last layer of `f_r` is linear, and so can take both back into its weights:
@@ -30,13 +30,12 @@ impl TargetScale {
         let counted =
             supervision.counts().iter().enumerate().filter(|(_, count)| **count > S::ZERO);
         let rows: Vec<&[S]> = counted.map(|(row, _)| values.row(row)).collect();
-        let count = rows.len().max(1) as f64;
-        let mean: Vec<f64> = (0..values.cols())
-            .map(|j| rows.iter().map(|row| row[j].f64()).sum::<f64>() / count)
-            .collect();
+        let known = |j: usize| rows.iter().map(move |row| row[j].f64()).filter(|t| t.is_finite());
+        let count = |j: usize| known(j).count().max(1) as f64;
+        let mean: Vec<f64> = (0..values.cols()).map(|j| known(j).sum::<f64>() / count(j)).collect();
         let std = mean.iter().enumerate().map(|(j, mean)| {
-            let squares = rows.iter().map(|row| (row[j].f64() - mean).powi(2)).sum::<f64>();
-            let std = (squares / count).sqrt();
+            let squares = known(j).map(|t| (t - mean).powi(2)).sum::<f64>();
+            let std = (squares / count(j)).sqrt();
             // For a constant target, the standard deviation is rounding error.
             if std > 1e-6 * mean.abs() { std } else { 1.0 }
         });

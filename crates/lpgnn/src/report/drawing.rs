@@ -1,3 +1,5 @@
+use std::collections::{HashMap, HashSet};
+
 use crate::Error;
 use crate::data::Dataset;
 use crate::experiment::record::Items;
@@ -34,16 +36,20 @@ pub(super) fn drawings(
     let mistaken = |&k: &usize| items.target[k].is_some() && items.target[k] != items.predicted[k];
     let mut wrong: Vec<usize> = (0..items.target.len()).filter(mistaken).collect();
     wrong.sort_by(|a, b| confident(b).partial_cmp(&confident(a)).unwrap_or(a.cmp(b)));
-    let mut unsure: Vec<usize> = (0..items.target.len()).filter(|k| confident(k).is_some()).collect();
+    let mut unsure: Vec<usize> =
+        (0..items.target.len()).filter(|k| confident(k).is_some()).collect();
     unsure.sort_by(|a, b| confident(a).partial_cmp(&confident(b)).unwrap_or(a.cmp(b)));
     let chosen = wrong.into_iter().take(EACH).map(|k| ("Most wrong", k));
-    let chosen: Vec<_> = chosen.chain(unsure.into_iter().take(EACH).map(|k| ("Most uncertain", k))).collect();
+    let chosen: Vec<_> =
+        chosen.chain(unsure.into_iter().take(EACH).map(|k| ("Most uncertain", k))).collect();
     if chosen.is_empty() {
         return Ok(vec![]);
     }
     let states = model.predict(dataset, false)?.fixed_point.states;
     let colour = |v: usize| states.last().map_or(0.0, |x| f64::from(x.row(v).iter().sum::<f32>()));
-    let name = |class: Option<usize>| class.and_then(|class| classes.get(class)).map_or("unknown", |name| name);
+    let name = |class: Option<usize>| {
+        class.and_then(|class| classes.get(class)).map_or("unknown", |name| name)
+    };
     Ok(chosen
         .into_iter()
         .map(|(why, k)| {
@@ -55,7 +61,8 @@ pub(super) fn drawings(
                 }
                 Level::Node => (surroundings(dataset, index), Some(index)),
             };
-            let place = |v: usize| nodes.iter().position(|&node: &usize| node == v);
+            let places: HashMap<usize, usize> = nodes.iter().copied().zip(0..).collect();
+            let place = |v: usize| places.get(&v).copied();
             let ends = dataset.edges().iter().filter_map(|&(u, v)| {
                 Some([place(u as usize)?, place(v as usize)?]).filter(|[u, v]| u != v)
             });
@@ -80,12 +87,13 @@ pub(super) fn drawings(
 /// A node and those within two steps, as many as can be drawn.
 fn surroundings(dataset: &Dataset, node: usize) -> Vec<usize> {
     let mut found = vec![node];
+    let mut seen = HashSet::from([node]);
     for _ in 0..2 {
-        let near = found.clone();
+        let near = seen.clone();
         for &(u, v) in dataset.edges() {
             let (u, v) = (u as usize, v as usize);
             for (from, to) in [(u, v), (v, u)] {
-                if near.contains(&from) && !found.contains(&to) && found.len() < MOST_NODES {
+                if near.contains(&from) && found.len() < MOST_NODES && seen.insert(to) {
                     found.push(to);
                 }
             }

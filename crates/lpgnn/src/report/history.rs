@@ -2,7 +2,6 @@ use std::collections::BTreeMap;
 
 use super::finite;
 use crate::experiment::run::EpochMetrics;
-use crate::train::SplitName;
 
 /// The epochs of a run, column by column.
 #[derive(Debug, Default, serde::Serialize)]
@@ -24,7 +23,7 @@ pub(super) struct History {
     not_converged: Column,
     lr: Column,
     seconds: Column,
-    splits: BTreeMap<SplitName, SplitHistory>,
+    splits: BTreeMap<&'static str, SplitHistory>,
 }
 
 /// One number per epoch, where there is one.
@@ -44,7 +43,9 @@ impl History {
         let step = epochs.len().div_ceil(MOST).max(1);
         let mut history = Self::default();
         let shown = |(i, epoch): &(usize, &EpochMetrics)| {
-            i % step == 0 || (epoch.report.evaluation.is_some() && step < 10) || i + 1 == epochs.len()
+            i % step == 0
+                || (epoch.report.evaluation.is_some() && step < 10)
+                || i + 1 == epochs.len()
         };
         epochs.iter().enumerate().filter(shown).for_each(|(_, epoch)| history.push(epoch));
         history
@@ -73,7 +74,7 @@ impl History {
         self.cheating_gap.push(evaluation.and_then(|of| of.cheating_gap));
         self.not_converged.push(evaluation.map(|of| of.not_converged as f64));
         for (name, metrics) in evaluation.map_or(&[][..], |of| &of.parts) {
-            let of = self.splits.entry(*name).or_default();
+            let of = self.splits.entry(name.as_str()).or_default();
             // Empty for the epochs before that were not evaluated.
             of.accuracy.resize(self.epoch.len() - 1, None);
             of.loss.resize(self.epoch.len() - 1, None);

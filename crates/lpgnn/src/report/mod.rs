@@ -84,7 +84,9 @@ impl Report {
             return Err(problem("is neither a run nor a finished cross-validation or search"));
         };
         if !alone {
-            return Err(problem("is not a run: several folders can be compared only if all are runs"));
+            return Err(problem(
+                "is not a run: several folders can be compared only if all are runs",
+            ));
         }
         if result.get("protocol").is_some() {
             let page = CrossvalPage::read(path, result)?;
@@ -142,7 +144,10 @@ fn distinct<'a>(names: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// A result that was read as JSON.
-fn typed<T: serde::de::DeserializeOwned>(path: &Path, value: serde_json::Value) -> Result<T, Error> {
+fn typed<T: serde::de::DeserializeOwned>(
+    path: &Path,
+    value: serde_json::Value,
+) -> Result<T, Error> {
     serde_json::from_value(value)
         .map_err(|error| Place::file(path).error(format!("it is not a result: {error}")))
 }

@@ -2,12 +2,12 @@ use super::drawing::{Drawing, drawings};
 use super::history::History;
 use crate::Error;
 use crate::data::Dataset;
-use crate::experiment::record::{Finding, FinalEvaluation, Items, RunRecord};
+use crate::experiment::record::{FinalEvaluation, Finding, Items, RunRecord};
 use crate::experiment::run::RunFolder;
 use crate::experiment::{Machine, Versions};
 use crate::graph::Level;
 use crate::inference::Inference;
-use crate::run::{DataOrigin, RunConfig, SavedModel, fingerprint};
+use crate::run::{DataOrigin, RunConfig, SavedModel, Schema, fingerprint};
 use crate::train::StopReason;
 
 /// A run, as the page shows it.
@@ -54,7 +54,8 @@ struct Alert {
 impl RunPage {
     pub(super) fn read(folder: &RunFolder) -> Result<Self, Error> {
         let Some(record) = folder.record()? else {
-            let problem = "is a run without a record: it is under way, or was interrupted and can be resumed";
+            let problem =
+                "is a run without a record: it is under way, or was interrupted and can be resumed";
             return Err(Error::Folder { path: folder.path().into(), problem: problem.into() });
         };
         let name = folder.path().file_name().map_or_else(
@@ -68,16 +69,21 @@ impl RunPage {
 
     fn new(name: String, record: RunRecord, history: History, items: Option<Items>) -> Self {
         let RunConfig { model, training, .. } = &record.config;
-        let layers = if model.layers == 1 { String::new() } else { format!("{} layers, ", model.layers) };
+        let layers =
+            if model.layers == 1 { String::new() } else { format!("{} layers, ", model.layers) };
         let baseline = record.baseline.as_ref().and_then(|report| report.best());
-        let changed = record.changed.iter();
+        let changed = record.not_default.iter();
         Self {
             transition: format!("{}, {layers}states of {}", model.transition, model.state_dim),
             solver: training.custom_solver.clone().unwrap_or_else(|| training.solver.name().into()),
             changed: changed
-                .map(|of| [of.setting.clone(), of.value.clone(), of.default.clone()])
+                .map(|of| [of.path.clone(), text(&of.after), text(&of.before)])
                 .collect(),
-            settings: record.config.flattened(),
+            settings: Schema::of_runs()
+                .values(&record.config)
+                .into_iter()
+                .map(|(info, value)| (info.path.clone(), text(&value)))
+                .collect(),
             rerun: rerun(&record),
             tol: match training.inference {
                 Inference::FixedPoint(options) => options.tol,
@@ -113,7 +119,11 @@ impl RunPage {
         &self.data.name
     }
 
-    pub(super) fn draw(&mut self, folder: &std::path::Path, dataset: &Dataset) -> Result<(), Error> {
+    pub(super) fn draw(
+        &mut self,
+        folder: &std::path::Path,
+        dataset: &Dataset,
+    ) -> Result<(), Error> {
         if fingerprint(dataset) != self.data.fingerprint {
             let problem = format!("was trained on other data than {}", dataset.name());
             return Err(Error::Folder { path: folder.into(), problem });
@@ -146,9 +156,19 @@ fn alerts(record: &RunRecord) -> Vec<Alert> {
         return found;
     }
     let gap = record.evaluation.as_ref().and_then(|of| of.cheating_gap);
-    let gap = gap.map_or(String::new(), |gap| format!("; the cheating gap is {:.1} points", 100.0 * gap));
+    let gap =
+        gap.map_or(String::new(), |gap| format!("; the cheating gap is {:.1} points", 100.0 * gap));
     let text = format!("All graphs converge, and states follow from the graph alone{gap}.");
     vec![Alert { good: true, title: "The constraints are met".into(), text, advice: None }]
+}
+
+/// As in a settings file; a word without quotes.
+fn text(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::Null => "none".into(),
+        serde_json::Value::String(text) => text.clone(),
+        value => value.to_string(),
+    }
 }
 
 /// The command that trains the same model again.
@@ -161,8 +181,8 @@ fn rerun(record: &RunRecord) -> String {
             format!("'{}'", text.replace('\'', r"'\''"))
         }
     };
-    let settings = record.changed.iter().filter(|of| of.setting != "data.source").map(|of| {
-        format!(" \\\n  --set {}", quoted(&format!("{}={}", of.setting, of.value)))
-    });
+    let settings = record.not_default.iter().filter(|of| of.path != "data.source");
+    let settings = settings
+        .map(|of| format!(" \\\n  --set {}", quoted(&format!("{}={}", of.path, text(&of.after)))));
     format!("lpgnn train {}{}", quoted(&record.config.data.source), settings.collect::<String>())
 }

@@ -40,8 +40,10 @@ impl SearchPage {
             .map(|(setting, _)| setting.clone())
             .collect();
         let settings: Vec<String> = varied.into_iter().collect();
-        let share = record.ranked.iter().all(|trial| !(trial.value() < 0.0 && trial.value().is_finite()));
-        let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let share =
+            record.ranked.iter().all(|trial| !(trial.value() < 0.0 && trial.value().is_finite()));
+        let name =
+            path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         Ok(Self {
             data: name,
             metric: if share { "val accuracy" } else { "negative val loss" },
@@ -61,9 +63,13 @@ impl SearchPage {
 impl Trial {
     fn new(trial: &RankedTrial, settings: &[String]) -> Self {
         let value = |setting: &String| {
-            let text = trial.settings.iter().find(|(name, _)| name == setting).map(|(_, text)| text);
+            let text =
+                trial.settings.iter().find(|(name, _)| name == setting).map(|(_, text)| text);
             // What a trial does not change is at its default.
-            text.map_or_else(|| "default".into(), |text| text.parse::<f64>().map_or_else(|_| text.as_str().into(), Value::from))
+            text.map_or_else(
+                || "default".into(),
+                |text| text.parse::<f64>().map_or_else(|_| text.as_str().into(), Value::from),
+            )
         };
         Self {
             name: format!("trial {}", trial.trial),
@@ -78,15 +84,25 @@ impl Trial {
 fn short(setting: &str, all: &[String]) -> String {
     let last = |path: &str| path.rsplit('.').next().unwrap_or(path).to_owned();
     let own = last(setting);
-    if all.iter().filter(|other| last(other) == own).count() == 1 { own } else { setting.to_owned() }
+    if all.iter().filter(|other| last(other) == own).count() == 1 {
+        own
+    } else {
+        setting.to_owned()
+    }
 }
 
 fn about(record: &SearchRecord, share: bool) -> String {
     let trials = record.ranked.len();
-    let tell = |value: f64| if share { format!("{:.1} %", 100.0 * value) } else { format!("{value:.4}") };
+    let tell =
+        |value: f64| if share { format!("{:.1} %", 100.0 * value) } else { format!("{value:.4}") };
     let test = record.test_of_the_winner.map_or(String::new(), |test| {
-        format!(" The winner, trial {}, was evaluated once on the test split: {}.", record.trial, tell(test))
+        format!(
+            " The winner, trial {}, was evaluated once on the test split: {}.",
+            record.trial,
+            tell(test)
+        )
     });
-    let complete = if record.complete { "" } else { " The budget ended before all rounds were done." };
+    let complete =
+        if record.complete { "" } else { " The budget ended before all rounds were done." };
     format!("{trials} trials, ranked by the validation split alone.{test}{complete}")
 }

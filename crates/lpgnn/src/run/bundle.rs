@@ -6,7 +6,7 @@ use safetensors::{Dtype, SafeTensors, View};
 use sha2::{Digest, Sha256};
 
 use super::fingerprint::hex;
-use crate::{Error, Matrix, Place};
+use crate::{Error, Matrix, Place, memory};
 
 /// Named arrays and a description of them, in one safetensors file with a checksum.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +47,14 @@ impl Bundle {
         self.arrays.insert(name.into(), Array { dtype: Dtype::F64, shape, bytes });
     }
 
+    /// Of nodes or graphs, which are numbered with 32 bits.
+    pub(super) fn insert_indices(&mut self, name: impl Into<String>, indices: &[usize]) {
+        let number = |&index: &usize| u32::try_from(index).unwrap_or(u32::MAX).to_le_bytes();
+        let bytes = indices.iter().flat_map(number).collect();
+        let shape = vec![indices.len()];
+        self.arrays.insert(name.into(), Array { dtype: Dtype::U32, shape, bytes });
+    }
+
     /// The numbers of an array, taken out; they must have this shape.
     pub(super) fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, String> {
         let array = self.array(name, Dtype::F32, shape)?;
@@ -58,6 +66,14 @@ impl Bundle {
         let array = self.array(name, Dtype::F64, &[count])?;
         let (numbers, _) = array.bytes.as_chunks();
         Ok(numbers.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect())
+    }
+
+    /// A list of any length.
+    pub(super) fn take_indices(&mut self, name: &str) -> Result<Vec<usize>, String> {
+        let count = self.arrays.get(name).map_or(0, |array| array.shape.iter().product());
+        let array = self.array(name, Dtype::U32, &[count])?;
+        let (numbers, _) = array.bytes.as_chunks();
+        Ok(numbers.iter().map(|&bytes| u32::from_le_bytes(bytes) as usize).collect())
     }
 
     pub(super) fn take_matrix(
@@ -105,6 +121,11 @@ impl Bundle {
             sha256: String,
         }
         let broken = |error: &dyn std::fmt::Display| format!("is not a safetensors file: {error}");
+        // Small numbers of a JSON text take some 30 bytes each once they are read.
+        let header = bytes.first_chunk().map_or(0, |length| u64::from_le_bytes(*length));
+        let header = header.min(bytes.len() as u64);
+        memory::require(header.saturating_mul(32), "reading its header")
+            .map_err(|error| format!("cannot be used: {error}"))?;
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| broken(&error))?;
         let file = SafeTensors::deserialize(bytes).map_err(|error| broken(&error))?;
         let signed = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY));
@@ -143,11 +164,7 @@ impl Bundle {
     ///
     /// [`Error::Io`], [`Error::Input`] with what is wrong with the file.
     pub(super) fn read(path: &Path) -> Result<Self, Error> {
-        let bytes = std::fs::read(path).map_err(|source| Error::Io {
-            action: "read",
-            path: path.to_owned(),
-            source,
-        })?;
+        let bytes = crate::input::read_file(path)?;
         Self::from_bytes(&bytes).map_err(|problem| Place::file(path).error(problem))
     }
 

@@ -1,19 +1,52 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::RunConfig;
 use super::bundle::Bundle;
+use super::{RunConfig, SettingChange, Setup};
 use crate::lagrangian::{Model, Variables};
 use crate::saddle::{OptimizerState, Slot, Slots};
 use crate::train::{Best, ModelEvaluation, SplitMetrics, TrainerState};
 use crate::{Error, Matrix, NormMemory, Place};
 
-/// The state of training, with its configuration and data.
-#[derive(Clone, Debug)]
-pub struct Checkpoint {
+/// What is trained on what: everything that decides on the state of training but the time it had.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct TrainingOrigin {
     /// The configuration.
     pub config: RunConfig,
     /// The [`fingerprint`](super::fingerprint) of the data.
     pub fingerprint: String,
+    /// The [fingerprint](crate::data::Split::fingerprint) of their split.
+    pub split: String,
+    /// Settings that were changed on the way.
+    pub changes: Vec<EpochChange>,
+}
+
+/// A setting that was changed after an epoch, when training was resumed.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct EpochChange {
+    /// Epochs that were done with the value before.
+    pub epoch: usize,
+    /// The setting and its values.
+    #[serde(flatten)]
+    pub change: SettingChange,
+}
+
+impl TrainingOrigin {
+    /// Of training by a setup of this configuration.
+    pub fn new(config: &RunConfig, setup: &Setup) -> Self {
+        Self {
+            config: config.clone(),
+            fingerprint: setup.fingerprint.clone(),
+            split: setup.split.fingerprint(),
+            changes: vec![],
+        }
+    }
+}
+
+/// The state of training, with its configuration and data.
+#[derive(Clone, Debug)]
+pub struct Checkpoint {
+    /// What is trained on what.
+    pub origin: TrainingOrigin,
     /// How long training has taken so far, in seconds.
     pub seconds: f64,
     /// Everything that changes in training.
@@ -25,8 +58,7 @@ pub struct Checkpoint {
 struct About {
     format: u32,
     kind: String,
-    config: RunConfig,
-    fingerprint: String,
+    origin: TrainingOrigin,
     seconds: f64,
     epoch: usize,
     since_best: usize,
@@ -74,8 +106,7 @@ impl Checkpoint {
     /// [`Error::Io`]; an earlier checkpoint is then still there.
     pub fn write(
         path: &Path,
-        config: &RunConfig,
-        fingerprint: &str,
+        origin: &TrainingOrigin,
         seconds: f64,
         state: &TrainerState<f32>,
     ) -> Result<(), Error> {
@@ -83,8 +114,7 @@ impl Checkpoint {
         let about = About {
             format: FORMAT,
             kind: "checkpoint".into(),
-            config: config.clone(),
-            fingerprint: fingerprint.to_owned(),
+            origin: origin.clone(),
             seconds,
             epoch: *epoch,
             since_best: *since_best,
@@ -126,16 +156,15 @@ impl Checkpoint {
     ///
     /// [`Error::Io`]; [`Error::Input`] when it is not a checkpoint, is damaged, or is of another run.
     pub fn read(path: &Path, model: &Model<f32>, nodes: usize) -> Result<Self, Error> {
-        let bundle = Bundle::read(path)?;
-        Self::of_bundle(bundle, model, nodes).map_err(|problem| Place::file(path).error(problem))
+        CheckpointFile::open(path)?.read(model, nodes)
     }
 
-    fn of_bundle(mut bundle: Bundle, model: &Model<f32>, nodes: usize) -> Result<Self, String> {
-        let about: About = serde_json::from_value(bundle.about.take())
-            .map_err(|error| format!("is not a checkpoint: {error}"))?;
-        if (about.format, about.kind.as_str()) != (FORMAT, "checkpoint") {
-            return Err(format!("is a {} in format {}", about.kind, about.format));
-        }
+    fn of_arrays(
+        about: About,
+        mut bundle: Bundle,
+        model: &Model<f32>,
+        nodes: usize,
+    ) -> Result<Self, String> {
         let shape = model.zeros(nodes, vec![0.0; model.weights()]);
         let variables = take(&mut bundle, "variables", &shape)?;
         let mut slots = Slots::default();
@@ -148,8 +177,7 @@ impl Checkpoint {
             Some(best) => Some(take_best(&mut bundle, best, model.weights())?),
         };
         Ok(Self {
-            config: about.config,
-            fingerprint: about.fingerprint,
+            origin: about.origin,
             seconds: about.seconds,
             state: TrainerState {
                 epoch: about.epoch,
@@ -161,6 +189,48 @@ impl Checkpoint {
                 since_best: about.since_best,
             },
         })
+    }
+}
+
+/// A checkpoint of which the description is read: what it belongs to can be told before its arrays have to
+/// fit a model.
+pub(crate) struct CheckpointFile {
+    path: PathBuf,
+    about: About,
+    bundle: Bundle,
+}
+
+impl CheckpointFile {
+    /// # Errors
+    ///
+    /// [`Error::Io`]; [`Error::Input`] when it is not a checkpoint, or is damaged.
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        let mut bundle = Bundle::read(path)?;
+        let problem = |problem: String| Place::file(path).error(problem);
+        let about: About = serde_json::from_value(bundle.about.take())
+            .map_err(|error| problem(format!("is not a checkpoint: {error}")))?;
+        if (about.format, about.kind.as_str()) != (FORMAT, "checkpoint") {
+            return Err(problem(format!("is a {} in format {}", about.kind, about.format)));
+        }
+        Ok(Self { path: path.to_owned(), about, bundle })
+    }
+
+    /// What is trained on what.
+    pub(crate) fn origin(&self) -> &TrainingOrigin {
+        &self.about.origin
+    }
+
+    /// Epochs that are done.
+    pub(crate) fn epoch(&self) -> usize {
+        self.about.epoch
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::Input`] when its arrays are those of another model.
+    pub(crate) fn read(self, model: &Model<f32>, nodes: usize) -> Result<Checkpoint, Error> {
+        Checkpoint::of_arrays(self.about, self.bundle, model, nodes)
+            .map_err(|problem| Place::file(&self.path).error(problem))
     }
 }
 

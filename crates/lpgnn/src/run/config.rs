@@ -1,3 +1,7 @@
+use std::fmt;
+
+use serde_json::Value;
+
 use super::{Schema, Setting};
 use crate::Error;
 use crate::data::{FeatureOptions, Format, Ratio};
@@ -128,7 +132,7 @@ pub enum SplitSource {
     Data,
     /// Drawn at random, in the fractions below.
     Ratio,
-    /// An argument of `train` in Python: recorded, but not to be set.
+    /// An argument of `train` in Python: recorded with the run, but not to be set.
     Given,
 }
 
@@ -176,9 +180,58 @@ impl RunConfig {
     }
 }
 
+/// A setting that has another value than before.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct SettingChange {
+    /// Which one, as in `training.solver.weights.lr`.
+    pub path: String,
+    /// Its value before; null for none, and for a setting that was not there.
+    pub before: Value,
+    /// Its value now.
+    pub after: Value,
+}
+
+impl RunConfig {
+    /// The settings that have another value in `after`.
+    pub fn changes(&self, after: &Self) -> Vec<SettingChange> {
+        fn compare(path: &str, before: &Value, after: &Value, found: &mut Vec<SettingChange>) {
+            match after {
+                Value::Object(entries) => {
+                    for (key, after) in entries {
+                        let dot = if path.is_empty() { "" } else { "." };
+                        compare(&format!("{path}{dot}{key}"), &before[key], after, found);
+                    }
+                }
+                _ if before == after => {}
+                _ => found.push(SettingChange {
+                    path: path.to_owned(),
+                    before: before.clone(),
+                    after: after.clone(),
+                }),
+            }
+        }
+        let mut found = vec![];
+        // A configuration is always JSON.
+        let [before, after] =
+            [self, after].map(|config| serde_json::to_value(config).unwrap_or_default());
+        compare("", &before, &after, &mut found);
+        found
+    }
+}
+
+/// As in `training.solver.weights.lr was 0.005 and is 0.5`.
+impl fmt::Display for SettingChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |value: &Value| match value {
+            Value::Null => "none".to_owned(),
+            value => value.to_string(),
+        };
+        write!(f, "{} was {} and is {}", self.path, text(&self.before), text(&self.after))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
 
     use super::*;
     use crate::constraint::ConstraintFunction;

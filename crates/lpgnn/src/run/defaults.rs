@@ -1,7 +1,4 @@
-use serde_json::Value;
-
-use super::config::auto_level;
-use super::{RunConfig, Setting};
+use super::{RunConfig, Setting, SplitConfig};
 use crate::activation::Activation;
 use crate::constraint::ConstraintFunction;
 use crate::data::{Dataset, FeatureSource, Level, Split};
@@ -16,28 +13,28 @@ const LARGE_DEGREE: usize = 15;
 const MANY_NODES: usize = 20_000;
 /// How many of them then.
 const BATCH: usize = 128;
+/// Epochs that no setting asks for, since there is at least one.
+const NOT_ASKED: usize = 0;
 
 impl RunConfig {
-    /// What does well on data of this kind and size, where these settings are going to be made
-    /// [`with`](Self::with) it: the task, the solver and the epochs among them decide on others.
+    /// What does well on data of this kind and size and on their split, where these settings are going
+    /// to be made [`with`](Self::with) it: the task, the split, the solver and the epochs among them
+    /// decide on others.
+    ///
+    /// The split is the one that training uses: that of the data, or the one that the settings draw.
+    /// One from elsewhere becomes that of the data first, by [`Dataset::with_split`].
     pub fn for_data(source: &str, dataset: &Dataset, settings: &[Setting]) -> Self {
-        let wish = |path: &str| {
-            let setting = settings.iter().rfind(|setting| setting.path() == path);
-            setting.map(Setting::value)
-        };
-        let task = wish("data.task").and_then(|task| auto_level::deserialize(task).ok());
-        let task = Level::of_task(task.flatten(), dataset).unwrap_or(Level::Node);
-        // What is no solver or no number is found out when the settings are made.
-        let solver = wish("training.solver.kind").and_then(Value::as_str).unwrap_or_default();
-        let epochs = wish("training.epochs").and_then(Value::as_u64);
-        let epochs = epochs.and_then(|epochs| usize::try_from(epochs).ok());
+        let asked = Self::asked(settings);
+        let task = Level::of_task(asked.data.task, dataset).unwrap_or(Level::Node);
+        let few_words = task == Level::Node && has_few_targets_and_many_words(dataset, asked.split);
         let batches = dataset.nodes() > MANY_NODES && dataset.graphs() > 100;
-        let epochs = epochs.unwrap_or(match task {
-            Level::Node if has_few_targets_and_many_words(dataset) => 100,
-            Level::Node => 600,
-            Level::Graph if batches => 100,
-            Level::Graph => 150,
-        });
+        let epochs = match (asked.training.epochs, task) {
+            (NOT_ASKED, Level::Node) if few_words => 100,
+            (NOT_ASKED, Level::Node) => 600,
+            (NOT_ASKED, Level::Graph) if batches => 100,
+            (NOT_ASKED, Level::Graph) => 150,
+            (epochs, _) => epochs,
+        };
         // Large steps find the way, small ones let states and weights come to rest. Read-outs of
         // whole graphs learn slowly, and rest before they have found it.
         let updates = if batches { dataset.graphs().div_ceil(BATCH) } else { 1 };
@@ -45,7 +42,7 @@ impl RunConfig {
         let lr_half_life = (task == Level::Node).then_some((updates as f64 / 3.0).round().max(1.0));
         let weights = WeightDescent { lr: 0.005, lr_half_life, ..WeightDescent::default() };
         let inner_steps = if batches || task == Level::Graph { 3 } else { 2 };
-        let solver = solver_of(solver, weights, inner_steps);
+        let solver = solver_of(&asked.training.solver, weights, inner_steps);
         let mut config = Self::default();
         source.clone_into(&mut config.data.source);
         if dataset.reads_all() {
@@ -70,13 +67,19 @@ impl RunConfig {
             config.model.multipliers = Multipliers::PerNode;
         }
         match task {
-            Level::Node if has_few_targets_and_many_words(dataset) => {
-                config.hold_what_carries_states();
-            }
+            Level::Node if few_words => config.hold_what_carries_states(),
             Level::Graph => config.stack_layers(),
             Level::Node => {}
         }
         config
+    }
+
+    /// What the settings ask for, whatever the data; no epochs where they do not ask for any. What cannot
+    /// be used is found out when the settings are made.
+    fn asked(settings: &[Setting]) -> Self {
+        let mut nothing = Self::default();
+        nothing.training.epochs = NOT_ASKED;
+        nothing.with(settings).unwrap_or(nothing)
     }
 
     /// What does well on many graphs: layers that count what those below have found, all of them
@@ -117,19 +120,27 @@ impl RunConfig {
     }
 }
 
-/// The solver of this name with its defaults; one-shot if there is none.
-fn solver_of(name: &str, weights: WeightDescent, inner_steps: usize) -> SolverConfig {
-    match name {
+/// A solver of this kind with its defaults.
+fn solver_of(kind: &SolverConfig, weights: WeightDescent, inner_steps: usize) -> SolverConfig {
+    match kind {
         // The penalty holds states to the constraint.
-        "bdmm" => SolverConfig::Bdmm(Bdmm { penalty: 1.0, ..Bdmm::default() }),
-        "augmented-lagrangian" => SolverConfig::AugmentedLagrangian(AugmentedLagrangian::default()),
-        "sse" => SolverConfig::Sse(Sse { weights, ..Sse::default() }),
-        "implicit" => SolverConfig::Implicit(Implicit { weights, ..Implicit::default() }),
-        "unrolled" => SolverConfig::Unrolled(Unrolled { weights, ..Unrolled::default() }),
+        SolverConfig::Bdmm(_) => SolverConfig::Bdmm(Bdmm { penalty: 1.0, ..Bdmm::default() }),
+        SolverConfig::AugmentedLagrangian(_) => {
+            SolverConfig::AugmentedLagrangian(AugmentedLagrangian::default())
+        }
+        SolverConfig::Sse(_) => SolverConfig::Sse(Sse { weights, ..Sse::default() }),
+        SolverConfig::Implicit(_) => {
+            SolverConfig::Implicit(Implicit { weights, ..Implicit::default() })
+        }
+        SolverConfig::Unrolled(_) => {
+            SolverConfig::Unrolled(Unrolled { weights, ..Unrolled::default() })
+        }
         // With one step the states lag behind the weights and both may swing around the saddle;
         // in batches they are stale by all the weight steps of an epoch, and in a stack every
         // layer has to follow those below.
-        _ => SolverConfig::OneShot(OneShot { weights, inner_steps, ..OneShot::default() }),
+        SolverConfig::OneShot(_) => {
+            SolverConfig::OneShot(OneShot { weights, inner_steps, ..OneShot::default() })
+        }
     }
 }
 
@@ -160,10 +171,11 @@ fn model_of(task: Level, dataset: &Dataset) -> ModelConfig {
 /// Less than one target in so many nodes is few.
 const FEW_TARGETS: usize = 10;
 
-fn has_few_targets_and_many_words(dataset: &Dataset) -> bool {
-    let few = |split: &Split| split.train.len() * FEW_TARGETS < dataset.nodes();
-    let divides_nodes = dataset.split().filter(|split| split.level == Level::Node);
-    dataset.node_features().sparse().is_some() && divides_nodes.is_some_and(few)
+fn has_few_targets_and_many_words(dataset: &Dataset, split: SplitConfig) -> bool {
+    let few = |split: Split| {
+        split.level == Level::Node && split.train.len() * FEW_TARGETS < dataset.nodes()
+    };
+    dataset.node_features().sparse().is_some() && split.divide(dataset, Level::Node).is_ok_and(few)
 }
 
 /// The largest `de[v]`, in which parents and children count alike and each once, as in the transition's sums.
@@ -271,6 +283,40 @@ mod tests {
             }
         }
         assert_eq!(changed, described, "settings that do not depend on the data");
+    }
+
+    #[test]
+    fn it_does_not_matter_where_a_split_comes_from() {
+        let citation = datasets().remove(5);
+        let own = RunConfig::for_data("citation", &citation, &[]);
+        assert_eq!(own.model.state_weights, StateWeights::Frozen, "few nodes have a target");
+        // Passed to training, in place of another one or of none.
+        let passed = citation.split().cloned();
+        let bare = citation.clone().with_split(None).unwrap();
+        let plain = RunConfig::for_data("citation", &bare, &[]);
+        assert_ne!(plain.model, own.model);
+        let given = bare.clone().with_split(passed).unwrap();
+        assert_eq!(RunConfig::for_data("citation", &given, &[]), own);
+        // Drawn: as large a share as the own split has, or most of the nodes.
+        let drawn = |shares: [f64; 3]| {
+            let paths = ["split.train", "split.val", "split.test"].into_iter().zip(shares);
+            let mut settings = vec![Setting::new("test", "split.source", "ratio")];
+            settings.extend(paths.map(|(path, share)| Setting::new("test", path, share)));
+            RunConfig::for_data("citation", &citation, &settings)
+        };
+        assert_eq!(drawn([0.05, 0.05, 0.9]), own);
+        assert_eq!(drawn([0.8, 0.1, 0.1]), plain);
+    }
+
+    #[test]
+    fn what_settings_ask_for_decides_on_other_defaults() {
+        let dataset = datasets().remove(0);
+        let epochs = |settings: &[Setting]| {
+            let training = RunConfig::for_data("stars", &dataset, settings).training;
+            (training.epochs, training.eval_every)
+        };
+        assert_eq!(epochs(&[]), (600, 10));
+        assert_eq!(epochs(&[Setting::new("test", "training.epochs", 60)]), (60, 3));
     }
 
     /// One hub and its leaves, with edges that all go one way.

@@ -19,7 +19,9 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".part");
     let part = folder.join(name);
-    let written = File::create(&part).and_then(|mut file| {
+    // What has this name is removed, not opened: it may be a link to a file somewhere else.
+    let _ = std::fs::remove_file(&part);
+    let written = File::create_new(&part).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()
     });
@@ -48,5 +50,18 @@ mod tests {
         std::fs::create_dir(folder.path().join("model.part")).unwrap();
         assert!(write_file(&path, b"new").is_err());
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_in_the_way_is_replaced_and_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("model"), folder.path().join("thesis.tex"));
+        std::fs::write(&other, "years of work").unwrap();
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        std::os::unix::fs::symlink(&other, folder.path().join("model.part")).unwrap();
+        write_file(&path, b"new").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        assert_eq!(std::fs::read(&other).unwrap(), b"years of work");
     }
 }

@@ -2,10 +2,11 @@ use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-use crate::data::{Categories, Dataset, FeatureColumns, TargetColumn};
+use crate::data::{Categories, Dataset, FeatureColumns, Split, TargetColumn};
 
 /// The SHA-256 of all arrays of a data set: the same for the same graphs, features and targets,
-/// whatever file they came from. The name and the split are not included.
+/// whatever file they came from. The name is not included, and the split has a fingerprint of its
+/// own: [`Split::fingerprint`].
 pub fn fingerprint(dataset: &Dataset) -> String {
     let mut hash = Hash(Sha256::new());
     hash.numbers("starts", dataset.node_starts().iter().map(|&start| start as u64));
@@ -18,11 +19,24 @@ pub fn fingerprint(dataset: &Dataset) -> String {
             None => hash.text(level),
             Some(TargetColumn::Classes(classes)) => hash.categories(level, classes),
             Some(TargetColumn::Values { names, values }) => {
-                hash.values(level, names, values.as_slice());
+                hash.values(level, names.iter(), values.as_slice());
             }
         }
     }
     hex(&hash.0.finalize())
+}
+
+impl Split {
+    /// The SHA-256 of who is in which split, in their order: the states of a training are in that of
+    /// its training split.
+    pub fn fingerprint(&self) -> String {
+        let mut hash = Hash(Sha256::new());
+        hash.text(self.level.as_str());
+        for (name, members) in [("train", &self.train), ("val", &self.val), ("test", &self.test)] {
+            hash.numbers(name, members.iter().map(|&member| member as u64));
+        }
+        hex(&hash.0.finalize())
+    }
 }
 
 /// Bytes in hexadecimal digits.
@@ -60,15 +74,20 @@ impl Hash {
         self.numbers("codes", categories.codes().iter().map(|&code| u64::from(code)));
     }
 
-    fn values(&mut self, level: &str, names: &[String], values: &[f32]) {
+    fn values(
+        &mut self,
+        level: &str,
+        names: impl Iterator<Item = impl AsRef<str>>,
+        values: &[f32],
+    ) {
         self.text(level);
-        names.iter().for_each(|name| self.text(name));
+        names.for_each(|name| self.text(name.as_ref()));
         self.numbers("values", values.iter().map(|x| u64::from(x.to_bits())));
     }
 
     fn features(&mut self, level: &str, features: &FeatureColumns) {
         features.categories().iter().for_each(|column| self.categories(level, column));
-        self.values(level, features.value_names(), features.values().as_slice());
+        self.values(level, features.value_names().iter(), features.values().as_slice());
         if let Some(sparse) = features.sparse() {
             self.numbers("sparse", std::iter::once(sparse.width() as u64));
             for row in 0..sparse.rows() {
@@ -94,5 +113,16 @@ mod tests {
         assert_eq!(fingerprint(&set(1)), fingerprint(&set(1).with_split(None).unwrap()));
         assert_ne!(fingerprint(&set(1)), fingerprint(&set(2)));
         assert_eq!(fingerprint(&set(1)).len(), 64);
+    }
+
+    #[test]
+    fn that_of_a_split_tells_who_is_where() {
+        let split = CliqueConfig::default().generate(1).unwrap().split().unwrap().clone();
+        let Split { level, train, val, test } = split.clone();
+        let swapped = Split { level, train: test.clone(), val: val.clone(), test: train.clone() };
+        let merged = Split { level, train: [train, val].concat(), val: vec![], test };
+        let prints = [&split, &swapped, &merged].map(Split::fingerprint);
+        assert_eq!(prints[0], split.fingerprint());
+        assert!(prints[0] != prints[1] && prints[0] != prints[2] && prints[1] != prints[2]);
     }
 }

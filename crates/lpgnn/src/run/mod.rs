@@ -20,11 +20,13 @@ mod schema;
 mod settings;
 mod setup;
 
-pub use checkpoint::Checkpoint;
-pub use config::{DataConfig, RunConfig, SplitConfig, SplitSource};
+pub use crate::input::{read_file, read_text};
+pub(crate) use checkpoint::CheckpointFile;
+pub use checkpoint::{Checkpoint, EpochChange, TrainingOrigin};
+pub use config::{DataConfig, RunConfig, SettingChange, SplitConfig, SplitSource};
 pub use file::write_file;
 pub use fingerprint::fingerprint;
-pub use model_file::{DataOrigin, Predictions, SavedModel};
+pub use model_file::{DataOrigin, MOST_ITERATIONS, Predictions, SavedModel};
 pub use schema::{Choice, Interval, Kind, Schema, SettingInfo};
 pub use settings::{Setting, settings_of_json, settings_of_toml};
 pub use setup::Setup;

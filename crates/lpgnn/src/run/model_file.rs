@@ -2,14 +2,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::bundle::Bundle;
-use super::{Setup, SplitConfig};
-use crate::data::{Dataset, Encoding};
+use super::{Setup, SplitConfig, fingerprint};
+use crate::data::{Dataset, Encoding, Split};
 use crate::graph::{GraphBatch, Level};
-use crate::inference::{FixedPoint, predict};
+use crate::inference::{FixedPoint, Inference, predict};
 use crate::lagrangian::Model;
 use crate::registry::Registry;
 use crate::train::{ModelConfig, ModelDims, TrainingConfig};
-use crate::{Error, Matrix, Place, Scratch};
+use crate::transition::Transition;
+use crate::{Error, Matrix, Place, Scratch, memory};
 
 /// A trained model with all that is needed to use it.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,14 +31,23 @@ pub struct SavedModel {
     pub encoding: Encoding,
     /// The training data.
     pub data: DataOrigin,
-    /// The split of the training data.
+    /// How the training data were split.
     pub split: SplitConfig,
+    /// The split itself: which nodes or graphs were trained on. None in files that do not tell.
+    pub members: Option<Split>,
     /// The epoch of its weights.
     pub epoch: usize,
     /// The weights of all functions.
     pub weights: Vec<f32>,
+    /// What else is to be kept with the model, such as the history of its training; null if nothing is.
+    pub notes: serde_json::Value,
     functions: Functions,
+    max_iter: Option<usize>,
 }
+
+/// The number of iterations per layer that a model's own settings can ask for in prediction: a
+/// model from elsewhere does not decide how long this machine computes.
+pub const MOST_ITERATIONS: usize = 100_000;
 
 /// The functions that `model` names, built once.
 #[derive(Clone, Debug)]
@@ -57,6 +67,9 @@ pub struct DataOrigin {
     pub name: String,
     /// Their [`fingerprint`](super::fingerprint).
     pub fingerprint: String,
+    /// The [fingerprint](Split::fingerprint) of their split; empty where that is not known.
+    #[serde(default)]
+    pub split: String,
 }
 
 /// The predictions of a model.
@@ -68,6 +81,41 @@ pub struct Predictions {
     pub fixed_point: FixedPoint<f32>,
     /// A row for every node or graph: logits of the classes, or values.
     pub outputs: Matrix<f32>,
+}
+
+impl Predictions {
+    /// Whether all outputs of a node or graph are finite; if not, it has no prediction.
+    pub fn is_finite(&self, row: usize) -> bool {
+        self.outputs.row(row).iter().all(|x| x.is_finite())
+    }
+
+    /// That there is a prediction for every node or graph.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`], which says how many outputs are not finite.
+    pub fn check_finite(&self) -> Result<(), Error> {
+        let rows = self.outputs.rows();
+        match (0..rows).filter(|&row| !self.is_finite(row)).count() {
+            0 => Ok(()),
+            count => Err(Error::Mismatch(format!(
+                "{count} of {rows} outputs are infinite or not a number: they are no predictions"
+            ))),
+        }
+    }
+
+    /// States from which nothing finite follows have not converged, whatever their residual.
+    fn without_false_convergence(mut self, task: Level) -> Self {
+        for graph in 0..self.batch.graphs() {
+            let rows = match task {
+                Level::Node => self.batch.nodes_of(graph),
+                Level::Graph => graph..graph + 1,
+            };
+            let finite = rows.into_iter().all(|row| self.is_finite(row));
+            self.fixed_point.converged[graph] &= finite;
+        }
+        self
+    }
 }
 
 /// The description beside the weights.
@@ -86,11 +134,21 @@ struct About {
     data: DataOrigin,
     #[serde(default)]
     split: SplitConfig,
+    /// What is split, if the split is there: as arrays of indices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    members: Option<Level>,
     epoch: usize,
+    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
+    notes: serde_json::Value,
 }
 
 /// Changes when an older program could not read the file any more.
 const FORMAT: u32 = 1;
+
+/// The arrays of the split.
+const TRAIN: &str = "split.train";
+const VAL: &str = "split.val";
+const TEST: &str = "split.test";
 
 /// No width of anything is larger: so no product of sizes overflows.
 const LARGEST_WIDTH: usize = 1 << 26;
@@ -117,12 +175,42 @@ impl SavedModel {
             model: config.model.clone(),
             training: config.training.clone(),
             encoding: setup.encoding.clone(),
-            data: DataOrigin { name: name.into(), fingerprint: setup.fingerprint.clone() },
+            data: DataOrigin {
+                name: name.into(),
+                fingerprint: setup.fingerprint.clone(),
+                split: setup.split.fingerprint(),
+            },
             split: config.split,
+            members: Some(setup.split.clone()),
             epoch,
             weights,
+            notes: serde_json::Value::Null,
             functions: Functions(setup.model.clone()),
+            max_iter: None,
         }
+    }
+
+    /// The same, trained by another split than that of its setup: one that has a test split too.
+    #[must_use]
+    pub fn with_split(mut self, split: Split) -> Self {
+        self.data.split = split.fingerprint();
+        self.members = Some(split);
+        self
+    }
+
+    /// The split of these data that it was trained by; none where that is not known: because it was
+    /// trained on other data, or its file does not tell.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when its file tells of members that the data do not have.
+    pub fn split_of(&self, dataset: &Dataset) -> Result<Option<&Split>, Error> {
+        let Some(split) = &self.members else { return Ok(None) };
+        if fingerprint(dataset) != self.data.fingerprint {
+            return Ok(None);
+        }
+        split.check(dataset.nodes(), dataset.graphs())?;
+        Ok(Some(split))
     }
 
     /// Names of the classes, if it predicts classes.
@@ -151,10 +239,30 @@ impl SavedModel {
             self.encoding.batch_without_targets(dataset)?
         };
         model.check(&batch)?;
+        let inference = match self.max_iter {
+            Some(max_iter) => self.training.inference.with_max_iter(max_iter),
+            None => self.training.inference.at_most(MOST_ITERATIONS),
+        };
+        self.check_memory(&inference, batch.nodes())?;
         let scratch = Scratch::new();
-        let fixed_point = self.training.inference.states(model, &self.weights, &batch, &scratch);
+        let fixed_point = inference.states(model, &self.weights, &batch, &scratch);
         let outputs = predict(model, &self.weights, &batch, &fixed_point.states, &scratch);
-        Ok(Predictions { batch, fixed_point, outputs })
+        Ok(Predictions { batch, fixed_point, outputs }.without_false_convergence(self.task))
+    }
+
+    /// The same model, but states of new graphs are found in at most `max_iter` iterations per layer,
+    /// whatever its settings say. Without this, it is what its settings say and at most
+    /// [`MOST_ITERATIONS`].
+    #[must_use]
+    pub fn with_max_iter(self, max_iter: usize) -> Self {
+        Self { max_iter: Some(max_iter), ..self }
+    }
+
+    fn check_memory(&self, inference: &Inference, nodes: usize) -> Result<(), Error> {
+        let state_dim = self.functions().transitions().map(Transition::state_dim).sum();
+        let copies = inference.copies();
+        let what = format_args!("finding states of {state_dim} components for {nodes} nodes");
+        memory::require(memory::bytes_of::<f32>(&[nodes, state_dim, copies]), what)
     }
 
     /// # Errors
@@ -224,12 +332,19 @@ impl SavedModel {
             encoding: self.encoding.clone(),
             data: self.data.clone(),
             split: self.split,
+            members: self.members.as_ref().map(|split| split.level),
             epoch: self.epoch,
+            notes: self.notes.clone(),
         };
         let about = serde_json::to_value(about).unwrap_or_default();
         let mut bundle = Bundle::new(about);
         for (parameter, range) in self.functions().parameters().iter() {
             bundle.insert(parameter.name(), parameter.shape(), &self.weights[range]);
+        }
+        if let Some(Split { train, val, test, .. }) = &self.members {
+            for (name, members) in [TRAIN, VAL, TEST].into_iter().zip([train, val, test]) {
+                bundle.insert_indices(name, members);
+            }
         }
         bundle
     }
@@ -252,10 +367,19 @@ impl SavedModel {
         let text = |error: Error| format!("cannot be used: {error}");
         about.training.clone().check().map_err(text)?;
         let functions = about.model.build_with(registry, about.dims()).map_err(text)?;
-        let mut weights = Vec::with_capacity(functions.weights());
+        // It grows by what the file has, not by what its description asks for.
+        let mut weights = vec![];
         for (parameter, _) in functions.parameters().iter() {
             weights.extend(bundle.take(parameter.name(), &parameter.shape())?);
         }
+        let members = match about.members {
+            None => None,
+            Some(level) => {
+                let mut take = |name| bundle.take_indices(name);
+                let (train, val, test) = (take(TRAIN)?, take(VAL)?, take(TEST)?);
+                Some(Split { level, train, val, test })
+            }
+        };
         let surplus: Vec<&str> = bundle.names().collect();
         if !surplus.is_empty() {
             return Err(format!(
@@ -276,9 +400,12 @@ impl SavedModel {
             encoding: about.encoding,
             data: about.data,
             split: about.split,
+            members,
             epoch: about.epoch,
             weights,
+            notes: about.notes,
             functions: Functions(Arc::new(functions)),
+            max_iter: None,
         })
     }
 }

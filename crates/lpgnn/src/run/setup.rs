@@ -33,12 +33,15 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// For training by `config`. A split that is [given](SplitSource::Given) is that of `dataset`.
+    ///
     /// # Errors
     ///
     /// [`Error::Option`] for a value that cannot be used, [`Error::Mismatch`] when configuration
     /// and data do not fit each other.
     pub fn new(config: &RunConfig, dataset: &Dataset) -> Result<Self, Error> {
-        Self::with_registry(&Registry::default(), config, dataset, None)
+        let given = dataset.split().filter(|_| config.split.source == SplitSource::Given);
+        Self::with_registry(&Registry::default(), config, dataset, given.cloned())
     }
 
     /// The same with a given split.
@@ -93,7 +96,7 @@ impl Setup {
 }
 
 impl SplitConfig {
-    /// The split that it asks for.
+    /// The split that it asks for. One that is [given](SplitSource::Given) is that of `dataset`.
     ///
     /// # Errors
     ///
@@ -101,12 +104,18 @@ impl SplitConfig {
     /// that are none.
     pub fn divide(&self, dataset: &Dataset, task: Level) -> Result<Split, Error> {
         let usable = |split: &&Split| !(task == Level::Graph && split.level == Level::Node);
-        match (self.source, dataset.split().filter(usable)) {
-            (SplitSource::Given, _) => Err(Error::Mismatch(format!(
+        let own = if self.source == SplitSource::Given {
+            dataset.split()
+        } else {
+            dataset.split().filter(usable)
+        };
+        match (self.source, own) {
+            (SplitSource::Given, None) => Err(Error::Mismatch(format!(
                 "the split of the {} of {} was given at training and is not known here",
                 task.plural(),
                 dataset.name()
             ))),
+            (SplitSource::Given, Some(split)) => Ok(split.clone()),
             (SplitSource::Auto | SplitSource::Data, Some(split)) => Ok(split.clone()),
             (SplitSource::Data, None) => Err(Error::Mismatch(format!(
                 "{} comes without a split of its {}",

@@ -11,7 +11,7 @@ use crate::saddle::{
     check_not_negative, check_positive,
 };
 use crate::transition::{EdgeInputs, Isolated};
-use crate::{Error, Scalar};
+use crate::{Error, Scalar, memory};
 
 /// The functions of a model, as a user names them.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -181,7 +181,10 @@ impl ModelConfig {
             model: self,
         })?;
         let constraint = Box::new(self.constraint.check()?);
-        Model::new(transitions, readout, self.reads, constraint, self.multipliers)
+        let model = Model::new(transitions, readout, self.reads, constraint, self.multipliers)?;
+        let what = format_args!("a model with {} weights", model.weights());
+        memory::require(memory::bytes_of::<S>(&[model.weights()]), what)?;
+        Ok(model)
     }
 
     /// The network of the built-in read-outs.

@@ -1,5 +1,6 @@
 //! How many nodes and graphs meet the constraints.
 
+use crate::evaluate::Quantiles;
 use crate::graph::GraphBatch;
 use crate::lagrangian::{Model, Variables};
 use crate::numeric::{Scratch, largest_difference, worse};
@@ -24,6 +25,12 @@ pub struct ConstraintReport {
     pub graphs: usize,
     /// Number of graphs of which at least 99 % of the nodes are within the tolerance.
     pub graphs_within: usize,
+    /// The distribution of `max abs(x − f_a)` over nodes.
+    #[serde(default)]
+    pub residuals: Option<Quantiles>,
+    /// What these are made of, until all graphs are there.
+    #[serde(skip)]
+    all: Vec<f64>,
     /// The graphs that are not, those with the largest residuals first; at most five.
     pub worst: Vec<GraphResidual>,
 }
@@ -71,11 +78,12 @@ impl ConstraintReport {
         for (graph, index) in indices.enumerate() {
             self.add_graph(index, batch.nodes_of(graph).map(|node| residual(&layers, node)));
         }
-        // A residual that is not a number is the largest; of equal ones the first graph counts.
-        let key =
-            |of: &GraphResidual| if of.residual.is_nan() { f64::INFINITY } else { of.residual };
-        self.worst.sort_by(|a, b| key(b).total_cmp(&key(a)).then(a.graph.cmp(&b.graph)));
-        self.worst.truncate(NAMED);
+    }
+
+    /// When all graphs are there.
+    pub(super) fn finish(mut self) -> Self {
+        self.residuals = Quantiles::of(std::mem::take(&mut self.all).into_iter());
+        self
     }
 
     /// Adds a graph: whether each of its nodes is within the tolerance, and its residual.
@@ -85,6 +93,7 @@ impl ConstraintReport {
             count += 1;
             within += usize::from(is_within);
             largest = worse(largest, residual);
+            self.all.push(residual);
         }
         self.nodes += count;
         self.nodes_within += within;
@@ -94,6 +103,11 @@ impl ConstraintReport {
         } else {
             let nodes_outside = count - within;
             self.worst.push(GraphResidual { graph, name: None, nodes_outside, residual: largest });
+            // A residual that is not a number is the largest; of equal ones the first graph counts.
+            let key =
+                |of: &GraphResidual| if of.residual.is_nan() { f64::INFINITY } else { of.residual };
+            self.worst.sort_by(|a, b| key(b).total_cmp(&key(a)).then(a.graph.cmp(&b.graph)));
+            self.worst.truncate(NAMED);
         }
     }
 }

@@ -4,20 +4,22 @@ use super::{Monitor, SplitName, Trainer, TrainingConfig, TrainingData, TrainingP
 use crate::lagrangian::{Lagrangian, Model, Multipliers, ReadFrom, Scale};
 use crate::numeric::Scratch;
 use crate::saddle::Requirements;
-use crate::{Error, Matrix, Scalar};
+use crate::transition::Transition;
+use crate::{Error, Matrix, Scalar, memory};
 
 impl<S: Scalar> Trainer<'_, S> {
     /// Whether model, data and plan fit each other, before anything is computed.
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when they do not.
+    /// [`Error::Mismatch`] when they do not, [`Error::Memory`] when there is no room for them.
     pub fn check(
         plan: &TrainingPlan,
         model: &Model<S>,
         data: &TrainingData<S>,
     ) -> Result<(), Error> {
         let config = plan.config();
+        check_memory(model, data)?;
         for batch in &data.batches {
             model.check(batch)?;
         }
@@ -51,6 +53,25 @@ fn check_monitor<S: Scalar>(monitor: Monitor, data: &TrainingData<S>) -> Result<
         "training.monitor is {}, which requires {expected}",
         monitor.as_str()
     )))
+}
+
+/// How often weights and states are kept: the variables, their gradient, two moments of each, the best
+/// weights so far and a step in the making.
+const COPIES: usize = 6;
+
+/// # Errors
+///
+/// [`Error::Memory`] if there is no room for the variables and what the optimiser keeps of them.
+fn check_memory<S: Scalar>(model: &Model<S>, data: &TrainingData<S>) -> Result<(), Error> {
+    let (weights, nodes) = (model.weights(), data.training_graphs().nodes());
+    let state_dims: usize = model.transitions().map(Transition::state_dim).sum();
+    let bytes = memory::bytes_of::<S>(&[weights, COPIES])
+        .saturating_add(memory::bytes_of::<S>(&[nodes, state_dims, COPIES]));
+    let features = data.dims().features;
+    let what = format_args!(
+        "training {weights} weights on {features} features and the states of {nodes} nodes"
+    );
+    memory::require(bytes, what)
 }
 
 /// Whether the Lagrangian meets the requirements of the solver `name`.

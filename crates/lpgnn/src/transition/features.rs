@@ -6,8 +6,8 @@ use super::columns::{by_columns, lanes, lanes_mut};
 use crate::Scalar;
 use crate::graph::{FeaturesView, NO_EDGE, SparseRows};
 use crate::numeric::{
-    Arithmetic, Factors, Finish, Kernel, Lanes, Packed, dispatch, for_lanes, load_all, padded,
-    product, store_all, transposed_product,
+    Arithmetic, Eights, Factors, Finish, Kernel, Lanes, Numbers, Packed, dispatch, for_lanes,
+    padded, product, transposed_product,
 };
 use crate::parameters::Parameters;
 
@@ -221,17 +221,14 @@ fn add_sparse<S: Scalar>(
             let Self { features, nodes, column, width, w, y } = self;
             let mut row = column;
             for node in nodes {
-                let y = lanes_mut::<S, W>(y, row);
-                let mut sum: [A::Lanes<S>; W] = load_all(y);
+                let y = lanes_mut(y, row);
+                let mut sum = A::Eights::<S, W>::load(y);
                 let (places, values) = features.row(node);
                 for (&place, &value) in places.iter().zip(values) {
-                    let w = lanes::<S, W>(w, place as usize * width + column);
-                    let value = A::Lanes::<S>::splat(value);
-                    for i in 0..W {
-                        sum[i] = value.mul_add(Lanes::load(&w[i]), sum[i]);
-                    }
+                    let w = Eights::load(lanes(w, place as usize * width + column));
+                    sum = A::Eights::<S, W>::splat(value).mul_add(w, sum);
                 }
-                store_all(sum, y);
+                sum.store(y);
                 row += width;
             }
         }
@@ -269,14 +266,11 @@ fn scatter_sparse<S: Scalar>(
             let Self { features, nodes, column, width, d, d_w } = self;
             let mut row = column;
             for node in nodes {
-                let d: [A::Lanes<S>; W] = load_all(lanes(d, row));
+                let d = A::Eights::<S, W>::load(lanes(d, row));
                 let (places, values) = features.row(node);
                 for (&place, &value) in places.iter().zip(values) {
-                    let d_w = lanes_mut::<S, W>(d_w, place as usize * width + column);
-                    let value = A::Lanes::<S>::splat(value);
-                    for i in 0..W {
-                        value.mul_add(d[i], Lanes::load(&d_w[i])).store(&mut d_w[i]);
-                    }
+                    let d_w = lanes_mut(d_w, place as usize * width + column);
+                    A::Eights::<S, W>::splat(value).mul_add(d, Eights::load(d_w)).store(d_w);
                 }
                 row += width;
             }

@@ -60,7 +60,7 @@ fn every_name_in_the_notation_exists() {
 
 #[test]
 fn every_link_leads_to_a_file() {
-    let documents = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs"];
+    let documents = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs"];
     let markdown = documents.iter().flat_map(|name| files(&root().join(name)));
     for file in markdown.filter(|file| file.extension().is_some_and(|end| end == "md")) {
         let text = fs::read_to_string(&file).unwrap();

@@ -20,6 +20,8 @@ enum Answer {
     Truncated(Vec<u8>, usize),
     /// Sends the same and then nothing, without an end.
     Stalled(Vec<u8>, usize),
+    /// Sends a byte now and then, so that it is never silent for long.
+    Dripping(Vec<u8>),
     /// Sends bytes for as long as somebody takes them, and does not say how many.
     Endless,
     Redirect(String),
@@ -62,6 +64,14 @@ fn reply(mut stream: TcpStream, answer: Answer) -> std::io::Result<()> {
             stream.write_all(&file[..bytes])?;
             stream.flush()?;
             thread::sleep(Duration::from_secs(60));
+            Ok(())
+        }
+        Answer::Dripping(file) => {
+            stream.write_all(head(file.len()).as_bytes())?;
+            for byte in file {
+                stream.write_all(&[byte])?;
+                thread::sleep(Duration::from_millis(100));
+            }
             Ok(())
         }
         Answer::Endless => {
@@ -107,6 +117,7 @@ impl Attempt {
         let options = FetchOptions {
             base_url,
             patience: Duration::from_millis(300),
+            max_time: Duration::from_secs(5),
             attempts: 3,
             pause: Duration::from_millis(1),
             largest: 1 << 20,
@@ -256,6 +267,16 @@ fn a_silent_server_is_given_up() {
         )
     );
     assert_eq!(attempt.retries.len(), 2);
+}
+
+#[test]
+fn a_server_that_is_never_silent_and_never_done_is_given_up() {
+    let attempt = Attempt::of(vec![Answer::Dripping(archive("TINY"))]);
+    assert_eq!(
+        attempt.said(),
+        format!("cannot fetch http://SERVER/sets/TINY.zip: it takes more than 5 s; {BY_HAND}")
+    );
+    assert_eq!(attempt.retries.len(), 0);
 }
 
 #[test]

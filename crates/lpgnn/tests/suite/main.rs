@@ -6,13 +6,14 @@ mod mat;
 
 mod book;
 mod fetch;
-mod fuzz_readers;
+mod fuzz;
 mod golden;
 mod gradients;
 mod inference;
 mod instructions;
 mod isolated;
 mod laws;
+mod promises;
 mod readers;
 mod real_data;
 mod real_folds;

@@ -6,11 +6,11 @@ use std::ops::ControlFlow;
 
 use lpgnn::Matrix;
 use lpgnn::data::generate::CliqueConfig;
-use lpgnn::data::{Dataset, DatasetParts, FeatureColumns, TargetColumn};
+use lpgnn::data::{Dataset, DatasetParts, FeatureColumns, Split, TargetColumn};
 use lpgnn::network::Network;
 use lpgnn::readout::NodeReadout;
 use lpgnn::registry::Registry;
-use lpgnn::run::{Checkpoint, RunConfig, SavedModel, Setting, Setup};
+use lpgnn::run::{Checkpoint, RunConfig, SavedModel, Setting, Setup, TrainingOrigin};
 use lpgnn::train::{EpochReport, Trainer, TrainerState};
 
 fn dataset() -> Dataset {
@@ -60,10 +60,10 @@ fn a_resumed_training_ends_with_the_same_bits() {
         let nodes = setup.data.training_graphs().nodes();
         for stop in [1, 4, 5] {
             let (_, state) = train(&setup, None, stop);
-            Checkpoint::write(&path, &config, "print", 1.5, &state).unwrap();
+            Checkpoint::write(&path, &TrainingOrigin::new(&config, &setup), 1.5, &state).unwrap();
             let read = Checkpoint::read(&path, &setup.model, nodes).unwrap();
-            assert_eq!(read.config, config);
-            assert_eq!(read.fingerprint, "print");
+            assert_eq!(read.origin, TrainingOrigin::new(&config, &setup));
+            assert_eq!(read.seconds.to_bits(), 1.5_f64.to_bits());
             let (resumed, _) = train(&setup, Some(read.state), usize::MAX);
             assert_eq!(bits(&resumed), bits(&whole), "{settings:?}, stopped after {stop}");
         }
@@ -95,7 +95,7 @@ fn every_solver_resumes_with_the_same_bits() {
             let setup = Setup::new(&config, &dataset()).unwrap();
             let (whole, end) = train(&setup, None, usize::MAX);
             let (_, state) = train(&setup, None, 4);
-            Checkpoint::write(&path, &config, "", 0.0, &state).unwrap();
+            Checkpoint::write(&path, &TrainingOrigin::new(&config, &setup), 0.0, &state).unwrap();
             let nodes = setup.data.training_graphs().nodes();
             let read = Checkpoint::read(&path, &setup.model, nodes).unwrap();
             assert_eq!(read.state.optimizer.slots, state.optimizer.slots, "{settings:?}");
@@ -123,7 +123,7 @@ fn slots_of_every_kind_and_name_are_kept_to_the_last_bit() {
     *slots.number("infinite", f64::NEG_INFINITY) = f64::INFINITY;
     *slots.counter("largest") = u64::MAX;
     *slots.node_counter("turns") = 3;
-    Checkpoint::write(&path, &config, "", 0.0, &state).unwrap();
+    Checkpoint::write(&path, &TrainingOrigin::new(&config, &setup), 0.0, &state).unwrap();
     let nodes = setup.data.training_graphs().nodes();
     let read = Checkpoint::read(&path, &setup.model, nodes).unwrap();
     assert_eq!(read.state.optimizer.slots, state.optimizer.slots);
@@ -136,7 +136,7 @@ fn a_checkpoint_of_another_model_is_refused() {
     let (one, other) = (config(&["model.state-dim=4"]), config(&["model.state-dim=5"]));
     let setup = Setup::new(&one, &dataset()).unwrap();
     let (_, state) = train(&setup, None, 1);
-    Checkpoint::write(&path, &one, "", 0.0, &state).unwrap();
+    Checkpoint::write(&path, &TrainingOrigin::new(&one, &setup), 0.0, &state).unwrap();
     let nodes = setup.data.training_graphs().nodes();
     assert!(Checkpoint::read(&path, &setup.model, nodes).is_ok());
     assert!(Checkpoint::read(&path, &setup.model, nodes + 1).is_err());
@@ -189,8 +189,36 @@ fn a_model_of_ones_own_functions_needs_their_registry() {
 
 #[test]
 fn a_split_that_was_given_is_not_made_up_again() {
-    let error = Setup::new(&config(&["split.source=given"]), &dataset()).unwrap_err().to_string();
+    let (given, config) = (dataset(), config(&["split.source=given"]));
+    let none = given.clone().with_split(None).unwrap();
+    let error = Setup::new(&config, &none).unwrap_err().to_string();
     assert!(error.contains("was given at training and is not known here"), "{error}");
+    let setup = Setup::new(&config, &given).unwrap();
+    assert_eq!(Some(&setup.split), given.split());
+}
+
+#[test]
+fn a_model_knows_its_split_or_says_that_it_does_not() {
+    let (model, dataset) = (saved(), dataset());
+    assert_eq!(model.split_of(&dataset).unwrap(), dataset.split());
+    let again = SavedModel::from_bytes(&model.to_bytes().unwrap()).unwrap();
+    let Split { level, train, val, test } = dataset.split().unwrap().clone();
+    // Whatever the split of the data is now, the model has that of its training.
+    let swapped = Split { level, train: test, val, test: train };
+    let changed = dataset.clone().with_split(Some(swapped.clone())).unwrap();
+    assert_eq!(again.split_of(&changed).unwrap(), dataset.split());
+    assert_ne!(again.data.split, swapped.fingerprint());
+    // Other data, or a file that does not tell.
+    let other = CliqueConfig { graphs: 8, ..CliqueConfig::default() }.generate(4).unwrap();
+    assert_eq!(again.split_of(&other).unwrap(), None);
+    let mut silent = again.clone();
+    silent.members = None;
+    let silent = SavedModel::from_bytes(&silent.to_bytes().unwrap()).unwrap();
+    assert_eq!(silent.split_of(&dataset).unwrap(), None);
+    // One that was made to harm.
+    let harmful = again.with_split(Split { train: vec![usize::from(u16::MAX)], ..swapped });
+    let harmful = SavedModel::from_bytes(&harmful.to_bytes().unwrap()).unwrap();
+    assert!(harmful.split_of(&dataset).is_err());
 }
 
 /// Rings and paths whose length is to be predicted, in some unit.

@@ -362,7 +362,8 @@ fn evaluated_epochs_tell_which_graphs_meet_the_constraints() {
     }
     // States that hardly move from zero do not meet them, whichever graph they are of.
     let slow = SolverConfig::OneShot(OneShot { beta: 1e-6, ..OneShot::default() });
-    let config = TrainingConfig { solver: slow, batch_size: Some(3), ..config(1) };
+    let config =
+        TrainingConfig { solver: slow, batch_size: Some(3), standardize: false, ..config(1) };
     let (_, reports) = train(&small(), config, &data);
     let constraints = reports[0].constraints.as_ref().unwrap();
     assert!(!constraints.met(), "{constraints:?}");

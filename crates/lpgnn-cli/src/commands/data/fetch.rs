@@ -6,7 +6,7 @@ use clap::Args;
 use indicatif::{DecimalBytes, ProgressBar, ProgressStyle};
 use lpgnn::data::{Cache, FetchEvent, FetchOptions, TU_COLLECTION, fetch};
 
-use crate::console::{Console, print, print_json, tell_error};
+use crate::console::{Console, print, print_json, tell_error, visible};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -22,6 +22,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0, allow_negative_numbers = true)]
     timeout: f64,
 
+    /// Seconds that a download may take in all, with all its attempts.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600.0, allow_negative_numbers = true)]
+    max_time: f64,
+
     /// Number of attempts.
     #[arg(long, value_name = "N", default_value_t = FetchOptions::default().attempts)]
     attempts: u32,
@@ -35,7 +39,8 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     let cache = Cache::of_user()?;
     let options = FetchOptions {
         base_url: arguments.mirror.clone(),
-        patience: patience(arguments.timeout)?,
+        patience: seconds("timeout", arguments.timeout)?,
+        max_time: seconds("max-time", arguments.max_time)?,
         attempts: arguments.attempts,
         ..FetchOptions::default()
     };
@@ -66,11 +71,11 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     Err(last.into())
 }
 
-fn patience(seconds: f64) -> anyhow::Result<Duration> {
+fn seconds(option: &'static str, seconds: f64) -> anyhow::Result<Duration> {
     match Duration::try_from_secs_f64(seconds) {
-        Ok(patience) if !patience.is_zero() => Ok(patience),
+        Ok(duration) if !duration.is_zero() => Ok(duration),
         _ => bail!(lpgnn::Error::Option {
-            option: "timeout",
+            option,
             value: seconds.to_string(),
             expected: "a positive number of seconds is expected".into(),
         }),
@@ -122,7 +127,7 @@ impl<'a> Progress<'a> {
     fn line(&self, bar: Option<&ProgressBar>, line: &str) {
         let line = format!("{}: {line}", self.name);
         match bar {
-            Some(bar) => bar.println(line),
+            Some(bar) => bar.println(visible(&line)),
             None => self.console.say(line),
         }
     }

@@ -2,12 +2,12 @@ use std::fmt::{Display, Write};
 
 use clap::Args;
 use lpgnn::data::{
-    Cache, Encoding, FeatureCounts, FeatureOptions, Format, ReadOptions, Source, Spread,
-    Statistics, TargetCounts,
+    Cache, Encoding, FeatureCounts, Format, ReadOptions, Source, Spread, Statistics, TargetCounts,
 };
+use lpgnn::run::RunConfig;
 
 use super::read_format;
-use crate::console::{print, print_json};
+use crate::console::{print, print_json, visible_line};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Statistics of the data, and the features they are encoded as by default.
+/// Statistics of the data, and the features that training uses by default.
 #[derive(serde::Serialize)]
 struct Info {
     format: &'static str,
@@ -49,15 +49,13 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         (Source::Path(path), None) => Format::recognise(path)?.as_str(),
     };
     let dataset = source.load(&options)?;
-    let encoding = Encoding::new(&dataset, &FeatureOptions::default())?;
+    let config = RunConfig::for_data(&arguments.data, &dataset, &[]);
+    let encoding = Encoding::new(&dataset, &config.features)?;
     let statistics = Statistics::of(&dataset);
     let info = Info {
         format,
         node_feature: Label { size: encoding.node_width(), source: encoding.describe_nodes() },
-        edge_feature: Label {
-            size: encoding.edge_width(),
-            source: describe_features(&statistics.edge_features),
-        },
+        edge_feature: Label { size: encoding.edge_width(), source: encoding.describe_edges() },
         statistics,
     };
     if arguments.json { print_json(&info) } else { print(&text(&info)?) }
@@ -65,7 +63,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 fn text(info: &Info) -> Result<String, std::fmt::Error> {
     let found = &info.statistics;
-    let mut table = Table(format!("{} ({})\n\n", found.name, info.format));
+    let mut table = Table(format!("{} ({})\n\n", visible_line(&found.name), info.format));
     table.row("graphs", found.graphs, "")?;
     table.row("nodes", found.nodes, per_graph(found.graphs, found.nodes_per_graph))?;
     let edges = per_graph(found.graphs, found.edges_per_graph);
@@ -109,7 +107,7 @@ impl Table {
         // `format_args!` ignores a width, text does not.
         let (name, number) = (name.to_string(), number.to_string());
         let line = format!("{name:<14}{number:>10}  {more}");
-        writeln!(self.0, "{}", line.trim_end())
+        writeln!(self.0, "{}", visible_line(line.trim_end()))
     }
 
     fn targets(

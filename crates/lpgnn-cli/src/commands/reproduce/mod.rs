@@ -312,9 +312,12 @@ impl Work<'_> {
         let about = &row.about;
         let crossval = Crossval::new(dataset, about.protocol, self.folds(dataset, config)?)?;
         let folds = crossval.folds();
-        let (place, count) = self.place;
+        let place = match self.place {
+            (_, 1) => String::new(),
+            (place, count) => format!(" ({place} of {count})"),
+        };
         console.say(format_args!(
-            "{} ({place} of {count}): {}; {} {}s, {} ({})",
+            "{}{place}: {}; {} {}s, {} ({})",
             row.name,
             about.title,
             folds.len(),
@@ -433,4 +436,63 @@ fn table(done: &[(&Row, Record)], quick: bool) -> Result<String, std::fmt::Error
         writeln!(text, "smoke test: these numbers are not results and are not recorded")?;
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn row(table: &str, source: &str, stem: &str) -> Row {
+        let text = format!(
+            "[experiment]\ntitle = \"A title\"\ntable = \"{table}\"\nrow = \"r\"\ncolumn = \"c\"\n\
+             protocol = \"split\"\nseeds = [0, 1]\n[data]\nsource = \"{source}\"\n[training]\nepochs = 50"
+        );
+        Row::parse("x.toml", table, stem, &text).unwrap()
+    }
+
+    #[test]
+    fn a_sample_has_some_of_every_table_and_data_set() {
+        let rows = [
+            row("a", "clique", "1"),
+            row("a", "clique", "2"),
+            row("a", "karate", "3"),
+            row("b", "clique", "4"),
+        ];
+        let mut chosen: Vec<&Row> = rows.iter().collect();
+        spread(&mut chosen);
+        let names: Vec<&str> = chosen.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["a/1", "a/3", "b/4", "a/2"]);
+        assert_eq!(sampled(4, &[]), "smoke test: all 4 rows with data were tried");
+        assert!(sampled(3, &["a/2"]).ends_with("continue with the other 1: a/2"));
+    }
+
+    #[test]
+    fn a_smoke_test_stops_in_time_and_continues_later() {
+        let place = tempfile::tempdir().unwrap();
+        let Only { arguments } = Only::parse_from(["reproduce", "--quick"]);
+        let (row, console) = (row("a", "clique", "1"), Console::new(true));
+        let work = |deadline| {
+            let (row, arguments, console) = (&row, &arguments, &console);
+            Work { row, arguments, out: place.path(), console, place: (1, 1), deadline }.run()
+        };
+        let folder = place.path().join(folder_name(&row, true));
+        assert!(matches!(work(Some(Instant::now())).unwrap(), Outcome::OutOfTime));
+        let begun = || {
+            let files = std::fs::read_dir(&folder).unwrap().flatten();
+            files.filter(|file| file.path().ends_with("seed-00-00001.part.json")).count()
+        };
+        assert_eq!(begun(), 1, "what was begun is kept");
+        assert!(matches!(work(None).unwrap(), Outcome::Done(_)));
+        assert_eq!(begun(), 0);
+        remove(&folder, place.path());
+        assert!(!place.path().exists());
+    }
 }

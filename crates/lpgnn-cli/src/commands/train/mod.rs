@@ -34,6 +34,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "RUN", conflicts_with_all = ["out", "data", "config", "set"])]
     resume: Option<PathBuf>,
 
+    /// Resume even if RUN/config.toml was edited after the last checkpoint; the record tells the changes.
+    #[arg(long, requires = "resume")]
+    accept_changes: bool,
+
     /// Seconds between checkpoints.
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     checkpoint_seconds: f64,
@@ -45,6 +49,10 @@ pub(crate) struct Arguments {
     /// Do not train an MLP without edges for comparison.
     #[arg(long)]
     no_baseline: bool,
+
+    /// Write report.html to the folder: charts of what was done.
+    #[arg(long)]
+    report: bool,
 
     /// Print a line of JSON per epoch and one for the summary, instead of the run folder.
     #[arg(long)]
@@ -91,8 +99,9 @@ fn unread(dataset: &Dataset, config: &RunConfig) -> Option<String> {
     let unread = config.features.source == FeatureSource::Auto
         && !features.categories().is_empty()
         && count > 0;
-    let what = match features.value_names() {
-        [name] => format!("the real-valued node feature {name} is"),
+    let names = features.value_names();
+    let what = match names.iter().next() {
+        Some(name) if names.len() == 1 => format!("the real-valued node feature {name} is"),
         _ => format!("{count} real-valued node features are"),
     };
     unread.then(|| format!("note: {what} not used; --set features.source=all uses all features"))
@@ -101,9 +110,8 @@ fn unread(dataset: &Dataset, config: &RunConfig) -> Option<String> {
 /// Resumes a run, unless it has finished.
 fn resume(arguments: &Arguments, path: &Path, console: &Console) -> anyhow::Result<()> {
     let folder = RunFolder::open(path)?;
-    let before = folder.config()?;
-    let config = longer(arguments, &before)?;
-    if let (true, Some(record)) = (config == before, folder.finished()?) {
+    let config = longer(arguments, &folder.config()?)?;
+    if let Some(record) = folder.finished()?.filter(|record| record.config == config) {
         console.say(format_args!("{} has finished; --epochs extends it", path.display()));
         console.say(summary::text(&record).trim_end());
         if arguments.json {
@@ -111,17 +119,35 @@ fn resume(arguments: &Arguments, path: &Path, console: &Console) -> anyhow::Resu
                 print(&format!("{}\n", serde_json::to_string(&epoch)?))?;
             }
         }
+        if arguments.report {
+            super::report::write(path, console)?;
+        }
         return end(path, &record, arguments.json);
     }
     let (_, dataset) = load(&config.data.source, config.data.format)
         .with_context(|| format!("the data of {} are no longer there", path.display()))?;
-    let run = Run::resume(folder, &dataset, Some(config.training.epochs))?;
+    let epochs = Some(config.training.epochs);
+    let run = if arguments.accept_changes {
+        Run::resume_with_changes(folder, &dataset, epochs)?
+    } else {
+        Run::resume(folder, &dataset, epochs).map_err(hint_at_acceptance)?
+    };
     if run.epoch() > 0 {
         console.say(format_args!("resuming {} after epoch {}", path.display(), run.epoch()));
     } else {
         console.say(format_args!("{} has no checkpoint yet: starting over", path.display()));
     }
     train(run, arguments, console)
+}
+
+/// Names the option that applies to edited settings.
+fn hint_at_acceptance(error: lpgnn::Error) -> anyhow::Error {
+    match error {
+        lpgnn::Error::EditedConfig { .. } => {
+            anyhow::anyhow!("{error}; --accept-changes resumes with the new values")
+        }
+        error => error.into(),
+    }
 }
 
 /// The configuration of a run, extended by `--epochs` if given.
@@ -163,6 +189,9 @@ fn train(run: Run<'_>, arguments: &Arguments, console: &Console) -> anyhow::Resu
         if io { anyhow::Error::from(error).context(stopped) } else { error.into() }
     })?;
     console.say(summary::text(&record).trim_end());
+    if arguments.report {
+        super::report::write(&path, console)?;
+    }
     end(&path, &record, json)
 }
 

@@ -69,6 +69,29 @@ pub enum FeatureSource {
     Constant,
 }
 
+/// What becomes of a category that the encoding does not have.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnseenCategories {
+    /// An error, which names it.
+    #[default]
+    Error,
+    /// None of the columns of its feature is 1.
+    Ignore,
+    /// It has a column of its own, with all others like it and with those that only one training row has.
+    Other,
+}
+
 /// Options for an [`Encoding`].
 #[derive(
     Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
@@ -89,6 +112,8 @@ pub struct FeatureOptions {
     pub row_normalize: bool,
     /// Whether columns of the edges are used.
     pub edges: bool,
+    /// What becomes of categories that are not in the training data.
+    pub unseen: UnseenCategories,
 }
 
 impl Default for FeatureOptions {
@@ -99,6 +124,7 @@ impl Default for FeatureOptions {
             standardize: true,
             row_normalize: false,
             edges: true,
+            unseen: UnseenCategories::Error,
         }
     }
 }
@@ -143,13 +169,14 @@ impl Encoding {
         let values =
             |features, seen| values(features, options.standardize.then_some(seen), row_normalize);
         let rows = &seen.nodes[..];
+        let categories = |features, seen| categories(features, options.unseen, seen);
         let nodes = match options.source {
-            FeatureSource::Auto if !features.categories().is_empty() => categories(features),
+            FeatureSource::Auto if !features.categories().is_empty() => categories(features, rows),
             FeatureSource::Auto if !features.is_empty() => values(features, rows),
             FeatureSource::Auto | FeatureSource::Degree => vec![degree(dataset, options)],
-            FeatureSource::Categories => categories(features),
+            FeatureSource::Categories => categories(features, rows),
             FeatureSource::Values => values(features, rows),
-            FeatureSource::All => [categories(features), values(features, rows)].concat(),
+            FeatureSource::All => [categories(features, rows), values(features, rows)].concat(),
             FeatureSource::Constant => vec![Part::Constant],
         };
         if nodes.is_empty() {
@@ -160,7 +187,8 @@ impl Encoding {
         }
         let edges = if options.edges {
             let features = dataset.edge_features();
-            [categories(features), values(features, &seen.edges[..])].concat()
+            let rows = &seen.edges[..];
+            [categories(features, rows), values(features, rows)].concat()
         } else {
             vec![]
         };
@@ -199,6 +227,11 @@ impl Encoding {
     /// The features of a node, in a few words: `37 node features`, `degree up to 135`.
     pub fn describe_nodes(&self) -> String {
         self.nodes.iter().map(Part::describe).collect::<Vec<_>>().join(" + ")
+    }
+
+    /// The same of an edge; nothing if edges have no features.
+    pub fn describe_edges(&self) -> String {
+        self.edges.iter().map(Part::describe).collect::<Vec<_>>().join(" + ")
     }
 
     /// All graphs of `dataset`, encoded.
@@ -242,11 +275,20 @@ impl Encoding {
         GraphBatch::from_parts(BatchParts {
             node_starts: dataset.node_starts().to_vec(),
             edges: dataset.edges().to_vec(),
-            node_features: encode(&self.nodes, "node", dataset.node_features(), &degrees)?,
-            edge_features: encode(&self.edges, "edge", dataset.edge_features(), &[])?,
+            node_features: encode(&self.nodes, "node", dataset.node_features(), &degrees)
+                .map_err(|error| in_graph(error, dataset))?,
+            edge_features: encode(&self.edges, "edge", dataset.edge_features(), &[])
+                .map_err(|error| in_graph(error, dataset))?,
             node_targets,
             graph_targets,
         })
+    }
+
+    /// The columns of `dataset` that it does not read, as in `node feature charge`.
+    pub fn unread(&self, dataset: &Dataset) -> Vec<String> {
+        let nodes = part::unread(&self.nodes, "node", dataset.node_features());
+        let edges = part::unread(&self.edges, "edge", dataset.edge_features());
+        [nodes, edges].concat()
     }
 
     /// Checks an encoding that was read from a file: no group of columns is wider than `largest`, and
@@ -277,6 +319,19 @@ impl Encoding {
             Err(Error::Mismatch(format!("the encoding has {total} columns, {largest} at most")))
         }
     }
+}
+
+/// The same, naming the graph of a node or edge with an unknown category.
+fn in_graph(mut error: Error, dataset: &Dataset) -> Error {
+    if let Error::UnknownCategory { what, row, graph, .. } = &mut error {
+        let node = if *what == "edge" { dataset.edges()[*row].0 as usize } else { *row };
+        let place = dataset.node_starts().partition_point(|&start| start <= node) - 1;
+        *graph = match dataset.graph_name(place) {
+            Some(name) => format!("graph {name}"),
+            None => format!("graph {place}"),
+        };
+    }
+    error
 }
 
 fn degree(dataset: &Dataset, options: &FeatureOptions) -> Part {

@@ -1,20 +1,27 @@
 //! Groups of encoded columns, and how they are computed.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use super::UnseenCategories;
+use crate::data::ColumnNames;
 use crate::data::features::{Categories, FeatureColumns};
 use crate::graph::{Features, OneHot, SparseRows};
-use crate::{Error, Matrix, Scalar};
+use crate::{Error, Matrix, Scalar, memory};
 
 /// A group of encoded columns.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub(super) enum Part {
-    /// One-hot: a column per category.
-    OneHot { column: String, values: Vec<String> },
+    /// One-hot: a column per category, and one for [other](UnseenCategories::Other) ones.
+    OneHot {
+        column: String,
+        values: Vec<String>,
+        #[serde(default)]
+        unseen: UnseenCategories,
+    },
     /// Real values: `(x − mean) · scale`.
-    Values { names: Vec<String>, mean: Vec<f32>, scale: Vec<f32> },
+    Values { names: ColumnNames, mean: Vec<f32>, scale: Vec<f32> },
     /// Sparse real values: as they are, or every row divided by its sum.
     Sparse {
         width: usize,
@@ -27,12 +34,49 @@ pub(super) enum Part {
     Constant,
 }
 
-pub(super) fn categories(features: &FeatureColumns) -> Vec<Part> {
-    let part = |column: &Categories| Part::OneHot {
-        column: column.name().to_owned(),
-        values: column.values().to_vec(),
+/// `rows` are those of the training data.
+pub(super) fn categories(
+    features: &FeatureColumns,
+    unseen: UnseenCategories,
+    rows: &[usize],
+) -> Vec<Part> {
+    let part = |column: &Categories| {
+        let mut counts = vec![0_usize; column.values().len()];
+        rows.iter().for_each(|&row| counts[column.codes()[row] as usize] += 1);
+        // What is seen once looks like what is unseen, so that the column for both is trained.
+        let kept =
+            |&(_, &count): &(&String, &usize)| unseen != UnseenCategories::Other || count > 1;
+        let values = column.values().iter().zip(&counts).filter(kept);
+        Part::OneHot {
+            column: column.name().to_owned(),
+            values: values.map(|(value, _)| value.clone()).collect(),
+            unseen,
+        }
     };
     features.categories().iter().map(part).collect()
+}
+
+/// The columns that none of the parts reads.
+pub(super) fn unread(parts: &[Part], what: &str, features: &FeatureColumns) -> Vec<String> {
+    let mut read = HashSet::new();
+    for part in parts {
+        match part {
+            Part::OneHot { column, .. } => {
+                read.insert(Cow::Borrowed(&column[..]));
+            }
+            Part::Values { names, .. } => read.extend(names.iter()),
+            Part::Sparse { width, .. } => {
+                if features.sparse().is_none() && features.value_names().len() == *width {
+                    read.extend(features.value_names().iter());
+                }
+            }
+            // It was not to read any.
+            Part::Degree { .. } | Part::Constant => return vec![],
+        }
+    }
+    let words = features.categories().iter().map(|column| Cow::Borrowed(column.name()));
+    let names = words.chain(features.value_names().iter());
+    names.filter(|name| !read.contains(name)).map(|name| format!("{what} feature {name}")).collect()
 }
 
 /// With `rows`, values are standardised to mean 0 and standard deviation 1 over these rows.
@@ -44,7 +88,7 @@ pub(super) fn values(
     let mut parts = vec![];
     let matrix = features.values();
     if matrix.cols() > 0 {
-        let names = features.value_names().to_vec();
+        let names = features.value_names().clone();
         let (mean, scale) = match rows {
             Some(rows) => {
                 (0..matrix.cols()).map(|column| mean_and_scale(matrix, rows, column)).unzip()
@@ -76,7 +120,9 @@ fn mean_and_scale(matrix: &Matrix<f32>, rows: &[usize], column: usize) -> (f32, 
 impl Part {
     pub(super) fn width(&self) -> usize {
         match self {
-            Self::OneHot { values, .. } => values.len(),
+            Self::OneHot { values, unseen, .. } => {
+                values.len() + usize::from(*unseen == UnseenCategories::Other)
+            }
             Self::Values { names, .. } => names.len(),
             Self::Sparse { width, .. } => *width,
             Self::Degree { largest } => largest + 1,
@@ -86,7 +132,7 @@ impl Part {
 
     pub(super) fn describe(&self) -> String {
         match self {
-            Self::OneHot { column, values } => format!("{column} ({} values)", values.len()),
+            Self::OneHot { column, values, .. } => format!("{column} ({} values)", values.len()),
             Self::Values { names, .. } => format!("{} real values", names.len()),
             Self::Sparse { width, .. } => format!("{width} sparse values"),
             Self::Degree { largest } => format!("degree up to {largest}"),
@@ -103,6 +149,7 @@ pub(super) fn encode<S: Scalar>(
     degrees: &[u32],
 ) -> Result<Features<S>, Error> {
     let rows = features.rows();
+    check_memory::<S>(parts, what, features)?;
     let columns: Vec<Features<S>> = parts
         .iter()
         .map(|part| part_features(part, what, features, degrees))
@@ -134,6 +181,28 @@ pub(super) fn encode<S: Scalar>(
     }
 }
 
+/// # Errors
+///
+/// [`Error::Memory`] if there is no room for the encoded features.
+fn check_memory<S>(
+    parts: &[Part],
+    what: &'static str,
+    features: &FeatureColumns,
+) -> Result<(), Error> {
+    let rows = features.rows();
+    let stored = |part: &Part| match (part, features.sparse()) {
+        (Part::Values { names, .. }, _) => rows.saturating_mul(names.len()),
+        (Part::Sparse { .. }, Some(sparse)) => sparse.stored(),
+        (Part::Sparse { width, .. }, None) => rows.saturating_mul(*width),
+        (Part::OneHot { .. } | Part::Degree { .. } | Part::Constant, _) => rows,
+    };
+    let stored = parts.iter().map(stored).fold(0_usize, usize::saturating_add);
+    // Of several groups, each is made before they are joined; sparse entries have a column.
+    let copies = if parts.len() > 1 { 2 } else { 1 };
+    let bytes = memory::bytes_of::<(S, u32)>(&[stored, copies]);
+    memory::require(bytes, format_args!("encoding the features of {rows} {what}s"))
+}
+
 fn part_features<S: Scalar>(
     part: &Part,
     what: &'static str,
@@ -146,7 +215,7 @@ fn part_features<S: Scalar>(
         return Ok(Features::Dense(Matrix::zeros(0, part.width())));
     }
     match part {
-        Part::OneHot { column, values } => one_hot(column, values, what, features),
+        Part::OneHot { column, values, unseen } => one_hot(column, values, *unseen, what, features),
         Part::Values { names, mean, scale } => {
             let found = real_columns(features, names).ok_or_else(|| {
                 Error::Mismatch(format!(
@@ -192,13 +261,14 @@ fn part_features<S: Scalar>(
 fn one_hot<S: Scalar>(
     column: &String,
     values: &[String],
+    unseen: UnseenCategories,
     what: &'static str,
     features: &FeatureColumns,
 ) -> Result<Features<S>, Error> {
     let whole = whole_numbers(features, column);
     let found = features.categories().iter().find(|c| c.name() == column);
     let found = found.or(whole.as_ref()).ok_or_else(|| {
-        let real = features.value_names().contains(column);
+        let real = features.value_names().position(column).is_some();
         Error::Mismatch(if real {
             format!("column {column} of the {what}s has fractions, the model reads categories")
         } else {
@@ -208,42 +278,61 @@ fn one_hot<S: Scalar>(
     let places: HashMap<&str, u32> = values.iter().map(String::as_str).zip(0..).collect();
     let translate: Vec<Option<u32>> =
         found.values().iter().map(|value| places.get(value.as_str()).copied()).collect();
-    let columns = found
-        .codes()
-        .iter()
-        .enumerate()
-        .map(|(row, &code)| {
-            translate[code as usize].ok_or_else(|| Error::UnknownCategory {
-                what,
-                row,
-                column: column.clone(),
-                value: found.values()[code as usize].clone(),
-                known: values.len(),
-            })
-        })
-        .collect::<Result<_, _>>()?;
-    Ok(Features::OneHot(OneHot::new(values.len(), columns)?))
+    let columns = || found.codes().iter().map(|&code| translate[code as usize]);
+    let row = columns().position(|place| place.is_none());
+    match (unseen, row) {
+        (UnseenCategories::Error, Some(row)) => Err(Error::UnknownCategory {
+            what,
+            row,
+            graph: String::new(),
+            column: column.clone(),
+            value: found.value(row).unwrap_or_default().to_owned(),
+            known: few(values),
+        }),
+        (UnseenCategories::Ignore, Some(_)) => {
+            let mut starts = vec![0];
+            starts.extend(columns().scan(0, |end, place| {
+                *end += usize::from(place.is_some());
+                Some(*end)
+            }));
+            let places: Vec<u32> = columns().flatten().collect();
+            let ones = vec![S::ONE; places.len()];
+            Ok(Features::Sparse(SparseRows::new(values.len(), starts, places, ones)?))
+        }
+        (unseen, _) => {
+            let width = values.len() + usize::from(unseen == UnseenCategories::Other);
+            let other = u32::try_from(values.len()).map_err(|_| Error::TooLarge)?;
+            let columns = columns().map(|place| place.unwrap_or(other)).collect();
+            Ok(Features::OneHot(OneHot::new(width, columns)?))
+        }
+    }
+}
+
+/// The first of some values, for a message.
+fn few(values: &[String]) -> String {
+    const FEW: usize = 12;
+    let more =
+        if values.len() > FEW { format!(", … ({} in all)", values.len()) } else { String::new() };
+    format!("{}{more}", values[..values.len().min(FEW)].join(", "))
 }
 
 /// These real-valued columns, in this order, wherever the features have them: among the real values, as
-/// categories that are numbers, or as sparse rows, which have no names. None if one is missing, or if
-/// there are more.
+/// categories that are numbers, or as sparse rows, which have no names. None if one is missing; others
+/// are not read.
 fn real_columns<'a>(
     features: &'a FeatureColumns,
-    names: &[String],
+    names: &ColumnNames,
 ) -> Option<Cow<'a, Matrix<f32>>> {
     let (own, values) = (features.value_names(), features.values());
     if own == names {
         return Some(Cow::Borrowed(values));
     }
-    if own.iter().any(|name| !names.contains(name)) {
-        return None;
-    }
-    if let (Some(sparse), []) = (features.sparse(), own) {
+    if let (Some(sparse), true) = (features.sparse(), own.is_empty()) {
         return (sparse.width() == names.len()).then(|| Cow::Owned(sparse.to_dense()));
     }
-    let column = |name: &String| -> Option<Vec<f32>> {
-        if let Some(place) = own.iter().position(|own| own == name) {
+    let places: HashMap<_, usize> = own.iter().zip(0..).collect();
+    let column = |name: Cow<'_, str>| -> Option<Vec<f32>> {
+        if let Some(&place) = places.get(&name) {
             return Some((0..values.rows()).map(|row| values.row(row)[place]).collect());
         }
         let words = features.categories().iter().find(|words| words.name() == name)?;
@@ -259,7 +348,7 @@ fn real_columns<'a>(
 
 /// A column of real values as categories, if they are integers.
 fn whole_numbers(features: &FeatureColumns, name: &str) -> Option<Categories> {
-    let place = features.value_names().iter().position(|own| own == name)?;
+    let place = features.value_names().position(name)?;
     let numbers: Vec<i64> = (0..features.rows())
         .map(|row| {
             let number = features.values().row(row)[place];
@@ -271,14 +360,16 @@ fn whole_numbers(features: &FeatureColumns, name: &str) -> Option<Categories> {
 }
 
 /// The number and names of real-valued columns, in a few words.
-fn list(names: &[String]) -> String {
-    match names {
-        [] => "no real values".to_owned(),
-        [name] => format!("the real value {name}"),
-        [first, second, .., last] if names.len() > 8 => {
-            format!("{} real values ({first}, {second}, … {last})", names.len())
+fn list(names: &ColumnNames) -> String {
+    let first = |count| names.iter().take(count).collect::<Vec<_>>().join(", ");
+    match names.len() {
+        0 => "no real values".to_owned(),
+        1 => format!("the real value {}", first(1)),
+        count if count > 8 => {
+            let last = names.iter().last().unwrap_or_default();
+            format!("{count} real values ({}, … {last})", first(2))
         }
-        _ => format!("{} real values ({})", names.len(), names.join(", ")),
+        count => format!("{count} real values ({})", first(count)),
     }
 }
 
@@ -312,8 +403,11 @@ mod tests {
             let matrix = Matrix::from_entries(2, own.len(), entries.to_vec()).unwrap();
             FeatureColumns::none(2).with_values(names(own), matrix).unwrap()
         };
-        let part =
-            [Part::Values { names: names(&["a", "b"]), mean: vec![0.0; 2], scale: vec![1.0; 2] }];
+        let part = [Part::Values {
+            names: names(&["a", "b"]).into(),
+            mean: vec![0.0; 2],
+            scale: vec![1.0; 2],
+        }];
         let expected = Ok(vec![vec![(0, 1.0), (1, 5.0)], vec![(0, 3.0), (1, 7.0)]]);
         assert_eq!(read(&part, &real(&["a", "b"], &[1.0, 5.0, 3.0, 7.0])), expected);
         assert_eq!(read(&part, &real(&["b", "a"], &[5.0, 1.0, 7.0, 3.0])), expected);
@@ -326,23 +420,53 @@ mod tests {
         // And the other way round.
         let part_of_words = [Part::Sparse { width: 2, row_normalize: false }];
         assert_eq!(read(&part_of_words, &real(&["a", "b"], &[1.0, 5.0, 3.0, 7.0])), expected);
-        let part_of_classes = [Part::OneHot { column: "a".into(), values: names(&["3", "1"]) }];
+        let values = names(&["3", "1"]);
+        let part_of_classes =
+            [Part::OneHot { column: "a".into(), values, unseen: UnseenCategories::Error }];
         let whole = Ok(vec![vec![(1, 1.0)], vec![(0, 1.0)]]);
         assert_eq!(read(&part_of_classes, &real(&["a"], &[1.0, 3.0])), whole);
 
         let missing = "the nodes have the real value a, the model reads 2 real values (a, b)";
         assert_eq!(read(&part, &real(&["a"], &[1.0, 3.0])), Err(missing.into()));
-        let more = read(&part, &real(&["a", "b", "c"], &[0.0; 6])).unwrap_err();
-        assert!(more.starts_with("the nodes have 3 real values (a, b, c)"), "{more}");
+        let more = real(&["a", "b", "c"], &[1.0, 5.0, 9.0, 3.0, 7.0, 9.0]);
+        assert_eq!(read(&part, &more), expected);
+        assert_eq!(unread(&part, "node", &more), ["node feature c"]);
         let fractions = "column a of the nodes has fractions, the model reads categories";
         assert_eq!(read(&part_of_classes, &real(&["a"], &[1.5, 3.0])), Err(fractions.into()));
     }
 
     #[test]
+    fn unseen_categories_are_an_error_nothing_or_others() {
+        let words = |words: &[&str]| {
+            let column = Categories::from_text("atom", words);
+            FeatureColumns::none(words.len()).with_categories(column).unwrap()
+        };
+        let (known, new) = (words(&["C", "C", "O", "N", "O"]), words(&["O", "Xe", "N"]));
+        let fit = |unseen| categories(&known, unseen, &[0, 1, 2, 3, 4]);
+        let error = read(&fit(UnseenCategories::Error), &new).unwrap_err();
+        let expected = "has atom “Xe”, which is none of the known values: C, N, O";
+        assert!(error.starts_with("node 1 ") && error.ends_with(expected), "{error}");
+        let ignored = Ok(vec![vec![(2, 1.0)], vec![], vec![(1, 1.0)]]);
+        assert_eq!(read(&fit(UnseenCategories::Ignore), &new), ignored);
+        // N was seen once: it shares a column with what was not seen.
+        let other = fit(UnseenCategories::Other);
+        let expected = Ok(vec![vec![(1, 1.0)], vec![(2, 1.0)], vec![(2, 1.0)]]);
+        assert_eq!((other[0].width(), read(&other, &new)), (3, expected));
+    }
+
+    #[test]
     fn no_rows_fit_any_columns() {
         let parts = [
-            Part::OneHot { column: "bond".into(), values: vec!["1".into(), "2".into()] },
-            Part::Values { names: vec!["length".into()], mean: vec![0.0], scale: vec![1.0] },
+            Part::OneHot {
+                column: "bond".into(),
+                values: vec!["1".into(), "2".into()],
+                unseen: UnseenCategories::Error,
+            },
+            Part::Values {
+                names: vec!["length".to_owned()].into(),
+                mean: vec![0.0],
+                scale: vec![1.0],
+            },
         ];
         let none: Features<f32> = encode(&parts, "edge", &FeatureColumns::none(0), &[]).unwrap();
         assert_eq!((none.rows(), none.width()), (0, 3));

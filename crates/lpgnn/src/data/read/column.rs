@@ -19,7 +19,7 @@ const NEAR: i64 = 512;
 const NEAR_ROWS: usize = 1024;
 
 /// The maximum number of columns of a table: each costs some hundred bytes before it has a row.
-pub(super) const COLUMNS: usize = 1 << 16;
+pub(in crate::data) const COLUMNS: usize = 1 << 16;
 
 impl IntegerColumn {
     pub(super) fn new() -> Self {

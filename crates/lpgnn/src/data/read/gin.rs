@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::column::{IntegerColumn, numbered};
+use super::column::IntegerColumn;
 use super::name_of;
 use super::text::{Lines, counted};
-use crate::data::{Dataset, DatasetParts, FeatureColumns, TargetColumn};
+use crate::data::{ColumnNames, Dataset, DatasetParts, FeatureColumns, TargetColumn};
 use crate::{Error, Matrix, Place};
 
 /// `N`; per graph `n label`; per node `tag m nb_1 … nb_m`, followed by any attributes.
@@ -53,7 +53,10 @@ pub(super) fn read(path: &Path) -> Result<Dataset, Error> {
         edges: nodes.edges,
         node_features: FeatureColumns::none(nodes.count)
             .with_categories(nodes.tags.finish("node label")?)?
-            .with_values(numbered("node attribute", width), attributes)?,
+            .with_values(
+                ColumnNames::default().and_numbered("node attribute", width),
+                attributes,
+            )?,
         node_targets: None,
         graph_targets: Some(TargetColumn::Classes(graph_labels.finish("graph label")?)),
         split: None,

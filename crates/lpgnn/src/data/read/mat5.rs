@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use flate2::read::ZlibDecoder;
 
 use super::text::{self, quote};
-use super::unpack::{self, Bounded, read_error};
-use crate::{Error, Place};
+use super::unpack::{self, Bounded, Guarded, read_error};
+use crate::{Error, Place, memory};
 
 /// A file, its variables unpacked but not parsed yet.
 pub(super) struct MatFile {
@@ -75,6 +75,8 @@ impl MatFile {
             let mut content = (&mut file).take(length);
             match kind {
                 MATRIX => {
+                    let what = format_args!("reading {}", path.display());
+                    memory::require(length, what)?;
                     let mut bytes = vec![];
                     content.read_to_end(&mut bytes).map_err(|error| read_error(path, error))?;
                     found.variables.push(Packet { place, bytes });
@@ -97,9 +99,12 @@ impl MatFile {
         left: &mut u64,
     ) -> Result<(), Error> {
         let here = |problem: String| Place::byte(&self.path, place).error(problem);
-        let damaged =
-            |error: std::io::Error| here(format!("starts what cannot be unpacked: {error}"));
-        let mut unpacked = Bounded::new(ZlibDecoder::new(content), left);
+        let damaged = |error: std::io::Error| match error.downcast() {
+            Ok(error) => error,
+            Err(error) => here(format!("starts what cannot be unpacked: {error}")),
+        };
+        let source = Bounded::new(ZlibDecoder::new(content), left);
+        let mut unpacked = Guarded::new(&self.path, source);
         let mut tag = [0; 8];
         unpacked.read_exact(&mut tag).map_err(damaged)?;
         let (kind, length) = (self.order.u32(&tag[..4]), self.order.u32(&tag[4..]));

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::column::{IntegerColumn, numbered};
+use super::column::{COLUMNS, IntegerColumn, numbered};
 use super::mat5::{Entries, MatFile, Numbers, Value};
 use super::{join_parts, list, name_of};
-use crate::data::{Dataset, DatasetParts, FeatureColumns, TargetColumn};
-use crate::{Error, Matrix, Place};
+use crate::data::{ColumnNames, Dataset, DatasetParts, FeatureColumns, TargetColumn};
+use crate::{Error, Matrix, Place, memory};
 
 /// Either a folder, or one of the files in it, with `conmattrain.mat` (the connectivity),
 /// `nodelabtrain.mat` and `tartrain.mat`, and the same with `valid` and `test`; or a file with a
@@ -152,6 +152,9 @@ impl<'a> Named<'a> {
                 Ok((sparse.rows, sparse.cols, entries))
             }
             Value::Dense { rows, cols, numbers } => {
+                let stored = numbers.iter().filter(|&x| x != 0.0).count();
+                let what = format_args!("{}, a matrix with {stored} entries,", self.name);
+                memory::require(memory::bytes_of::<(usize, usize, f64)>(&[stored, 2]), what)?;
                 let entries = numbers.iter().enumerate().filter(|&(_, x)| x != 0.0);
                 Ok((*rows, *cols, entries.map(|(i, x)| (i % rows, i / rows, x)).collect()))
             }
@@ -194,6 +197,9 @@ impl Part {
         if rows == 0 {
             return Err(connectivity.error("has no nodes"));
         }
+        // Of what is kept for a node, the file has one number or none.
+        let what = format_args!("a {} of {rows} nodes", connectivity.name);
+        memory::require(memory::bytes_of::<[usize; 4]>(&[rows]), what)?;
         let node = |i: usize| u32::try_from(i).map_err(|_| Error::TooLarge);
         let edges = entries
             .iter()
@@ -238,6 +244,9 @@ impl Part {
             self.targets = Some(TargetColumn::Classes(classes.finish("node target")?));
             return Ok(());
         }
+        if width > COLUMNS {
+            return Err(targets.error(format!("has more than {COLUMNS} rows of targets")));
+        }
         let entries = numbers
             .iter()
             .enumerate()
@@ -275,15 +284,18 @@ impl Part {
         let mut edge_features = FeatureColumns::none(edges.len());
         if !weights.is_empty() {
             let weights = Matrix::from_entries(edges.len(), 1, weights)?;
-            edge_features = edge_features.with_values(numbered("edge attribute", 1), weights)?;
+            edge_features =
+                edge_features.with_values(vec!["edge attribute".to_owned()], weights)?;
         }
         let width = features.cols();
         Dataset::new(DatasetParts {
             name: name.to_owned(),
             node_starts: (0..=nodes / size).map(|graph| graph * size).collect(),
             edges,
-            node_features: FeatureColumns::none(nodes)
-                .with_values(numbered("node attribute", width), features)?,
+            node_features: FeatureColumns::none(nodes).with_values(
+                ColumnNames::default().and_numbered("node attribute", width),
+                features,
+            )?,
             edge_features,
             node_targets: targets,
             graph_targets: None,

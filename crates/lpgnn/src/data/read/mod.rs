@@ -11,6 +11,8 @@ mod text;
 mod tu;
 mod unpack;
 
+pub(super) use column::COLUMNS;
+
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};

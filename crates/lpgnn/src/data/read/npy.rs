@@ -1,11 +1,11 @@
 //! Arrays as `numpy.save` writes them: a table of numbers next to a CSV file.
 
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 
 use super::text::{self, quote};
 use super::unpack::read_error;
-use crate::{Error, Matrix, Place};
+use crate::{Error, Matrix, Place, memory};
 
 /// A matrix of finite numbers from an array of one or two dimensions, of integers, booleans or
 /// real numbers, in rows or in columns.
@@ -14,7 +14,12 @@ use crate::{Error, Matrix, Place};
 /// four in later ones), the header `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }`,
 /// and the entries.
 pub(super) fn read(path: &Path) -> Result<Matrix<f32>, Error> {
-    let mut file = BufReader::new(text::open(path)?);
+    let file = text::open(path)?;
+    let size = file
+        .metadata()
+        .map_err(|source| Error::Io { action: "read", path: path.to_owned(), source })?
+        .len();
+    let mut file = BufReader::new(file);
     let mut bytes = |count: u64| {
         let mut found = vec![];
         file.by_ref()
@@ -48,19 +53,22 @@ pub(super) fn read(path: &Path) -> Result<Matrix<f32>, Error> {
             .error(format!("has entries of the type {}, not numbers", quote(header.descr)))
     })?;
     let (rows, cols) = (header.rows, header.cols);
+    let there = file.stream_position().map_or(0, |start| size.saturating_sub(start));
     let expected = rows.checked_mul(cols).and_then(|count| count.checked_mul(number.size));
-    // Read what there is, whatever the shape claims.
-    let data = bytes(expected.map_or(u64::MAX, |count| count as u64))?;
-    if Some(data.len()) != expected || !bytes(1)?.is_empty() {
+    if expected.and_then(|expected| u64::try_from(expected).ok()) != Some(there) {
         return Err(Place::file(path).error(format!(
-            "announces {rows} × {cols} entries of {} bytes, but has {} bytes of them",
+            "announces {rows} × {cols} entries of {} bytes, but has {there} bytes of them",
             number.size,
-            if Some(data.len()) == expected { "more".to_owned() } else { data.len().to_string() }
         )));
     }
+    let what = format_args!("an array of {rows} × {cols} in {}", path.display());
+    memory::require(memory::bytes_of::<f32>(&[rows, cols]), what)?;
     let mut matrix = Matrix::zeros(rows, cols);
-    for (i, entry) in data.chunks_exact(number.size).enumerate() {
+    let mut entry = [0; 8];
+    let entry = &mut entry[..number.size];
+    for i in 0..rows * cols {
         let (row, col) = if header.fortran { (i % rows, i / rows) } else { (i / cols, i % cols) };
+        file.read_exact(entry).map_err(|error| read_error(path, error))?;
         let x = number.value(entry);
         #[allow(clippy::cast_possible_truncation, reason = "features are kept in single precision")]
         let single = x as f32;

@@ -2,8 +2,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::unpack::read_error;
-use crate::{Error, Place};
+use super::unpack::{Guarded, read_error};
+use crate::{Error, Place, input};
 
 /// The lines of a text, read block by block: memory is one block, or the longest line.
 ///
@@ -36,7 +36,7 @@ impl<'a> Lines<'a> {
     /// The lines of a text that messages refer to as `path`.
     pub(super) fn new(path: &Path, source: impl Read + 'a) -> Self {
         Self {
-            source: Box::new(source),
+            source: Box::new(Guarded::new(path, source)),
             path: path.to_owned(),
             buffer: vec![0; BLOCK],
             next: 0,
@@ -150,24 +150,18 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Opens a regular file, not a directory or a pipe, which might never end.
+/// Opens a regular file.
 ///
 /// # Errors
 ///
 /// [`Error::Input`] if it does not exist or is not a file; [`Error::Io`].
 pub(super) fn open(path: &Path) -> Result<File, Error> {
-    let io = |source| Error::Io { action: "read", path: path.to_owned(), source };
-    match std::fs::metadata(path) {
-        Ok(found) if found.is_file() => File::open(path).map_err(io),
-        Ok(found) if found.is_dir() => {
-            Err(Place::file(path).error("is a directory, but a file is expected"))
+    input::open(path).map_err(|error| match error {
+        Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            Place::file(path).error("does not exist")
         }
-        Ok(_) => Err(Place::file(path).error("is not a regular file")),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err(Place::file(path).error("does not exist"))
-        }
-        Err(error) => Err(io(error)),
-    }
+        error => error,
+    })
 }
 
 /// A line and its position.

@@ -1,17 +1,18 @@
 //! The text format of the TU collection: `NAME_A.txt`, `NAME_graph_indicator.txt`, …
 
+use std::collections::HashSet;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-use super::column::{Rows, integer_columns, numbered, real_matrix};
+use super::column::{COLUMNS, Rows, integer_columns, numbered, real_matrix};
 use super::text::{self, Lines};
 use super::unpack::{self, Bounded};
 use super::{TEST, TRAIN, VAL, join_parts, list};
-use crate::data::{Dataset, DatasetParts, FeatureColumns, TargetColumn};
+use crate::data::{ColumnNames, Dataset, DatasetParts, FeatureColumns, TargetColumn};
 use crate::{Error, Place};
 
 /// A folder, a folder of such folders called `train`, `val` and `test`, or a zip file.
@@ -89,6 +90,9 @@ impl Source {
             .len();
         let archive =
             ZipArchive::new(BufReader::new(file)).map_err(|error| zip_error(path, error))?;
+        if archive.has_duplicate_names() {
+            return Err(Place::file(path).error(twice(path, archive)?));
+        }
         let entries: Vec<_> = archive.file_names().filter_map(Result::ok).collect();
         let prefix = only(path, set_names(entries.iter().map(AsRef::as_ref)))?;
         drop(entries);
@@ -134,6 +138,29 @@ impl Source {
             Place::file(&path).error("does not exist, but every TU data set has this file")
         })
     }
+}
+
+/// Which entry of an archive is there twice, as part of a sentence.
+fn twice(path: &Path, archive: ZipArchive<BufReader<File>>) -> Result<String, Error> {
+    /// An entry of the central directory: a signature, numbers, and the lengths of what follows them.
+    const HEADER: usize = 46;
+    let io = |error| unpack::read_error(path, error);
+    let start = archive.central_directory_start();
+    let mut directory = archive.into_inner();
+    directory.seek(SeekFrom::Start(start)).map_err(io)?;
+    let mut names = HashSet::new();
+    let mut header = [0; HEADER];
+    while directory.read_exact(&mut header).is_ok() && header.starts_with(b"PK\x01\x02") {
+        let length = |at: usize| usize::from(u16::from_le_bytes([header[at], header[at + 1]]));
+        let mut name = vec![0; length(28)];
+        directory.read_exact(&mut name).map_err(io)?;
+        let rest = i64::try_from(length(30) + length(32)).unwrap_or_default();
+        directory.seek_relative(rest).map_err(io)?;
+        if !names.insert(name.clone()) {
+            return Ok(format!("has the entry {} twice", text::quote(&name)));
+        }
+    }
+    Ok("has an entry twice".to_owned())
 }
 
 /// The one name there is.
@@ -190,7 +217,9 @@ fn read_set(source: &mut Source) -> Result<Dataset, Error> {
         graph_targets,
         split: None,
     };
-    Dataset::new(parts).map_err(|error| match error {
+    // Labels and attributes are both there to be read.
+    let dataset = Dataset::new(parts).map(Dataset::with_chosen_features);
+    dataset.map_err(|error| match error {
         Error::EdgeBetweenGraphs { edge, source_graph, target_graph } => {
             // Blank lines are rejected before the end, so the number of an edge is that of its line.
             Place::line(&source.path("_A.txt"), edge as u64 + 1).error(format!(
@@ -217,6 +246,10 @@ fn graph_targets(source: &mut Source) -> Result<(Option<TargetColumn>, Option<Ro
         let values = real_matrix(&mut lines, rows.as_ref())?;
         let count = values.rows();
         if targets.is_none() {
+            if values.cols() > COLUMNS {
+                let problem = format!("has more than {COLUMNS} columns of targets");
+                return Err(Place::line(lines.path(), 1).error(problem));
+            }
             let names = numbered("graph attribute", values.cols());
             targets = Some(TargetColumn::Values { names, values });
             rows = Some(Rows::new(count, "graph", &format!("{name}_graph_attributes.txt")));
@@ -323,7 +356,8 @@ fn features(source: &mut Source, files: [&str; 2], rows: &Rows) -> Result<Featur
     }
     if let Some(mut lines) = source.open(attributes)? {
         let values = real_matrix(&mut lines, Some(rows))?;
-        let names = numbered(&format!("{what} attribute"), values.cols());
+        let base = format!("{what} attribute");
+        let names = ColumnNames::default().and_numbered(&base, values.cols());
         features = features.with_values(names, values)?;
     }
     Ok(features)

@@ -1,7 +1,7 @@
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::{Error, Place};
+use crate::{Error, Place, memory};
 
 /// The maximum ratio of unpacked to compressed size.
 const RATIO: u64 = 100;
@@ -38,6 +38,40 @@ impl<R: Read> Read for Bounded<'_, R> {
     }
 }
 
+/// Reads from `source`, with an error once memory runs short.
+///
+/// What is read is kept in one form or another, so memory grows with it.
+pub(super) struct Guarded<R> {
+    source: R,
+    path: PathBuf,
+    unchecked: usize,
+}
+
+/// How much is read before memory is looked at again.
+const BLOCK: usize = 1 << 18;
+/// What a block may become in memory: short words that are all different take some 60 times as much.
+const GROWN: u64 = 64 * BLOCK as u64;
+
+impl<R> Guarded<R> {
+    /// Messages call the source `path`.
+    pub(super) fn new(path: &Path, source: R) -> Self {
+        Self { source, path: path.to_owned(), unchecked: 0 }
+    }
+}
+
+impl<R: Read> Read for Guarded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read(buffer)?;
+        self.unchecked += read;
+        if self.unchecked >= BLOCK {
+            self.unchecked = 0;
+            let what = format_args!("to go on reading {}", self.path.display());
+            memory::require(GROWN, what).map_err(io::Error::other)?;
+        }
+        Ok(read)
+    }
+}
+
 /// Part of a sentence about a file that unpacks to more than its [`limit`].
 pub(super) fn too_much() -> String {
     format!("it would be more than {RATIO} times as large and more than {} MiB", ALLOWANCE >> 20)
@@ -47,6 +81,10 @@ pub(super) fn too_much() -> String {
 /// operating system.
 pub(super) fn read_error(path: &Path, error: io::Error) -> Error {
     use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+    let error = match error.downcast() {
+        Ok(error) => return error,
+        Err(error) => error,
+    };
     match error.kind() {
         InvalidData | InvalidInput | Other | UnexpectedEof => {
             Place::file(path).error(format!("cannot be unpacked: {error}"))

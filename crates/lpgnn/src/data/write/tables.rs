@@ -6,6 +6,8 @@
 //! reverse with the same features, each pair is one row, and `directed` is false. Sparse rows are
 //! written as dense arrays to `nodes.npy` and `edges.npy`.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -13,6 +15,7 @@ use std::path::{Path, PathBuf};
 use super::{Output, check_written_out, io_error};
 use crate::Error;
 use crate::data::names::name_or;
+use crate::data::read::COLUMNS;
 use crate::data::{Dataset, FeatureColumns, Level, Split, TargetColumn};
 use crate::graph::SparseRows;
 
@@ -35,6 +38,15 @@ pub(super) fn write(dataset: &Dataset, folder: &Path) -> Result<Vec<String>, Err
                 "every {what} of {} has {} target values, but a table holds one",
                 dataset.name(),
                 names.len()
+            )));
+        }
+    }
+    for (what, features) in [("node", dataset.node_features()), ("edge", dataset.edge_features())] {
+        let count = features.categories().len() + features.value_names().len();
+        if count > COLUMNS {
+            return Err(Error::Mismatch(format!(
+                "every {what} of {} has {count} features, but a table has at most {COLUMNS} columns",
+                dataset.name()
             )));
         }
     }
@@ -179,9 +191,10 @@ fn target_header(targets: &TargetColumn) -> String {
 
 /// One header per feature, of which no two are the same.
 fn feature_headers(what: &str, features: &FeatureColumns, losses: &mut Vec<String>) -> Vec<String> {
-    let categories = features.categories().iter().map(|column| (column.name(), "category"));
-    let values = features.value_names().iter().map(|name| (name.as_str(), "value"));
-    let mut names: Vec<String> = vec![];
+    let categories =
+        features.categories().iter().map(|column| (Cow::Borrowed(column.name()), "category"));
+    let values = features.value_names().iter().map(|name| (name, "value"));
+    let mut names = HashSet::new();
     let mut headers = vec![];
     for (number, (name, kind)) in (1..).zip(categories.chain(values)) {
         let mut own = name.trim().to_owned();
@@ -193,7 +206,7 @@ fn feature_headers(what: &str, features: &FeatureColumns, losses: &mut Vec<Strin
             losses.push(format!("the {what} feature “{name}” becomes “{own}”"));
         }
         headers.push(format!("{own}:{kind}"));
-        names.push(own);
+        names.insert(own);
     }
     headers
 }

@@ -61,7 +61,7 @@ impl<'a> Crossval<'a> {
             "data": fingerprint(self.dataset),
             "protocol": self.protocol,
             "candidates": self.folds.first().map(|fold| &fold.candidates),
-            "folds": self.folds.iter().map(|fold| &fold.split.test).collect::<Vec<_>>(),
+            "splits": self.folds.iter().map(|fold| fold.split.fingerprint()).collect::<Vec<_>>(),
         })
     }
 
@@ -84,12 +84,20 @@ impl<'a> Crossval<'a> {
         if !self.folds.iter().all(|fold| folder.has(&fold.file())) {
             return Ok(None);
         }
-        let records = self.folds.iter().map(|fold| folder.read(&fold.file()));
-        let records: Vec<FoldRecord> = records.collect::<Result<_, Error>>()?;
+        let records = self.records(folder)?;
         let seed = self.folds[0].candidates[0].training.seed;
         let report = CrossvalReport::new(self.dataset.name(), self.protocol, seed, &records)?;
         folder.save(RESULT, &report)?;
         Ok(Some(report))
+    }
+
+    /// The records of all folds, once they are done.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`], [`Error::Input`] when a fold is not done or its file is damaged.
+    pub fn records(&self, folder: &ResultFolder) -> Result<Vec<FoldRecord>, Error> {
+        self.folds.iter().map(|fold| folder.read(&fold.file())).collect()
     }
 
     /// Does a fold unless it is done.

@@ -2,6 +2,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
+use crate::data::Split;
 use crate::data::generate::CliqueConfig;
 use crate::evaluate::BaselineReport;
 use crate::experiment::{TrialName, TrialObserver};
@@ -110,6 +111,13 @@ fn a_folder_has_results_of_one_plan() {
     drop(folder);
     assert!(matches!(open(Protocol::BestMeanEpoch), Err(Error::Folder { .. })));
     assert!(open(Protocol::Nested).is_ok());
+    // The same test splits, but others for validation.
+    let mut other = crossval(&dataset, Protocol::Nested);
+    let Split { train, val, .. } = &mut other.folds[1].split;
+    std::mem::swap(&mut train[0], &mut val[0]);
+    let other = ResultFolder::open(place.path(), &other.plan(), &config(&dataset));
+    let said = other.unwrap_err().to_string();
+    assert!(said.ends_with("has results for another split of the data"), "{said}");
 }
 
 #[test]

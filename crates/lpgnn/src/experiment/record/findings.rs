@@ -70,7 +70,8 @@ impl RunRecord {
                 format!("more iterations: --set training.inference.max-iter={}", 4 * max_iter)
             }
         };
-        let text = format!("{count} graphs did not converge; their predictions are not to be trusted.");
+        let text =
+            format!("{count} graphs did not converge; their predictions are not to be trusted.");
         Some(finding("Not all graphs converge", text, vec![advice]))
     }
 

@@ -2,7 +2,6 @@ use super::components::Components;
 use crate::Matrix;
 use crate::data::{Dataset, Split};
 use crate::evaluate::probabilities;
-use crate::experiment::members::rows;
 use crate::graph::{GraphBatch, Level, Targets};
 use crate::readout::largest;
 use crate::run::Predictions;
@@ -56,8 +55,10 @@ impl Items {
         let index: Vec<usize> = (0..of).step_by(of.div_ceil(Self::MOST).max(1)).collect();
         let mut items = Self { of, ..Self::default() };
         items.take_targets(task.targets_of(batch), outputs, &index);
-        let states: Vec<Vec<f64>> =
-            index.iter().map(|&i| mean_state(batch, task, i, &predictions.fixed_point.states)).collect();
+        let states: Vec<Vec<f64>> = index
+            .iter()
+            .map(|&i| mean_state(batch, task, i, &predictions.fixed_point.states))
+            .collect();
         let Components { places: [x, y], explained } = Components::of(&states);
         items.pca_x = x.into_iter().map(digits).collect();
         items.pca_y = y.into_iter().map(digits).collect();
@@ -68,6 +69,23 @@ impl Items {
         items.split = index.iter().map(|&i| splits[i]).collect();
         items.index = index;
         items
+    }
+
+    /// Whether all columns that are there have an entry per item.
+    pub(crate) fn is_table(&self) -> bool {
+        let values = self.values.iter().chain(&self.predicted_values).map(Vec::len);
+        let columns = [
+            self.target.len(),
+            self.predicted.len(),
+            self.positive.len(),
+            self.confidence.len(),
+            self.multiplier.len(),
+        ];
+        let [all, classes] =
+            [&[self.split.len(), self.pca_x.len(), self.pca_y.len()][..], &columns];
+        all.iter().all(|&len| len == self.index.len())
+            && classes.iter().copied().chain(values).all(|len| len == 0 || len == self.index.len())
+            && self.values.len() == self.predicted_values.len()
     }
 
     fn take_targets(&mut self, targets: &Targets<f32>, outputs: &Matrix<f32>, index: &[usize]) {
@@ -106,7 +124,8 @@ fn mean_state(batch: &GraphBatch<f32>, task: Level, i: usize, states: &[Matrix<f
     };
     let count = nodes.len().max(1) as f64;
     let layer = |x: &Matrix<f32>| -> Vec<f64> {
-        let component = |c: usize| nodes.clone().map(|v| f64::from(x.row(v)[c])).sum::<f64>() / count;
+        let component =
+            |c: usize| nodes.clone().map(|v| f64::from(x.row(v)[c])).sum::<f64>() / count;
         (0..x.cols()).map(component).collect()
     };
     states.iter().flat_map(layer).collect()
@@ -163,7 +182,7 @@ fn splits(dataset: &Dataset, split: &Split, task: Level, count: usize) -> Vec<Op
         (SplitName::Val, &split.val),
         (SplitName::Test, &split.test),
     ] {
-        rows(dataset, split, task, members).into_iter().for_each(|row| splits[row] = Some(name));
+        split.rows(members, task, dataset).into_iter().for_each(|row| splits[row] = Some(name));
     }
     splits
 }

@@ -4,22 +4,20 @@ mod components;
 mod evaluation;
 mod findings;
 mod items;
-mod quantiles;
 
 pub use evaluation::{FinalEvaluation, GraphConvergence, SplitEvaluation};
 pub use findings::Finding;
 pub use items::Items;
-pub use quantiles::Quantiles;
-
-use std::collections::BTreeMap;
 
 use super::majority::majority_accuracy;
 use super::run::EpochMetrics;
 use super::{Machine, Versions, today};
 use crate::data::Dataset;
-use crate::evaluate::BaselineReport;
+use crate::evaluate::{BaselineReport, Quantiles};
 use crate::graph::Level;
-use crate::run::{DataOrigin, RunConfig, SavedModel, Setup};
+use crate::run::{
+    DataOrigin, EpochChange, RunConfig, SavedModel, Setting, SettingChange, Setup, TrainingOrigin,
+};
 use crate::train::{ConstraintReport, EpochReport, ModelEvaluation, StopReason, Trained};
 use crate::{Error, Matrix};
 
@@ -42,8 +40,11 @@ pub struct RunRecord {
     pub value_names: Vec<String>,
     /// Every setting, as used.
     pub config: RunConfig,
-    /// The settings that differ from the defaults for these data.
-    pub changed: Vec<ChangedSetting>,
+    /// Settings that were changed when the run was resumed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<EpochChange>,
+    /// Settings that differ from the defaults for the data, which are `before`.
+    pub not_default: Vec<SettingChange>,
     /// The random seed.
     pub seed: u64,
     /// Number of weights of the model.
@@ -75,20 +76,9 @@ pub struct RunRecord {
     pub final_evaluation: FinalEvaluation,
 }
 
-/// A setting that differs from its default for the data.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct ChangedSetting {
-    /// As in `training.solver.weights.lr`.
-    pub setting: String,
-    /// Its value.
-    pub value: String,
-    /// What it would be by default.
-    pub default: String,
-}
-
 /// All that a record is made of.
 pub(super) struct Outcome<'a> {
-    pub(super) config: &'a RunConfig,
+    pub(super) origin: &'a TrainingOrigin,
     pub(super) dataset: &'a Dataset,
     pub(super) setup: &'a Setup,
     pub(super) saved: SavedModel,
@@ -100,11 +90,15 @@ pub(super) struct Outcome<'a> {
 }
 
 impl RunRecord {
-    pub(super) fn new(outcome: &Outcome<'_>) -> Result<Self, Error> {
-        let Outcome { config, dataset, setup, saved, trained, metrics, epochs, seconds, baseline } =
+    /// The record, and single nodes or graphs.
+    pub(super) fn new(outcome: &Outcome<'_>) -> Result<(Self, Items), Error> {
+        let Outcome { origin, dataset, setup, saved, trained, metrics, epochs, seconds, baseline } =
             outcome;
         let multipliers = trained.multipliers.iter().flat_map(Matrix::as_slice);
-        Ok(Self {
+        let predictions = saved.predict(dataset, true)?;
+        let whose = (&setup.split, setup.task);
+        let items = Items::new(&predictions, dataset, whose, &trained.multipliers);
+        let record = Self {
             versions: Versions::here(),
             machine: Machine::here(),
             date: today(),
@@ -112,9 +106,10 @@ impl RunRecord {
             task: setup.task,
             classes: saved.classes().map(<[String]>::to_vec),
             value_names: saved.value_names.clone(),
-            config: (*config).clone(),
-            changed: changed(config, dataset),
-            seed: config.training.seed,
+            config: origin.config.clone(),
+            changes: origin.changes.clone(),
+            not_default: not_default(&origin.config, dataset),
+            seed: origin.config.training.seed,
             weights: saved.weights.len(),
             stop_reason: trained.reason,
             epochs: *epochs,
@@ -127,8 +122,14 @@ impl RunRecord {
             majority: majority_accuracy(dataset, setup),
             baseline: baseline.clone(),
             multipliers: Quantiles::of(multipliers.map(|&x| f64::from(x.abs()))),
-            final_evaluation: FinalEvaluation::new(saved, dataset, &setup.split)?,
-        })
+            final_evaluation: FinalEvaluation::of_predictions(
+                saved,
+                &predictions,
+                dataset,
+                &setup.split,
+            )?,
+        };
+        Ok((record, items))
     }
 
     /// Whether the constraints are [met](ConstraintReport::met); none if no epoch was evaluated.
@@ -143,15 +144,18 @@ impl RunRecord {
     }
 }
 
-/// The settings that differ from the defaults; where the data come from is no setting to compare.
-fn changed(config: &RunConfig, dataset: &Dataset) -> Vec<ChangedSetting> {
+/// The settings that differ from the defaults. Those of another solver are all that solver's own.
+fn not_default(config: &RunConfig, dataset: &Dataset) -> Vec<SettingChange> {
+    let solver = Setting::new("run", "training.solver.kind", config.training.solver.name());
     let defaults = RunConfig::for_data(&config.data.source, dataset, &[]);
-    let before: BTreeMap<String, String> = flattened(&defaults).into_iter().collect();
-    let changed = |(setting, value): (String, String)| {
-        let default = before.get(&setting).cloned().unwrap_or_else(|| "–".into());
-        (default != value).then_some(ChangedSetting { setting, value, default })
+    let same_solver = RunConfig::for_data(&config.data.source, dataset, &[solver]);
+    let mut changes = defaults.changes(config);
+    let only_by_solver = |path: &str| {
+        path.starts_with("training.solver.")
+            && same_solver.changes(config).iter().all(|change| change.path != path)
     };
-    flattened(config).into_iter().filter_map(changed).collect()
+    changes.retain(|change| change.path == "training.solver.kind" || !only_by_solver(&change.path));
+    changes
 }
 
 /// The newest report on the constraints, with the names of graphs.

@@ -2,10 +2,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
+
 use super::EpochMetrics;
-use crate::experiment::record::RunRecord;
+use crate::data::Split;
+use crate::experiment::record::{Items, RunRecord};
 use crate::experiment::work_folder::{FolderLock, create, is_empty};
-use crate::run::{RunConfig, write_file};
+use crate::run::{RunConfig, read_text, write_file};
 use crate::train::StopReason;
 use crate::{Error, Place};
 
@@ -16,18 +19,22 @@ pub struct RunFolder {
     lock: Option<FolderLock>,
 }
 
-const ALL: [&str; 6] = [
+const ALL: [&str; 8] = [
     RunFolder::RECORD,
+    RunFolder::ITEMS,
     RunFolder::MODEL,
     RunFolder::CHECKPOINT,
     RunFolder::METRICS,
     RunFolder::LOG,
+    RunFolder::SPLIT,
     RunFolder::CONFIG,
 ];
 
 impl RunFolder {
     /// Every setting, as used.
     pub const CONFIG: &'static str = "config.toml";
+    /// The training, validation and test split.
+    pub const SPLIT: &'static str = "split.json";
     /// The weights of the best epoch and all that prediction needs.
     pub const MODEL: &'static str = "model.safetensors";
     /// The state of training.
@@ -38,26 +45,33 @@ impl RunFolder {
     pub const LOG: &'static str = "log.txt";
     /// The record.
     pub const RECORD: &'static str = "record.json";
+    /// Single nodes or graphs, for a report.
+    pub const ITEMS: &'static str = "items.json";
 
     /// A new folder for a run.
     pub(super) fn create(path: &Path) -> Result<Self, Error> {
         let folder = Self { path: path.to_owned(), lock: None };
-        if is_empty(path)? {
+        // The split is written first: a folder that has nothing else is of no run yet.
+        if is_empty(path, &[Self::SPLIT])? {
             create(path)?;
             return folder.lock();
         }
-        let there = folder.file(Self::CONFIG).exists();
-        Err(folder.problem(if there {
+        Err(folder.problem(if folder.is_run() {
             "is already a run; it can be resumed or replaced"
         } else {
             "is neither a run nor empty, so it is left alone"
         }))
     }
 
+    /// Whether it has settings and a split that can be read: many programs have a `config.toml`.
+    fn is_run(&self) -> bool {
+        self.config().is_ok() && matches!(self.split(), Ok(Some(_)))
+    }
+
     /// The same in place of a run.
     pub(super) fn replace(path: &Path) -> Result<Self, Error> {
         let folder = Self { path: path.to_owned(), lock: None };
-        if !folder.file(Self::CONFIG).exists() {
+        if !folder.is_run() {
             return Self::create(path);
         }
         let folder = folder.lock()?;
@@ -79,10 +93,9 @@ impl RunFolder {
     /// [`Error::Folder`] when it is not a run.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let folder = Self { path: path.to_owned(), lock: None };
-        if folder.file(Self::CONFIG).exists() {
-            Ok(folder)
-        } else {
-            Err(folder.problem(&format!("is not a run: it has no {}", Self::CONFIG)))
+        match [Self::CONFIG, Self::SPLIT].into_iter().find(|name| !folder.file(name).exists()) {
+            None => Ok(folder),
+            Some(name) => Err(folder.problem(&format!("is not a run: it has no {name}"))),
         }
     }
 
@@ -94,7 +107,7 @@ impl RunFolder {
         Ok(self)
     }
 
-    fn problem(&self, problem: &str) -> Error {
+    pub(super) fn problem(&self, problem: &str) -> Error {
         Error::Folder { path: self.path.clone(), problem: problem.into() }
     }
 
@@ -119,19 +132,25 @@ impl RunFolder {
     /// [`Error::Io`], [`Error::Config`]
     pub fn config(&self) -> Result<RunConfig, Error> {
         let path = self.file(Self::CONFIG);
-        let text = fs::read_to_string(&path).map_err(|source| Error::Io {
-            action: "read",
-            path: path.clone(),
-            source,
-        })?;
+        let text = read_text(&path)?;
         RunConfig::from_toml(&path.display().to_string(), &text)
     }
 
+    pub(super) fn write_split(&self, split: &Split) -> Result<(), Error> {
+        self.write_json(Self::SPLIT, serde_json::to_string(split))
+    }
+
+    /// The training, validation and test split; none in a folder that does not have it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]; [`Error::Input`] when the file is not a split.
+    pub fn split(&self) -> Result<Option<Split>, Error> {
+        self.read_json(Self::SPLIT, "a split")
+    }
+
     pub(super) fn write_record(&self, record: &RunRecord) -> Result<(), Error> {
-        let path = self.file(Self::RECORD);
-        let text = serde_json::to_string_pretty(record)
-            .map_err(|error| Place::file(&path).error(error.to_string()))?;
-        write_file(&path, (text + "\n").as_bytes())
+        self.write_json(Self::RECORD, serde_json::to_string_pretty(record))
     }
 
     /// The record of the run; none until it has finished.
@@ -140,11 +159,39 @@ impl RunFolder {
     ///
     /// [`Error::Io`]; [`Error::Input`] when the file is not a record.
     pub fn record(&self) -> Result<Option<RunRecord>, Error> {
-        let path = self.file(Self::RECORD);
+        self.read_json(Self::RECORD, "a run record")
+    }
+
+    pub(super) fn write_items(&self, items: &Items) -> Result<(), Error> {
+        self.write_json(Self::ITEMS, serde_json::to_string(items))
+    }
+
+    /// Single nodes or graphs, as the saved model sees them; none until the run has finished.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]; [`Error::Input`] when the file holds something else.
+    pub fn items(&self) -> Result<Option<Items>, Error> {
+        let items: Option<Items> = self.read_json(Self::ITEMS, "a list of nodes or graphs")?;
+        if items.as_ref().is_some_and(|items| !items.is_table()) {
+            let problem = "its columns have different lengths";
+            return Err(Place::file(&self.file(Self::ITEMS)).error(problem));
+        }
+        Ok(items)
+    }
+
+    fn write_json(&self, name: &str, text: serde_json::Result<String>) -> Result<(), Error> {
+        let path = self.file(name);
+        let text = text.map_err(|error| Place::file(&path).error(error.to_string()))?;
+        write_file(&path, (text + "\n").as_bytes())
+    }
+
+    fn read_json<T: DeserializeOwned>(&self, name: &str, what: &str) -> Result<Option<T>, Error> {
+        let path = self.file(name);
         let Some(text) = read_if_there(&path)? else { return Ok(None) };
         serde_json::from_str(&text)
             .map(Some)
-            .map_err(|error| Place::file(&path).error(format!("it is not a run record: {error}")))
+            .map_err(|error| Place::file(&path).error(format!("it is not {what}: {error}")))
     }
 
     /// The record of a run to which nothing is left to do; none of one that can be resumed.
@@ -190,10 +237,10 @@ impl RunFolder {
 }
 
 fn read_if_there(path: &Path) -> Result<Option<String>, Error> {
-    match fs::read_to_string(path) {
+    match read_text(path) {
         Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(Error::Io { action: "read", path: path.to_owned(), source }),
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -217,6 +264,10 @@ pub(super) struct LineFile {
 
 impl LineFile {
     fn open(path: PathBuf) -> Result<Self, Error> {
+        // A folder may be a stranger's: nothing is written through its links.
+        if path.is_symlink() {
+            return Err(Place::file(&path).error("it is a link, and only files are written to"));
+        }
         match OpenOptions::new().create(true).append(true).open(&path) {
             Ok(file) => Ok(Self { path, file }),
             Err(source) => Err(Error::Io { action: "write", path, source }),
@@ -225,6 +276,15 @@ impl LineFile {
 
     pub(super) fn line(&mut self, line: &str) -> Result<(), Error> {
         self.file.write_all(format!("{line}\n").as_bytes()).map_err(|source| Error::Io {
+            action: "write",
+            path: self.path.clone(),
+            source,
+        })
+    }
+
+    /// Has what was written on the disk.
+    pub(super) fn sync(&self) -> Result<(), Error> {
+        self.file.sync_data().map_err(|source| Error::Io {
             action: "write",
             path: self.path.clone(),
             source,
@@ -241,6 +301,7 @@ impl LineFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::Level;
 
     #[test]
     fn metrics_of_later_epochs_and_half_lines_go() {
@@ -248,12 +309,23 @@ mod tests {
         assert_eq!(keep_until(text, 2), "{\"epoch\":1}\n{\"epoch\":2}\n");
     }
 
+    /// A folder that a run was begun in.
+    fn begun(path: &Path) -> RunFolder {
+        let folder = RunFolder::create(path).unwrap();
+        let (train, none) = (vec![0, 2], vec![]);
+        let split = Split { level: Level::Node, train, val: none.clone(), test: none };
+        folder.write_split(&split).unwrap();
+        assert_eq!(folder.split().unwrap(), Some(split));
+        assert!(RunFolder::open(path).is_err(), "it has no settings yet");
+        folder.write_config(&RunConfig::default()).unwrap();
+        folder
+    }
+
     #[test]
     fn nothing_is_overwritten_unless_asked() {
         let place = tempfile::tempdir().unwrap();
         let run = place.path().join("run");
-        let folder = RunFolder::create(&run).unwrap();
-        fs::write(folder.file(RunFolder::CONFIG), "").unwrap();
+        let folder = begun(&run);
         assert!(RunFolder::create(&run).is_err());
         assert!(RunFolder::replace(&run).is_err(), "somebody is at work there");
         drop(folder);
@@ -261,5 +333,59 @@ mod tests {
         fs::write(run.join("thesis.tex"), "years of work").unwrap();
         assert!(RunFolder::replace(&run).is_err());
         assert!(run.join("thesis.tex").exists());
+    }
+
+    #[test]
+    fn only_a_run_is_replaced_and_only_its_own_files() {
+        let place = tempfile::tempdir().unwrap();
+        let (site, run) = (place.path().join("site"), place.path().join("run"));
+        fs::create_dir(&site).unwrap();
+        for (name, text) in [("config.toml", "title = \"mine\""), ("log.txt", "mine")] {
+            fs::write(site.join(name), text).unwrap();
+        }
+        for config in ["title = \"mine\"", ""] {
+            fs::write(site.join("config.toml"), config).unwrap();
+            let said = RunFolder::replace(&site).unwrap_err().to_string();
+            assert!(said.ends_with("is neither a run nor empty, so it is left alone"), "{said}");
+            assert!(RunFolder::open(&site).is_err());
+        }
+        assert_eq!(fs::read_to_string(site.join("log.txt")).unwrap(), "mine");
+
+        drop(begun(&run));
+        fs::write(run.join("plot.svg"), "mine").unwrap();
+        drop(RunFolder::replace(&run).unwrap());
+        let mut left: Vec<_> =
+            fs::read_dir(&run).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, [".lock", "plot.svg"]);
+    }
+
+    #[test]
+    fn a_folder_left_before_there_were_settings_can_be_used() {
+        let place = tempfile::tempdir().unwrap();
+        drop(begun(place.path()));
+        fs::remove_file(place.path().join(RunFolder::CONFIG)).unwrap();
+        assert!(RunFolder::create(place.path()).is_ok());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_log_of_a_run_is_not_written_through_a_link() {
+        let place = tempfile::tempdir().unwrap();
+        let run = RunFolder::create(&place.path().join("run")).unwrap();
+        let thesis = place.path().join("thesis.tex");
+        for exists in [false, true] {
+            if exists {
+                fs::write(&thesis, "years of work").unwrap();
+            }
+            let _ = fs::remove_file(run.file(RunFolder::LOG));
+            std::os::unix::fs::symlink(&thesis, run.file(RunFolder::LOG)).unwrap();
+            let error = run.log().unwrap_err().to_string();
+            assert!(
+                error.ends_with("log.txt: it is a link, and only files are written to"),
+                "{error}"
+            );
+        }
+        assert_eq!(fs::read(&thesis).unwrap(), b"years of work");
     }
 }

@@ -19,15 +19,17 @@ use super::work_folder::create_next;
 use crate::Error;
 use crate::data::Dataset;
 use crate::evaluate::Baseline;
-use crate::run::{Checkpoint, RunConfig, SavedModel, Setup};
-use crate::train::{Stage, StepProgress, Trainer, TrainerState};
+use crate::run::{
+    CheckpointFile, EpochChange, RunConfig, SavedModel, Setup, SplitSource, TrainingOrigin,
+};
+use crate::train::{Stage, StepProgress, StopReason, Trainer, TrainerState};
 use watch::Watch;
 
 /// A run that is ready to train. It holds the lock of its folder.
 #[derive(Debug)]
 pub struct Run<'a> {
     folder: RunFolder,
-    config: RunConfig,
+    origin: TrainingOrigin,
     dataset: &'a Dataset,
     setup: Setup,
     /// Where it goes on, and how long it has taken so far.
@@ -54,6 +56,8 @@ impl Default for CheckpointInterval {
 
 impl<'a> Run<'a> {
     /// A new run in a folder that is empty or does not exist.
+    ///
+    /// A split that is [given](SplitSource::Given) is that of `dataset`; it is kept with the run.
     ///
     /// # Errors
     ///
@@ -94,13 +98,16 @@ impl<'a> Run<'a> {
         let setup = Setup::new(&config, dataset)?;
         Trainer::check(&setup.plan, &setup.model, &setup.data)?;
         let folder = folder()?;
+        folder.write_split(&setup.split)?;
+        // Last, since with it the folder is that of a run.
         folder.write_config(&config)?;
         Ok(Self::ready(folder, config, dataset, setup))
     }
 
     fn ready(folder: RunFolder, config: RunConfig, dataset: &'a Dataset, setup: Setup) -> Self {
-        let interval = CheckpointInterval::default();
-        Self { folder, config, dataset, setup, from: None, interval, commit: None, baseline: true }
+        let (origin, interval) =
+            (TrainingOrigin::new(&config, &setup), CheckpointInterval::default());
+        Self { folder, origin, dataset, setup, from: None, interval, commit: None, baseline: true }
     }
 
     /// Resumes a run from its last checkpoint, or from the start without one. More epochs than it had
@@ -108,12 +115,35 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Folder`] when the data have changed since; [`Error::Option`] for fewer epochs;
-    /// [`Error::Locked`], [`Error::Io`], [`Error::Input`] when files cannot be used.
+    /// [`Error::Folder`] when the data or their split have changed since; [`Error::EditedConfig`] when
+    /// other settings than its epochs have; [`Error::Option`] for fewer epochs; [`Error::Locked`],
+    /// [`Error::Io`], [`Error::Input`] when files cannot be used.
     pub fn resume(
         folder: RunFolder,
         dataset: &'a Dataset,
         epochs: Option<usize>,
+    ) -> Result<Self, Error> {
+        Self::go_on(folder, dataset, epochs, false)
+    }
+
+    /// The same with the settings that `config.toml` has now; the record tells which were changed.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`resume`](Self::resume), but for changed settings.
+    pub fn resume_with_changes(
+        folder: RunFolder,
+        dataset: &'a Dataset,
+        epochs: Option<usize>,
+    ) -> Result<Self, Error> {
+        Self::go_on(folder, dataset, epochs, true)
+    }
+
+    fn go_on(
+        folder: RunFolder,
+        dataset: &'a Dataset,
+        epochs: Option<usize>,
+        accept: bool,
     ) -> Result<Self, Error> {
         let folder = folder.lock()?;
         let before = folder.config()?;
@@ -128,30 +158,58 @@ impl<'a> Run<'a> {
                 expected: format!("the run already has {}", before.training.epochs),
             });
         }
-        let setup = Setup::new(&config, dataset)?;
+        let given = folder.split()?.filter(|_| config.split.source == SplitSource::Given);
+        let setup = match given {
+            Some(split) => Setup::with_split(&config, dataset, split)?,
+            None => Setup::new(&config, dataset)?,
+        };
         let mut run = Self::ready(folder, config, dataset, setup);
-        run.from = run.checkpoint()?;
-        if run.config != before {
-            run.folder.write_config(&run.config)?;
+        let checkpoint = run.folder.file(RunFolder::CHECKPOINT);
+        if checkpoint.exists() {
+            run.go_on_from(CheckpointFile::open(&checkpoint)?, accept)?;
+        } else {
+            // Nothing was trained yet, by whichever split.
+            run.folder.write_split(&run.setup.split)?;
+        }
+        if *run.config() != before {
+            run.folder.write_config(run.config())?;
         }
         Ok(run)
     }
 
-    fn checkpoint(&self) -> Result<Option<(TrainerState, f64)>, Error> {
-        let path = self.folder.file(RunFolder::CHECKPOINT);
-        if !path.exists() {
-            return Ok(None);
+    /// Takes the state of a checkpoint, if it is of the same training.
+    fn go_on_from(&mut self, checkpoint: CheckpointFile, accept: bool) -> Result<(), Error> {
+        let (began, epoch) = (checkpoint.origin().clone(), checkpoint.epoch());
+        let source = &self.origin.config.data.source;
+        if began.fingerprint != self.origin.fingerprint {
+            let problem = format!("was started with other data than {source}");
+            return Err(self.folder.problem(&problem));
         }
+        let mut before = began.config;
+        // To go on for longer is no change to what was done.
+        let epochs = &mut before.training.epochs;
+        *epochs = self.origin.config.training.epochs.max(*epochs);
+        let changes = before.changes(&self.origin.config);
+        if !accept && !changes.is_empty() {
+            let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
+            let path = self.folder.file(RunFolder::CONFIG);
+            return Err(Error::EditedConfig { path, changes: changes.join(", ") });
+        }
+        if began.split != self.origin.split {
+            let now = &self.setup.split;
+            let moved = self.folder.split()?.map_or(0, |before| now.moved(&before));
+            return Err(self.folder.problem(&format!(
+                "was started with another split of {source}: {moved} {} are in another split now",
+                now.level.plural()
+            )));
+        }
+        self.origin.changes = began.changes;
+        let changed = changes.into_iter().map(|change| EpochChange { epoch, change });
+        self.origin.changes.extend(changed);
         let nodes = self.setup.data.training_graphs().nodes();
-        let checkpoint = Checkpoint::read(&path, &self.setup.model, nodes)?;
-        if checkpoint.fingerprint != self.setup.fingerprint {
-            let source = &self.config.data.source;
-            return Err(Error::Folder {
-                path: self.folder.path().to_owned(),
-                problem: format!("was started with other data than {source}"),
-            });
-        }
-        Ok(Some((checkpoint.state, checkpoint.seconds)))
+        let checkpoint = checkpoint.read(&self.setup.model, nodes)?;
+        self.from = Some((checkpoint.state, checkpoint.seconds));
+        Ok(())
     }
 
     /// The same with another interval between checkpoints.
@@ -182,7 +240,7 @@ impl<'a> Run<'a> {
 
     /// Every setting, as used.
     pub fn config(&self) -> &RunConfig {
-        &self.config
+        &self.origin.config
     }
 
     /// The model, data and plan of its configuration.
@@ -202,7 +260,7 @@ impl<'a> Run<'a> {
     /// [`Error::Io`] when a file cannot be written; the run can be resumed from its last checkpoint.
     pub fn train(mut self, observer: &mut dyn RunObserver) -> Result<RunRecord, Error> {
         let (epoch, from) = (self.epoch(), self.from.take());
-        let Self { folder, config, dataset, setup, interval, .. } = &self;
+        let Self { folder, origin, dataset, setup, interval, .. } = &self;
         let mut trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
         let mut seconds = 0.0;
         if let Some((state, before)) = from {
@@ -210,26 +268,28 @@ impl<'a> Run<'a> {
             trainer = trainer.resume(state)?;
         }
         let at = (epoch, seconds);
-        let mut watch = Watch::new(folder, config, &setup.fingerprint, *interval, at, observer)?;
+        let mut watch = Watch::new(folder, origin, *interval, at, observer)?;
         let trained = trainer.run(&mut watch)?;
         let (epochs, seconds) = watch.finish()?;
 
         let weights = trained.weights.clone();
-        let saved = SavedModel::new(setup, config, dataset.name(), trained.epoch, weights);
+        let saved = SavedModel::new(setup, &origin.config, dataset.name(), trained.epoch, weights);
         saved.write(&folder.file(RunFolder::MODEL))?;
         let metrics = folder.metrics()?;
         let mut tell = |stage| observer.step(&StepProgress::after(trained.epoch, stage));
-        let baseline = self.baseline.then(|| {
+        // Whoever interrupts a run does not want to wait for more.
+        let baseline = (self.baseline && trained.reason != StopReason::Stopped).then(|| {
             tell(Stage::Baseline);
-            let (seed, budget) = (config.training.seed, Some(Baseline::SMALL_BUDGET));
+            let (seed, budget) = (origin.config.training.seed, Some(Baseline::SMALL_BUDGET));
             Baseline { seed, budget, ..Baseline::default() }.train(&setup.data)
         });
         tell(Stage::FinalEvaluation);
         let baseline = baseline.flatten();
         let outcome =
-            Outcome { config, dataset, setup, saved, trained, metrics, epochs, seconds, baseline };
-        let mut record = RunRecord::new(&outcome)?;
+            Outcome { origin, dataset, setup, saved, trained, metrics, epochs, seconds, baseline };
+        let (mut record, items) = RunRecord::new(&outcome)?;
         record.versions.commit = self.commit.clone().or(record.versions.commit);
+        folder.write_items(&items)?;
         folder.write_record(&record)?;
         folder.log()?.line(&record.last_line())?;
         Ok(record)

@@ -2,9 +2,10 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
+use crate::data::Split;
 use crate::data::generate::CliqueConfig;
 use crate::evaluate::Metrics;
-use crate::train::{SplitName, StopReason};
+use crate::train::SplitName;
 
 fn dataset() -> Dataset {
     CliqueConfig { graphs: 8, ..CliqueConfig::default() }.generate(1).unwrap()
@@ -86,6 +87,124 @@ fn a_run_that_is_done_can_be_made_longer_but_not_shorter() {
     assert_eq!((longer.epochs, longer.last_epoch), (expected.epochs, expected.last_epoch));
 }
 
+/// Train and test swapped.
+fn swapped(dataset: &Dataset) -> Dataset {
+    let Split { level, train, val, test } = dataset.split().unwrap().clone();
+    dataset.clone().with_split(Some(Split { level, train: test, val, test: train })).unwrap()
+}
+
+/// A run that is stopped after four epochs.
+fn stopped(folder: &Path, config: RunConfig, dataset: &Dataset) {
+    let mut stop = |progress: &Progress<'_>| {
+        if progress.metrics.report.epoch == 4 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    Run::create(folder, config, dataset).unwrap().train(&mut stop).unwrap();
+}
+
+#[test]
+fn a_changed_split_is_noticed() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    let folder = place.path().join("run");
+    stopped(&folder, config(&dataset), &dataset);
+    let resume = |dataset| Run::resume(RunFolder::open(&folder).unwrap(), dataset, None).map(drop);
+    let changed = swapped(&dataset);
+    let said = resume(&changed).unwrap_err().to_string();
+    let expected = "was started with another split of clique: 16 graphs are in another split now";
+    assert!(said.ends_with(expected), "{said}");
+    let unknown = dataset.clone().with_split(None).unwrap();
+    assert!(resume(&unknown).is_err(), "another one would be drawn");
+    resume(&dataset).unwrap();
+}
+
+#[test]
+fn a_split_that_is_given_is_kept_with_the_run() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    let (folder, whole) = (place.path().join("run"), place.path().join("whole"));
+    let given = swapped(&dataset);
+    let mut config = config(&given);
+    config.split.source = SplitSource::Given;
+    let expected = Run::create(&whole, config.clone(), &given).unwrap().train(&mut ()).unwrap();
+    stopped(&folder, config, &given);
+    // Who resumes it knows the data, but not the split.
+    let run = Run::resume(RunFolder::open(&folder).unwrap(), &dataset, None).unwrap();
+    assert_eq!(Some(&run.setup().split), given.split());
+    let record = run.train(&mut ()).unwrap();
+    assert_eq!(timeless(record), timeless(expected));
+    let model = SavedModel::read(&folder.join(RunFolder::MODEL)).unwrap();
+    assert_eq!(model.members.as_ref(), given.split());
+    assert_eq!(model.data.split, given.split().unwrap().fingerprint());
+}
+
+#[test]
+fn edited_settings_are_refused_by_name_or_recorded() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    let folder = place.path().join("run");
+    stopped(&folder, config(&dataset), &dataset);
+    let open = || RunFolder::open(&folder).unwrap();
+    let mut edited = open().config().unwrap();
+    (edited.model.dropout, edited.training.epochs) = (0.5, 14);
+    open().write_config(&edited).unwrap();
+    let said = Run::resume(open(), &dataset, None).unwrap_err().to_string();
+    let expected = "was edited after the last checkpoint: model.dropout was 0.2 and is 0.5";
+    assert!(said.ends_with(expected), "{said}");
+
+    let run = Run::resume_with_changes(open(), &dataset, None).unwrap();
+    let mut stop = |progress: &Progress<'_>| {
+        if progress.metrics.report.epoch == 7 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    run.train(&mut stop).unwrap();
+    // What was accepted is not asked again, nor forgotten.
+    let record = Run::resume(open(), &dataset, None).unwrap().train(&mut ()).unwrap();
+    assert_eq!((record.epochs, record.changes.len()), (14, 1));
+    let change = &record.changes[0];
+    assert_eq!((change.epoch, change.change.path.as_str()), (4, "model.dropout"));
+    assert_eq!(RunFolder::open(&folder).unwrap().record().unwrap(), Some(record));
+
+    // Fewer epochs than it was to have are an edit like others.
+    let mut edited = open().config().unwrap();
+    edited.training.epochs = 3;
+    open().write_config(&edited).unwrap();
+    let said = Run::resume(open(), &dataset, None).unwrap_err().to_string();
+    assert!(said.ends_with("training.epochs was 14 and is 3"), "{said}");
+}
+
+#[test]
+fn a_run_that_ended_before_its_record_gets_the_same_record() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    let Split { level, train, val, test } = dataset.split().unwrap().clone();
+    let test = [val, test].concat();
+    let no_validation =
+        dataset.clone().with_split(Some(Split { level, train, val: vec![], test })).unwrap();
+    for (name, patience, dataset) in
+        [("val", None, &dataset), ("none", None, &no_validation), ("early", Some(1), &dataset)]
+    {
+        let folder = place.path().join(name);
+        let mut config = config(dataset);
+        (config.training.patience, config.training.eval_every) = (patience, 2);
+        let interval = CheckpointInterval { seconds: f64::INFINITY, epochs: Some(1) };
+        let run = Run::create(&folder, config, dataset).unwrap().checkpoint_every(interval);
+        let expected = run.train(&mut ()).unwrap();
+        let before = files(&folder);
+        for gone in [&[RunFolder::RECORD][..], &[RunFolder::RECORD, RunFolder::MODEL]] {
+            gone.iter().for_each(|file| std::fs::remove_file(folder.join(file)).unwrap_or(()));
+            let run = Run::resume(RunFolder::open(&folder).unwrap(), dataset, None).unwrap();
+            assert_eq!(run.epoch(), expected.epochs, "{name}");
+            let record = run.train(&mut ()).unwrap();
+            assert!(record.last_epoch.is_some(), "{name}");
+            assert_eq!(timeless(record), timeless(expected.clone()), "{name}");
+            assert_eq!(files(&folder), before, "{name}");
+        }
+    }
+}
+
 /// Keeps the lines of the log.
 struct Listen<'a>(&'a mut Vec<String>);
 impl RunObserver for Listen<'_> {
@@ -130,6 +249,20 @@ fn a_record_has_what_a_report_needs() {
         assert_eq!(per_class.len(), record.classes.as_ref().unwrap().len());
     }
     assert_eq!(RunFolder::open(&folder).unwrap().record().unwrap(), Some(record));
+}
+
+#[test]
+fn a_record_compares_with_an_mlp_and_tells_which_graphs_meet_the_constraints() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    let run = |name: &str| Run::create(&place.path().join(name), config(&dataset), &dataset);
+    let record = run("run").unwrap().train(&mut ()).unwrap();
+    let baseline = record.baseline.as_ref().unwrap();
+    assert!(baseline.best().unwrap().test.is_some() && baseline.trained_on == baseline.of);
+    let constraints = record.constraints.as_ref().unwrap();
+    assert_eq!(constraints.graphs, dataset.split().unwrap().train.len());
+    assert_eq!(Some(constraints.met()), record.constraints_met());
+    let without = run("without").unwrap().without_baseline().train(&mut ()).unwrap();
+    assert_eq!((without.baseline, without.evaluation), (None, record.evaluation));
 }
 
 #[test]

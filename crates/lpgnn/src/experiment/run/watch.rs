@@ -4,14 +4,13 @@ use std::time::Instant;
 use super::folder::{LineFile, RunFolder};
 use super::{CheckpointInterval, EpochMetrics, Progress, RunObserver};
 use crate::Error;
-use crate::run::{Checkpoint, RunConfig};
+use crate::run::{Checkpoint, TrainingOrigin};
 use crate::train::{EpochReport, ModelEvaluation, Observer, StepProgress, TrainerState};
 
 /// Writes the files of a run while it trains.
 pub(super) struct Watch<'a> {
     folder: &'a RunFolder,
-    config: &'a RunConfig,
-    fingerprint: &'a str,
+    origin: &'a TrainingOrigin,
     interval: CheckpointInterval,
     observer: &'a mut dyn RunObserver,
     metrics: LineFile,
@@ -34,8 +33,7 @@ impl<'a> Watch<'a> {
     /// From an epoch on, so many seconds after the run was begun.
     pub(super) fn new(
         folder: &'a RunFolder,
-        config: &'a RunConfig,
-        fingerprint: &'a str,
+        origin: &'a TrainingOrigin,
         interval: CheckpointInterval,
         (epoch, before): (usize, f64),
         observer: &'a mut dyn RunObserver,
@@ -43,8 +41,7 @@ impl<'a> Watch<'a> {
         let now = Instant::now();
         Ok(Self {
             folder,
-            config,
-            fingerprint,
+            origin,
             interval,
             observer,
             metrics: folder.metrics_from(epoch)?,
@@ -79,7 +76,7 @@ impl<'a> Watch<'a> {
         if let Some(evaluation) = &report.evaluation {
             self.evaluation = Some(evaluation.clone());
         }
-        let epochs = self.config.training.epochs;
+        let epochs = self.origin.config.training.epochs;
         let progress = Progress { metrics, evaluation: self.evaluation.as_ref(), epochs };
         let stop = self.observer.epoch(&progress).is_break();
         let last = stop || report.epoch == epochs;
@@ -92,8 +89,10 @@ impl<'a> Watch<'a> {
         let by_epochs =
             self.interval.epochs.is_some_and(|interval| report.epoch - epoch >= interval);
         if last || by_epochs || when.elapsed().as_secs_f64() >= self.interval.seconds {
+            // A checkpoint is of epochs whose metrics are there.
+            self.metrics.sync()?;
             let path = self.folder.file(RunFolder::CHECKPOINT);
-            Checkpoint::write(&path, self.config, self.fingerprint, self.seconds(), state)?;
+            Checkpoint::write(&path, self.origin, self.seconds(), state)?;
             self.kept = (Instant::now(), report.epoch);
         }
         Ok(stop)

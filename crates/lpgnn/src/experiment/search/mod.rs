@@ -26,9 +26,9 @@ use super::parallel;
 use super::result_folder::ResultFolder;
 use super::run::RunFolder;
 use super::trial::{Trial, TrialFiles, TrialRecord, test_value};
-use crate::Error;
 use crate::data::{Dataset, Split};
 use crate::run::{RunConfig, SavedModel, Setup, fingerprint, write_file};
+use crate::{Error, Place};
 use record::differences;
 use rounds::rounds;
 
@@ -113,6 +113,7 @@ impl<'a> Search<'a> {
     pub fn plan(&self) -> serde_json::Value {
         serde_json::json!({
             "data": fingerprint(self.dataset),
+            "splits": [self.split.fingerprint()],
             "trials": self.trials,
             "halving": self.options.halving,
             "min-epochs": self.options.min_epochs,
@@ -179,7 +180,7 @@ impl Work<'_> {
             let mut now: Vec<RankedTrial> = alive
                 .iter()
                 .filter(|trial| done(trial))
-                .map(|&trial| self.folder.read(&file(trial, round.share)))
+                .map(|&trial| self.read(trial, round.share))
                 .collect::<Result<_, Error>>()?;
             // The sort is stable: of equals, the first goes on, whatever the number of threads.
             now.sort_by(|a, b| b.value().total_cmp(&a.value()));
@@ -215,7 +216,8 @@ impl Work<'_> {
         let job = Trial { name, config, setup: &setup, files: &self.files(trial) };
         let Some(done) = job.train(epochs, self.watched)? else { return Ok(()) };
         let (epoch, weights) = (done.record.best_epoch, done.weights.clone());
-        let model = SavedModel::new(&setup, config, dataset.name(), epoch, weights);
+        let model = SavedModel::new(&setup, config, dataset.name(), epoch, weights)
+            .with_split(self.search.split.clone());
         model.write(&self.model(trial))?;
         self.save(trial, share, epochs, &done.record)?;
         job.keep(&done)
@@ -233,6 +235,17 @@ impl Work<'_> {
         self.folder.save(&file(trial, share), &ranked)?;
         self.watched.observer.ranked(&ranked);
         Ok(())
+    }
+
+    /// The result of a trial that is done.
+    fn read(&self, trial: usize, share: usize) -> Result<RankedTrial, Error> {
+        let name = file(trial, share);
+        let ranked: RankedTrial = self.folder.read(&name)?;
+        if ranked.trial == trial + 1 {
+            return Ok(ranked);
+        }
+        let problem = format!("it is the result of trial {}, not of this one", ranked.trial);
+        Err(Place::file(&self.folder.file(&name)).error(problem))
     }
 
     fn files(&self, trial: usize) -> TrialFiles {
@@ -261,10 +274,13 @@ impl Work<'_> {
         let path = self.model(trial);
         let kept = self.folder.file(RunFolder::MODEL);
         if path.exists() {
-            let cannot = |source| Error::Io { action: "write", path: kept.clone(), source };
-            std::fs::copy(&path, &kept).map_err(cannot)?;
+            let cannot = |source| Error::Io { action: "read", path: path.clone(), source };
+            write_file(&kept, &std::fs::read(&path).map_err(cannot)?)?;
         }
-        let saved = SavedModel::read(&kept)?;
+        let mut saved = SavedModel::read(&kept)?;
+        // Its trial did not see the test split.
+        saved.members = Some(self.search.split.clone());
+        saved.write(&kept)?;
         let test = if self.search.split.test.is_empty() {
             None
         } else {

@@ -1,3 +1,5 @@
+use serde_json::Value;
+
 use crate::experiment::TrialRecord;
 use crate::run::RunConfig;
 
@@ -46,30 +48,11 @@ impl RankedTrial {
     }
 }
 
-/// The settings in which a trial differs.
+/// The settings in which a trial differs, with its values.
 pub(super) fn differences(base: &RunConfig, trial: &RunConfig) -> Vec<(String, String)> {
-    fn compare(
-        path: &str,
-        a: &serde_json::Value,
-        b: &serde_json::Value,
-        found: &mut Vec<(String, String)>,
-    ) {
-        match b {
-            serde_json::Value::Object(entries) => {
-                for (key, value) in entries {
-                    let dot = if path.is_empty() { "" } else { "." };
-                    compare(&format!("{path}{dot}{key}"), &a[key], value, found);
-                }
-            }
-            _ if a == b => {}
-            serde_json::Value::String(text) => found.push((path.to_owned(), text.clone())),
-            value => found.push((path.to_owned(), value.to_string())),
-        }
-    }
-    let mut found = vec![];
-    // A configuration is always JSON.
-    let [base, trial] =
-        [base, trial].map(|config| serde_json::to_value(config).unwrap_or_default());
-    compare("", &base, &trial, &mut found);
-    found
+    let text = |value: Value| match value {
+        Value::String(text) => text,
+        value => value.to_string(),
+    };
+    base.changes(trial).into_iter().map(|change| (change.path, text(change.after))).collect()
 }

@@ -2,6 +2,8 @@
 "use strict";
 
 const SPLITS = ["train", "val", "test"];
+const GROUPS = [...SPLITS, "in no split"];
+const groupOf = (split) => (split === null ? 3 : SPLITS.indexOf(split));
 
 function section(id, title, ...children) {
   const there = children.flat().filter(Boolean);
@@ -117,8 +119,7 @@ function perClass(run, { split, metrics }) {
 const heldOut = (run) => run.final.splits.find((one) => one.split === "test") || run.final.splits.find((one) => one.split === "val") || run.final.splits[0];
 
 function ofSplit(run, name) {
-  const wanted = SPLITS.indexOf(name);
-  return run.items.index.map((_, k) => k).filter((k) => run.items.split[k] === wanted);
+  return run.items.index.map((_, k) => k).filter((k) => run.items.split[k] === name);
 }
 
 // True against false positives as the threshold falls; ties move together.
@@ -160,7 +161,7 @@ function regression(run) {
     const rows = run.items.index.map((_, k) => k).filter((k) => known(run.items.values[j][k]));
     const [truth, guess] = [rows.map((k) => run.items.values[j][k]), rows.map((k) => run.items.predicted_values[j][k])];
     const [low, high] = [Math.min(...truth), Math.max(...truth)];
-    return pointChart({ title: `Predicted against true: ${name}`, x: "true", y: "predicted", points: { x: truth, y: guess, label: rows.map((k) => `${run.level} ${run.items.index[k]}`) }, views: [{ name: "split", groups: SPLITS, of: rows.map((k) => run.items.split[k]) }], line: [[low, low], [high, high]] });
+    return pointChart({ title: `Predicted against true: ${name}`, x: "true", y: "predicted", points: { x: truth, y: guess, label: rows.map((k) => `${run.level} ${run.items.index[k]}`) }, views: [{ name: "split", groups: GROUPS, of: rows.map((k) => groupOf(run.items.split[k])) }], line: [[low, low], [high, high]] });
   });
 }
 
@@ -192,7 +193,7 @@ function stateSection(run) {
     views.push({ name: "class", groups: run.classes, of: items.target.map((target) => target ?? 0) });
     views.push({ name: "error", groups: ["right", "wrong"], of: items.target.map((target, k) => (target === items.predicted[k] ? 0 : 1)) });
   } else if (items.values) views.push({ name: `true ${run.value_names[0]}`, values: items.values[0] });
-  views.push({ name: "split", groups: SPLITS, of: items.split });
+  views.push({ name: "split", groups: GROUPS, of: items.split.map(groupOf) });
   if (items.multiplier?.some(known)) views.push({ name: "|λ|", values: items.multiplier, log: true });
   const what = run.level === "node" ? "node" : "graph";
   const sampled = items.of > items.index.length ? ` A sample of ${items.index.length} of ${items.of}.` : "";

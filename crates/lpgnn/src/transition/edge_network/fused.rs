@@ -18,9 +18,7 @@ use super::tiles::pairs_of_each;
 use crate::Scalar;
 use crate::activation::{Activation, Unit, with_unit};
 use crate::graph::Neighbours;
-use crate::numeric::{
-    Arithmetic, Kernel, Lanes, add_all, dispatch, for_lanes, load_all, store_all,
-};
+use crate::numeric::{Arithmetic, Eights, Kernel, Lanes, Numbers, dispatch, for_lanes};
 use crate::transition::columns::{by_columns, lanes_mut};
 
 /// `s_v` and `g_v` of `nodes`; and `kept`, unless it is empty, receives `of(u) σ'(t_(v,u))` of their
@@ -55,36 +53,30 @@ pub(super) fn sums<S: Scalar>(
         fn run<A: Arithmetic>(self) {
             let Self { neighbours, nodes, column, counts, p, q, s, g, kept, .. } = self;
             let (sources, width, far) = (neighbours.nodes(), q.width, p.is_far());
-            let zero = A::Lanes::<S>::splat(S::ZERO);
+            let zero = A::Eights::<S, W>::splat(S::ZERO);
             let (mut row, mut kept_row) = (column, column);
             for (v, pairs) in pairs_of_each(neighbours, nodes) {
-                let own = q.lanes::<W>(v, column);
-                let (mut sum, mut slopes) = ([zero; W], [zero; W]);
+                let own = A::Eights::<S, W>::load(q.lanes(v, column));
+                let (mut sum, mut slopes) = (zero, zero);
                 let degree = pairs.len();
                 for (pair, &u) in pairs.clone().zip(&sources[pairs]) {
                     if far {
                         p.call_for::<A, W>(ahead(sources, pair), column);
                     }
-                    let other = p.lanes::<W>(u as usize, column);
-                    let t: [A::Lanes<S>; W] = U::values(add_all(load_all(other), own));
-                    let of = A::Lanes::<S>::splat(counts.of(u as usize));
-                    let mut slope = t;
-                    for i in 0..W {
-                        slope[i] = of.mul(U::slope(t[i]));
-                        sum[i] = of.mul_add(t[i], sum[i]);
-                        slopes[i] = slopes[i].add(slope[i]);
-                    }
+                    let other = A::Eights::<S, W>::load(p.lanes(u as usize, column));
+                    let t = U::value(other.add(own));
+                    let of = A::Eights::<S, W>::splat(counts.of(u as usize));
+                    let slope = of.mul(U::slope(t));
+                    sum = of.mul_add(t, sum);
+                    slopes = slopes.add(slope);
                     if !kept.is_empty() {
-                        store_all(slope, lanes_mut::<S, W>(kept, kept_row));
+                        slope.store(lanes_mut(kept, kept_row));
                         kept_row += width;
                     }
                 }
-                let at = A::Lanes::<S>::splat(counts.at(v, degree));
-                let (s, g) = (lanes_mut::<S, W>(s, row), lanes_mut::<S, W>(g, row));
-                for i in 0..W {
-                    at.mul(sum[i]).store(&mut s[i]);
-                    slopes[i].store(&mut g[i]);
-                }
+                let at = A::Eights::<S, W>::splat(counts.at(v, degree));
+                at.mul(sum).store(lanes_mut(s, row));
+                slopes.store(lanes_mut(g, row));
                 row += width;
             }
         }
@@ -173,26 +165,20 @@ pub(super) fn to_sources<S: Scalar>(
             let (targets, far) = (neighbours.nodes(), p.is_far());
             let mut row = column;
             for (u, pairs) in pairs_of_each(neighbours, nodes) {
-                let own = p.lanes::<W>(u, column);
-                let mut sum = [A::Lanes::<S>::splat(S::ZERO); W];
+                let own = A::Eights::<S, W>::load(p.lanes(u, column));
+                let mut sum = A::Eights::<S, W>::splat(S::ZERO);
                 for (pair, &v) in pairs.clone().zip(&targets[pairs]) {
                     if far {
                         let ahead = ahead(targets, pair);
                         q.call_for::<A, W>(ahead, column);
                         d.call_for::<A, W>(ahead, column);
                     }
-                    let other = q.lanes::<W>(v as usize, column);
-                    let d = d.lanes::<W>(v as usize, column);
-                    let t: [A::Lanes<S>; W] = U::values(add_all(load_all(own), other));
-                    for i in 0..W {
-                        sum[i] = A::Lanes::<S>::load(&d[i]).mul_add(U::slope(t[i]), sum[i]);
-                    }
+                    let other = A::Eights::<S, W>::load(q.lanes(v as usize, column));
+                    let d = A::Eights::<S, W>::load(d.lanes(v as usize, column));
+                    sum = d.mul_add(U::slope(U::value(own.add(other))), sum);
                 }
-                let of = A::Lanes::<S>::splat(counts.of(u));
-                let d_p = lanes_mut::<S, W>(d_p, row);
-                for i in 0..W {
-                    of.mul(sum[i]).store(&mut d_p[i]);
-                }
+                let of = A::Eights::<S, W>::splat(counts.of(u));
+                of.mul(sum).store(lanes_mut(d_p, row));
                 row += p.width;
             }
         }
@@ -234,15 +220,13 @@ pub(super) fn kept_to_sources<S: Scalar>(
             let (targets, twins) = (neighbours.nodes(), neighbours.twins());
             let mut row = column;
             for (_, pairs) in pairs_of_each(neighbours, nodes) {
-                let mut sum = [A::Lanes::<S>::splat(S::ZERO); W];
+                let mut sum = A::Eights::<S, W>::splat(S::ZERO);
                 for (&twin, &v) in twins[pairs.clone()].iter().zip(&targets[pairs]) {
-                    let slope = kept.lanes::<W>(twin as usize, column);
-                    let d = d.lanes::<W>(v as usize, column);
-                    for i in 0..W {
-                        sum[i] = A::Lanes::<S>::load(&d[i]).mul_add(Lanes::load(&slope[i]), sum[i]);
-                    }
+                    let slope = A::Eights::<S, W>::load(kept.lanes(twin as usize, column));
+                    let d = A::Eights::<S, W>::load(d.lanes(v as usize, column));
+                    sum = d.mul_add(slope, sum);
                 }
-                store_all(sum, lanes_mut::<S, W>(d_p, row));
+                sum.store(lanes_mut(d_p, row));
                 row += d.width;
             }
         }

@@ -10,7 +10,7 @@ use super::tiles::{pairs, pairs_of_each};
 use crate::Scalar;
 use crate::activation::{Activation, Unit, with_unit};
 use crate::graph::{NO_EDGE, Neighbours};
-use crate::numeric::{Arithmetic, Kernel, LANES, Lanes, add_all, load_all, store_all};
+use crate::numeric::{Arithmetic, Eights, Kernel, LANES, Numbers};
 use crate::transition::columns::{by_columns, lanes, lanes_mut};
 
 /// Rows of nodes from `base` on.
@@ -108,17 +108,17 @@ pub(super) fn gather<S: Scalar, const N: usize>(
             let (sources, far) = (neighbours.nodes(), p.is_far());
             let mut row = column;
             for (v, pairs) in pairs_of_each(neighbours, nodes) {
-                let own = q.lanes::<W>(v, column);
+                let own = A::Eights::<S, W>::load(q.lanes(v, column));
                 for (pair, &u) in pairs.clone().zip(&sources[pairs]) {
                     if far {
                         p.call_for::<A, W>(ahead(sources, pair), column);
                     }
-                    let other = p.lanes::<W>(u as usize, column);
-                    let mut sums: [A::Lanes<S>; W] = add_all(load_all(other), own);
+                    let mut sums = own.add(Eights::load(p.lanes(u as usize, column)));
                     for i in 0..N {
-                        sums = add_all(sums, directions[i].lanes(pair, q.width, column));
+                        let rows = directions[i].lanes(pair, q.width, column);
+                        sums = sums.add(Eights::load(rows));
                     }
-                    store_all(U::values(sums), lanes_mut::<S, W>(t, row));
+                    U::value(sums).store(lanes_mut(t, row));
                     row += q.width;
                 }
             }
@@ -193,20 +193,15 @@ pub(super) fn sum<S: Scalar>(
             let sources = neighbours.nodes();
             let (mut row, mut t_row) = (column, column);
             for (v, pairs) in pairs_of_each(neighbours, nodes) {
-                let mut sum = [A::Lanes::<S>::splat(S::ZERO); W];
+                let mut sum = A::Eights::<S, W>::splat(S::ZERO);
                 let degree = pairs.len();
                 for &u in &sources[pairs] {
-                    let t = lanes::<S, W>(t, t_row);
-                    let of = A::Lanes::<S>::splat(counts.of(u as usize));
-                    for i in 0..W {
-                        sum[i] = of.mul_add(Lanes::load(&t[i]), sum[i]);
-                    }
+                    let of = A::Eights::<S, W>::splat(counts.of(u as usize));
+                    sum = of.mul_add(Eights::load(lanes(t, t_row)), sum);
                     t_row += width;
                 }
-                let at = A::Lanes::<S>::splat(counts.at(v, degree));
-                for (s, sum) in lanes_mut::<S, W>(s, row).iter_mut().zip(sum) {
-                    at.mul(sum).store(s);
-                }
+                let at = A::Eights::<S, W>::splat(counts.at(v, degree));
+                at.mul(sum).store(lanes_mut(s, row));
                 row += width;
             }
         }
@@ -253,16 +248,12 @@ pub(super) fn spread<S: Scalar>(
             let sources = neighbours.nodes();
             let (mut row, mut t_row) = (column, column);
             for (v, pairs) in pairs_of_each(neighbours, nodes) {
-                let d_sum: [A::Lanes<S>; W] = load_all(lanes(d_sum, row));
+                let d_sum = A::Eights::<S, W>::load(lanes(d_sum, row));
                 let at = counts.at(v, pairs.len());
                 for &u in &sources[pairs] {
-                    let count = A::Lanes::<S>::splat(at * counts.of(u as usize));
-                    let t = lanes::<S, W>(t, t_row);
-                    let d = lanes_mut::<S, W>(d, t_row);
-                    for i in 0..W {
-                        let slope = U::slope(A::Lanes::<S>::load(&t[i]));
-                        count.mul(d_sum[i]).mul(slope).store(&mut d[i]);
-                    }
+                    let count = A::Eights::<S, W>::splat(at * counts.of(u as usize));
+                    let slope = U::slope(A::Eights::<S, W>::load(lanes(t, t_row)));
+                    count.mul(d_sum).mul(slope).store(lanes_mut(d, t_row));
                     t_row += width;
                 }
                 row += width;
@@ -371,11 +362,9 @@ pub(super) fn add_by_source<S: Scalar>(
             let Self { sources, column, base, width, d, dp } = self;
             let mut row = column;
             for &u in sources {
-                let d = lanes::<S, W>(d, row);
-                let dp = lanes_mut::<S, W>(dp, (u as usize - base) * width + column);
-                for (dp, d) in dp.iter_mut().zip(d) {
-                    A::Lanes::<S>::load(dp).add(Lanes::load(d)).store(dp);
-                }
+                let d = A::Eights::<S, W>::load(lanes(d, row));
+                let dp = lanes_mut(dp, (u as usize - base) * width + column);
+                d.add(Eights::load(dp)).store(dp);
                 row += width;
             }
         }
@@ -414,13 +403,12 @@ pub(super) fn sum_by_source<S: Scalar>(
             let twins = neighbours.twins();
             let mut row = column;
             for (_, pairs) in pairs_of_each(neighbours, nodes) {
-                let mut sum = [A::Lanes::<S>::splat(S::ZERO); W];
+                let mut sum = A::Eights::<S, W>::splat(S::ZERO);
                 for (pair, &twin) in pairs.clone().zip(&twins[pairs]) {
                     d.call_for::<A, W>(ahead(twins, pair), column);
-                    let d = d.lanes::<W>(twin as usize, column);
-                    sum = add_all(sum, d);
+                    sum = sum.add(Eights::load(d.lanes(twin as usize, column)));
                 }
-                store_all(sum, lanes_mut::<S, W>(dp, row));
+                sum.store(lanes_mut(dp, row));
                 row += d.width;
             }
         }

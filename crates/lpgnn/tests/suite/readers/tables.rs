@@ -32,8 +32,8 @@ fn the_example_of_the_documentation_is_read_as_it_says() {
         (number.name(), number.values()),
         ("number", &["1", "6", "8"].map(String::from)[..])
     );
-    assert_eq!(found.node_features().value_names(), ["charge"]);
-    assert_eq!(found.edge_features().value_names(), ["length"]);
+    assert_eq!(found.node_features().value_names().to_vec(), ["charge"]);
+    assert_eq!(found.edge_features().value_names().to_vec(), ["length"]);
     assert_eq!(found.edge_features().values().row(11), [1.09]);
     let Some(TargetColumn::Values { values, .. }) = found.graph_targets() else { panic!() };
     assert_eq!(values.as_slice(), [373.1, 111.7]);
@@ -111,11 +111,11 @@ fn a_description_may_name_the_data_set() {
 #[test]
 fn special_columns_are_recognised_in_upper_and_lower_case() {
     let files = [
-        ("nodes.csv", "Graph,ID,x,Y:class,Split\ng,u,1,1,train\ng,v,2,0,validation\n"),
+        ("nodes.csv", "Graph,ID,x:VALUE,Y:Class,Split\ng,u,1,1,train\ng,v,2,0,validation\n"),
         ("edges.csv", "SOURCE,Target\nu,v\n"),
     ];
     let found = good(folder(&files).path());
-    assert_eq!(found.node_features().value_names(), ["x"]);
+    assert_eq!(found.node_features().value_names().to_vec(), ["x"]);
     assert_eq!(classes(found.node_targets()).1, [1, 0]);
     let split = found.split().unwrap();
     assert_eq!((&split.train[..], &split.val[..]), (&[0][..], &[1][..]));
@@ -212,7 +212,10 @@ fn arrays_beside_a_table_are_features() {
     std::fs::write(folder.path().join("edges.npy"), npy(">i2", "False", "(2,)", &[255, 255, 1, 0]))
         .unwrap();
     let found = good(folder.path());
-    assert_eq!(found.node_features().value_names(), ["x", "node feature 1", "node feature 2"]);
+    assert_eq!(
+        found.node_features().value_names().to_vec(),
+        ["x", "node feature 1", "node feature 2"]
+    );
     // Rows of the array follow those of the file, and nodes their graphs.
     assert_eq!(
         found.node_features().values().as_slice(),
@@ -231,7 +234,7 @@ fn arrays_beside_a_table_are_features() {
         ),
         (
             npy("<f8", "False", "(3, 1)", &data),
-            "nodes.npy: announces 3 × 1 entries of 8 bytes, but has more bytes of them",
+            "nodes.npy: announces 3 × 1 entries of 8 bytes, but has 48 bytes of them",
         ),
         (
             npy("<f8", "False", "(99999999999, 99999999)", &data),
@@ -318,6 +321,11 @@ fn what_does_not_fit_is_told_with_file_and_line() {
             "edges.csv",
             Some("graph,From,To\n"),
             "edges.csv, line 1: needs the columns source and target, the nodes that an edge joins: rename from to source and to to target",
+        ),
+        (
+            "edges.csv",
+            Some("graph;source;target\n"),
+            "edges.csv, line 1: needs the columns source and target, the nodes that an edge joins: separate columns by commas",
         ),
         (
             "edges.csv",

@@ -269,6 +269,25 @@ fn a_hostile_zip_file_is_refused() {
 }
 
 #[test]
+fn a_zip_file_with_an_entry_twice_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("x.zip");
+    let mut twice = zip(&[
+        ("T/T_A.txt", b"1, 2\n"),
+        ("T/T_graph_indicator.txt", b"1\n1\n"),
+        ("T/T_B.txt", b"2, 1\n"),
+    ]);
+    let name = b"T/T_B.txt";
+    for at in 0..twice.len() - name.len() {
+        if twice[at..].starts_with(name) {
+            twice[at + 4] = b'A';
+        }
+    }
+    std::fs::write(&path, twice).unwrap();
+    assert_eq!(refusal(place.path(), &path), "x.zip: has the entry “T/T_A.txt” twice");
+}
+
+#[test]
 fn a_zip_file_that_lies_about_its_size_is_refused() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("x.zip");

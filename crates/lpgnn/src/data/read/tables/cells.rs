@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::super::column::{WordColumn, numbered};
+use super::super::column::WordColumn;
 use super::super::text::{quote, real};
 use super::super::{TEST, TRAIN, VAL};
 use super::table::{Column, Kind, Role, Row, place_of};
-use crate::data::{FeatureColumns, Level, Split, TargetColumn};
+use crate::data::{ColumnNames, FeatureColumns, Level, Split, TargetColumn};
 use crate::{Error, Matrix, Place};
 
 /// The columns of a table that are features.
@@ -90,9 +90,10 @@ impl Collected {
             }
         }
         if values.is_empty() {
-            return features.with_values(numbered(name, array.cols()), array);
+            let names = ColumnNames::default().and_numbered(name, array.cols());
+            return features.with_values(names, array);
         }
-        names.extend(numbered(name, array.cols()));
+        let names = ColumnNames::from(names).and_numbered(name, array.cols());
         let mut entries = Vec::with_capacity(self.rows * names.len());
         for row in 0..self.rows {
             entries.extend(values.iter().map(|column| column[row]));

@@ -9,7 +9,7 @@ use flate2::read::MultiGzDecoder;
 use super::super::column::COLUMNS;
 use super::super::npy;
 use super::super::text::{self, counted, quote};
-use super::super::unpack::{self, read_error};
+use super::super::unpack::{self, Guarded, read_error};
 use crate::{Error, Matrix, Place};
 
 /// A CSV file with a header.
@@ -17,7 +17,7 @@ pub(super) struct Table {
     folder: PathBuf,
     stem: &'static str,
     pub(super) path: PathBuf,
-    reader: csv::Reader<Box<dyn Read>>,
+    reader: csv::Reader<Guarded<Box<dyn Read>>>,
     headers: Vec<String>,
 }
 
@@ -52,6 +52,7 @@ impl Table {
                 (packed, Box::new(source))
             }
         };
+        let source = Guarded::new(&path, source);
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(source);
         let record = reader.byte_headers().map_err(|error| csv_error(&path, error))?.clone();
         let mut headers: Vec<String> = vec![];
@@ -247,9 +248,13 @@ pub(super) struct Column {
 
 impl Column {
     pub(super) fn parse(header: &str) -> Self {
-        let (name, kind) = match header.rsplit_once(':') {
-            Some((name, "category" | "class")) => (name.trim_end(), Some(Kind::Words)),
-            Some((name, "value")) => (name.trim_end(), Some(Kind::Values)),
+        let lower = |kind: &str| kind.trim().to_ascii_lowercase();
+        let parts = header.rsplit_once(':').map(|(name, kind)| (name.trim_end(), lower(kind)));
+        let (name, kind) = match &parts {
+            Some((name, kind)) if ["category", "class"].contains(&&kind[..]) => {
+                (*name, Some(Kind::Words))
+            }
+            Some((name, kind)) if kind == "value" => (*name, Some(Kind::Values)),
             _ => (header, None),
         };
         let role = Role::NAMED.into_iter().find(|role| role.name().eq_ignore_ascii_case(name));

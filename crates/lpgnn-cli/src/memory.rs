@@ -1,0 +1,146 @@
+//! The memory limit of the program: checked by the library before it allocates, enforced by the
+//! operating system for what is not, and told in a sentence by the allocator.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::OnceLock;
+
+/// Sets the limit, or leaves the default if none is given.
+pub(crate) fn limit_to(bytes: Option<u64>) {
+    if let Some(bytes) = bytes {
+        lpgnn::memory::set_limit(bytes);
+    }
+    let limit = lpgnn::memory::limit();
+    // The message is made now: when memory has run out, there is none for it.
+    let _ = SENTENCE.set(format!(
+        "error: out of memory: the limit is {} MiB, and --max-memory sets it\n",
+        limit >> 20
+    ));
+    enforce(limit);
+}
+
+/// The size that a user writes: `4G`, `512M`, `1.5GiB`, or a number of bytes.
+///
+/// # Errors
+///
+/// What is expected, if it is none.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("“{text}” is not a size such as 800M or 4G");
+    let text = text.trim();
+    let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.trim().to_ascii_lowercase().trim_end_matches("ib").trim_end_matches('b')
+    {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    let bytes = number * f64::from(shift).exp2();
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked here")]
+    if bytes >= 1.0 && bytes < u64::MAX as f64 { Ok(bytes as u64) } else { Err(wrong()) }
+}
+
+/// What threads and libraries take that holds no data.
+#[cfg(target_os = "linux")]
+const OVERHEAD: u64 = 64 << 20;
+/// The stack of a thread, which counts as memory whether it is used or not.
+#[cfg(target_os = "linux")]
+const STACK: u64 = 2 << 20;
+
+/// Asks the operating system to refuse more, as `ulimit -d` does. If it does not, checks have to do.
+#[cfg(target_os = "linux")]
+fn enforce(limit: u64) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let threads = rayon::current_num_threads() as u64;
+    let limit = limit.saturating_add(OVERHEAD).saturating_add(threads.saturating_mul(STACK));
+    let before = getrlimit(Resource::Data);
+    if before.current.is_none_or(|current| limit < current) {
+        let _ = setrlimit(Resource::Data, Rlimit { current: Some(limit), ..before });
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn enforce(_: u64) {}
+
+static SENTENCE: OnceLock<String> = OnceLock::new();
+
+/// The allocator of the system, but out of memory is a sentence and exit code 1 instead of an abort.
+struct Allocator;
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+// SAFETY: everything is passed on to the system's allocator unchanged; a null pointer either ends
+// the process or is returned as it is.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the contract, which is the same.
+        some(unsafe { System.alloc(layout) })
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        some(unsafe { System.alloc_zeroed(layout) })
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as above.
+        some(unsafe { System.realloc(pointer, layout, size) })
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// The pointer, if it is one; otherwise this is the end.
+#[inline]
+fn some(pointer: *mut u8) -> *mut u8 {
+    if pointer.is_null() {
+        out_of_memory();
+    }
+    pointer
+}
+
+#[cold]
+fn out_of_memory() {
+    #[cfg(unix)]
+    {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        static ENDING: AtomicBool = AtomicBool::new(false);
+        // Ending may allocate too; then the pointer is null, and the program aborts.
+        if !ENDING.swap(true, Ordering::Relaxed) {
+            let sentence = SENTENCE.get().map_or("error: out of memory\n", String::as_str);
+            let _ = rustix::io::write(rustix::stdio::stderr(), sentence.as_bytes());
+            std::process::exit(i32::from(crate::FAILED));
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+mod tests {
+    use super::parse_size;
+
+    #[test]
+    fn sizes_are_read_in_the_usual_spellings() {
+        for (text, bytes) in [
+            ("4G", 4 << 30),
+            ("4g", 4 << 30),
+            ("1.5GiB", 3 << 29),
+            ("800 MB", 800 << 20),
+            ("1K", 1 << 10),
+            ("2T", 2 << 40),
+            ("123", 123),
+        ] {
+            assert_eq!(parse_size(text).unwrap(), bytes, "{text}");
+        }
+        for text in ["", "G", "0", "-1G", "4X", "1e99G", "9999999T", "4 G x", "nan"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+}

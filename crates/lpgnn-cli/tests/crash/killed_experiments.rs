@@ -1,0 +1,115 @@
+//! A cross-validation and a search that are killed at any moment.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Instant;
+
+use super::{Moments, kill_after, kills, lpgnn, run};
+
+#[test]
+fn a_killed_cross_validation_continues_to_the_same_result() {
+    survives_kills(&[
+        "crossval",
+        "clique",
+        "--folds=3",
+        "--protocol=nested",
+        "--epochs=60",
+        "--batch-size=30",
+        "--set=model.dropout=0.2",
+        "--threads=2",
+    ]);
+}
+
+#[test]
+fn a_killed_search_continues_to_the_same_result() {
+    let space = "method = \"random\"\n[values]\n\
+                 \"training.solver.weights.lr\" = { low = 0.001, high = 0.1, log = true }\n\
+                 \"model.dropout\" = [0.0, 0.2]\n";
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("space.toml");
+    std::fs::write(&file, space).unwrap();
+    let space = format!("--space={}", file.display());
+    let budget = ["--budget=6", "--min-epochs=5", "--threads=2"];
+    let arguments = [&["search", "clique", "--epochs=45", "--batch-size=30", &space], &budget[..]];
+    survives_kills(&arguments.concat());
+}
+
+/// Kills the command again and again, runs it to its end, and compares its folder with that of a
+/// command that was left alone.
+fn survives_kills(command: &[&str]) {
+    let place = tempfile::tempdir().unwrap();
+    let begun = Instant::now();
+    let (done, said) = run(place.path(), &[command, &["--out=whole"]].concat());
+    assert!(done, "{said}");
+    let longest = u64::try_from(begun.elapsed().as_millis()).unwrap();
+    let expected = contents(&place.path().join("whole"));
+    let mut moments = Moments::new();
+    let (mut killed, mut folder) = (0, 0);
+    while killed < kills() {
+        folder += 1;
+        let name = format!("killed-{folder}");
+        let out = format!("--out={name}");
+        let arguments = [command, &[out.as_str()]].concat();
+        let mut here = 0;
+        // Killed up to four times before it may finish.
+        while here < 4 {
+            let mut child = lpgnn(place.path(), &arguments).spawn().unwrap();
+            if moments.below(2) == 0 {
+                interrupt_after(&mut child, moments.below(longest));
+            }
+            if !kill_after(&mut child, moments.below(longest / 2)) {
+                break;
+            }
+            here += 1;
+        }
+        killed += here;
+        let (done, said) = run(place.path(), &arguments);
+        assert!(done, "{name}, killed {here} times: {said}");
+        let found = contents(&place.path().join(&name));
+        let names = |files: &BTreeMap<String, String>| files.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(&found), names(&expected), "{name}, killed {here} times");
+        for (file, content) in &expected {
+            assert!(&found[file] == content, "{name}/{file} is another; killed {here} times");
+        }
+        assert!(folder < 20 * kills(), "it cannot be killed in time");
+    }
+}
+
+/// Ctrl-C makes it write its checkpoints: a kill that follows may hit it while it does.
+fn interrupt_after(child: &mut std::process::Child, milliseconds: u64) {
+    std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+    if cfg!(unix) && child.try_wait().unwrap().is_none() {
+        let id = child.id().to_string();
+        let _ = std::process::Command::new("kill").args(["-INT", &id]).status();
+    }
+}
+
+/// All files of a folder, but for temporary ones; results without how long they took.
+fn contents(folder: &Path) -> BTreeMap<String, String> {
+    let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+    let files = entries.map(|entry| (entry.file_name().into_string().unwrap(), entry.path()));
+    let kept = files.filter(|(name, _)| name != ".lock" && !name.ends_with(".part"));
+    kept.map(|(name, path)| {
+        let bytes = std::fs::read(&path).unwrap();
+        let content = match serde_json::from_slice::<serde_json::Value>(&bytes) {
+            Ok(mut document) if name.ends_with(".json") => {
+                forget_seconds(&mut document);
+                document.to_string()
+            }
+            _ => format!("{bytes:?}"),
+        };
+        (name, content)
+    })
+    .collect()
+}
+
+fn forget_seconds(document: &mut serde_json::Value) {
+    match document {
+        serde_json::Value::Object(entries) => {
+            entries.remove("seconds");
+            entries.values_mut().for_each(forget_seconds);
+        }
+        serde_json::Value::Array(items) => items.iter_mut().for_each(forget_seconds),
+        _ => {}
+    }
+}

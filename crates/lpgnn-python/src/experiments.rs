@@ -1,0 +1,217 @@
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use lpgnn::data::Split;
+use lpgnn::evaluate::Protocol;
+use lpgnn::experiment::crossval::{Crossval, Division, Fold, FoldRecord};
+use lpgnn::experiment::record::FinalEvaluation;
+use lpgnn::experiment::run::RunFolder;
+use lpgnn::experiment::search::{RankedTrial, Search, SearchOptions, Space};
+use lpgnn::experiment::{ExperimentObserver, ResultFolder, TrialKind, TrialName, TrialObserver};
+use lpgnn::graph::Level;
+use lpgnn::run::{SavedModel, Setup};
+use lpgnn::train::EpochReport;
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+use crate::dataset::{Dataset, SplitTuple, split_of};
+use crate::error::{Error, exception, json_exception};
+use crate::events::{Reporter, work};
+use crate::model::{Model, Notes};
+use crate::settings::{Request, Task};
+use crate::threads::pool;
+
+/// A search space: the name of a built-in one or of a file, or its description as JSON.
+#[derive(FromPyObject)]
+pub(crate) struct SpaceRequest(Option<String>, Option<String>);
+
+impl SpaceRequest {
+    fn space(&self) -> PyResult<Space> {
+        match self {
+            Self(Some(name), _) => Space::find(name).map_err(exception),
+            Self(None, json) => {
+                let json = json.as_deref().unwrap_or_default();
+                let value = serde_json::from_str(json).map_err(|error| json_exception(&error))?;
+                Space::from_json("space", value).map_err(exception)
+            }
+        }
+    }
+}
+
+/// What is averaged over.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct CrossvalRequest {
+    protocol: String,
+    folds: usize,
+    fold_seed: u64,
+    fold_files: Option<PathBuf>,
+    /// Folds that were made elsewhere.
+    splits: Option<Vec<SplitTuple>>,
+    /// Seeds of one split, instead of folds.
+    seeds: Option<Vec<u64>>,
+    space: Option<SpaceRequest>,
+}
+
+/// The report on a cross-validation and the records of its folds, as JSON; none if a callback stopped it.
+type Reported = (Option<(String, Vec<String>)>, Option<Py<PyAny>>);
+
+/// Cross-validates in a folder; what is complete there is not repeated.
+#[pyfunction]
+pub(crate) fn crossval(
+    py: Python<'_>,
+    data: &Dataset,
+    request: Request,
+    how: CrossvalRequest,
+    out: &str,
+    threads: usize,
+    on_event: Option<Py<PyAny>>,
+) -> PyResult<Reported> {
+    let task = request.task(data, vec![])?;
+    let (protocol, folds) = how.folds(&task)?;
+    let crossval = Crossval::new(&task.dataset, protocol, folds).map_err(exception)?;
+    let folder = ResultFolder::open(Path::new(out), &crossval.plan(), &task.config);
+    let folder = folder.map_err(exception)?;
+    let (report, interrupt) = work(py, &pool(threads)?, on_event, |reporter| {
+        let report = crossval.run(&folder, &Watch(reporter))?;
+        let records = if report.is_some() { crossval.records(&folder)? } else { vec![] };
+        Ok(report.map(|report| (report, records)))
+    })?;
+    let report = match report {
+        Some((report, records)) => {
+            Some((text(&report)?, records.iter().map(text).collect::<PyResult<_>>()?))
+        }
+        None => None,
+    };
+    Ok((report, interrupt.map(|error| error.into_value(py).into_any())))
+}
+
+impl CrossvalRequest {
+    fn folds(self, task: &Task<'_>) -> PyResult<(Protocol, Vec<Fold>)> {
+        let protocol: Protocol = self.protocol.parse().map_err(exception)?;
+        let Task { config, dataset } = task;
+        if let Some(seeds) = self.seeds {
+            let split = Setup::new(config, dataset).map_err(exception)?.split;
+            let fold = |seed| Fold::with_seed(config, split.clone(), seed);
+            return Ok((protocol, seeds.into_iter().map(fold).collect()));
+        }
+        let candidates = match &self.space {
+            Some(space) => {
+                let trials = space.space()?.trials(config, None, config.training.seed);
+                trials.map_err(exception)?
+            }
+            None => vec![config.clone()],
+        };
+        let Self { folds, fold_files: files, fold_seed: seed, .. } = self;
+        let folds = match self.splits {
+            Some(splits) => {
+                let splits = splits.into_iter().map(split_of).collect::<PyResult<Vec<Split>>>()?;
+                let name = |number| TrialName { kind: TrialKind::Fold, number };
+                let folds = (1..).zip(splits).map(|(number, split)| Fold {
+                    name: name(number),
+                    split,
+                    candidates: candidates.clone(),
+                });
+                folds.collect()
+            }
+            None => {
+                let level = Level::of_task(config.data.task, dataset).map_err(exception)?;
+                let division = Division { folds, files, seed };
+                division.folds(dataset, level, protocol, &candidates).map_err(exception)?
+            }
+        };
+        Ok((protocol, folds))
+    }
+}
+
+/// How much is tried, and how.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct SearchRequest {
+    space: SpaceRequest,
+    budget: Option<String>,
+    halving: usize,
+    min_epochs: usize,
+}
+
+/// The record of a search as JSON, the settings of the winner as TOML, and its model; none if a callback
+/// stopped it.
+type Found = (Option<(String, String, Model)>, Option<Py<PyAny>>);
+
+/// Searches in a folder; what is complete there is not repeated.
+#[pyfunction]
+pub(crate) fn search(
+    py: Python<'_>,
+    data: &Dataset,
+    request: Request,
+    how: SearchRequest,
+    out: &str,
+    threads: usize,
+    on_event: Option<Py<PyAny>>,
+) -> PyResult<Found> {
+    let space = how.space.space()?;
+    let Task { config, dataset } = request.task(data, space.settings())?;
+    let budget = how.budget.map(|budget| budget.parse()).transpose().map_err(exception)?;
+    let options = SearchOptions { budget, halving: how.halving, min_epochs: how.min_epochs };
+    let search = Search::new(&dataset, config.clone(), &space, options).map_err(exception)?;
+    let folder = ResultFolder::open(Path::new(out), &search.plan(), &config).map_err(exception)?;
+    let (found, interrupt) = work(py, &pool(threads)?, on_event, |reporter| {
+        let Some(record) = search.run(&folder, &Watch(reporter))? else { return Ok(None) };
+        let mut saved = SavedModel::read(&folder.file(RunFolder::MODEL))?;
+        if let Some(split) = &saved.members {
+            let final_evaluation = FinalEvaluation::new(&saved, &dataset, split)?;
+            let stop_reason = record.ranked.first().and_then(|best| best.result.stop_reason);
+            let (metrics, evaluation) = (vec![], None);
+            let notes = Notes { stop_reason, metrics, evaluation, final_evaluation };
+            saved.notes = notes.to_json();
+        }
+        let best = search.trials()[record.trial - 1].to_toml();
+        Ok(Some((record, best, Model(saved))))
+    })?;
+    let found = match found {
+        Some((record, best, model)) => Some((text(&record)?, best, model)),
+        None => None,
+    };
+    Ok((found, interrupt.map(|error| error.into_value(py).into_any())))
+}
+
+fn text(value: &impl serde::Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|error| Error::new_err(error.to_string()))
+}
+
+/// Reports epochs, folds and trials.
+struct Watch<'a>(&'a Reporter<'a>);
+
+struct WatchTrial<'a> {
+    reporter: &'a Reporter<'a>,
+    name: TrialName,
+    until: usize,
+}
+
+impl ExperimentObserver for Watch<'_> {
+    fn trial(&self, name: TrialName, _: usize, until: usize) -> Box<dyn TrialObserver + '_> {
+        Box::new(WatchTrial { reporter: self.0, name, until })
+    }
+
+    // Epochs alone can stop an experiment.
+    fn fold(&self, fold: &FoldRecord) {
+        let _ = self.0.tell(&json!({ "event": "fold", "record": fold }));
+    }
+
+    fn ranked(&self, trial: &RankedTrial) {
+        let _ = self.0.tell(&json!({ "event": "trial", "record": trial }));
+    }
+}
+
+impl TrialObserver for WatchTrial<'_> {
+    fn epoch(&mut self, report: &EpochReport) -> ControlFlow<()> {
+        let mut event = serde_json::to_value(report).unwrap_or_default();
+        if let Value::Object(event) = &mut event {
+            let TrialName { kind, number } = self.name;
+            event.insert("kind".into(), kind.as_str().into());
+            event.insert("number".into(), number.into());
+            event.insert("epochs".into(), self.until.into());
+        }
+        self.reporter.tell(&event)
+    }
+}

@@ -1,0 +1,89 @@
+use std::borrow::Cow;
+
+use lpgnn::run::{
+    RunConfig, Schema, Setting, SettingInfo, SplitSource, settings_of_json, settings_of_toml,
+};
+use pyo3::prelude::*;
+
+use crate::dataset::{Dataset, SplitTuple, split_of};
+use crate::error::{exception, json_exception};
+
+/// What Python asks for: a file of settings by name and text, single settings as JSON, and a split.
+#[derive(FromPyObject)]
+pub(crate) struct Request(Option<(String, String)>, String, Option<SplitTuple>);
+
+/// A configuration and the data it is for.
+pub(crate) struct Task<'a> {
+    pub(crate) config: RunConfig,
+    pub(crate) dataset: Cow<'a, lpgnn::data::Dataset>,
+}
+
+impl Request {
+    /// The defaults for the data and their split, changed by `first`, by a file of settings and then by
+    /// settings one by one.
+    pub(crate) fn task(self, data: &Dataset, first: Vec<Setting>) -> PyResult<Task<'_>> {
+        let Self(toml, json, split) = self;
+        let mut settings = first;
+        if let Some((path, text)) = toml {
+            settings.extend(settings_of_toml(&path, &text).map_err(exception)?);
+        }
+        settings.extend(settings_of_python(&json)?);
+        let given = split.is_some();
+        let dataset = match split {
+            Some(split) => {
+                let split = Some(split_of(split)?);
+                Cow::Owned(data.0.clone().with_split(split).map_err(exception)?)
+            }
+            None => Cow::Borrowed(&data.0),
+        };
+        let source = data.1.as_deref().unwrap_or(dataset.name());
+        let mut config =
+            RunConfig::for_data(source, &dataset, &settings).with(&settings).map_err(exception)?;
+        source.clone_into(&mut config.data.source);
+        if given {
+            config.split.source = SplitSource::Given;
+        }
+        Ok(Task { config, dataset })
+    }
+}
+
+/// All settings of a run, as TOML.
+#[pyfunction]
+pub(crate) fn settings(data: &Dataset, request: Request) -> PyResult<String> {
+    Ok(request.task(data, vec![])?.config.to_toml())
+}
+
+/// The settings that are arguments of `train`: all that have a flag, but for those of the data, which
+/// are given as such.
+fn settings_with_argument() -> impl Iterator<Item = (String, &'static SettingInfo)> {
+    let flags = Schema::of_runs().flags().into_iter();
+    flags.filter(|info| !info.path.starts_with("data.")).filter_map(|info| {
+        let name = info.flag.as_ref()?.replace('-', "_");
+        Some((name, info))
+    })
+}
+
+/// The names of these arguments, the settings that they are, and what they mean.
+#[pyfunction]
+pub(crate) fn arguments() -> Vec<(String, String, String)> {
+    let described = |(name, info): (String, &SettingInfo)| {
+        let none = if info.optional { " or None" } else { "" };
+        let SettingInfo { meaning, kind, path, .. } = info;
+        let default = info.default_text();
+        let meaning = format!("{meaning} {path}: {kind}{none} [default: {default}]");
+        (name, path.clone(), meaning)
+    };
+    settings_with_argument().map(described).collect()
+}
+
+/// What Python gives: settings by their paths, and arguments by their names.
+fn settings_of_python(json: &str) -> PyResult<Vec<Setting>> {
+    let mut given: serde_json::Value =
+        serde_json::from_str(json).map_err(|error| json_exception(&error))?;
+    let mut settings = settings_of_json("settings", given["settings"].take()).map_err(exception)?;
+    for (name, info) in settings_with_argument() {
+        let value = given["arguments"].get(&name);
+        settings.extend(value.map(|value| Setting::new(&name, &info.path, value.clone())));
+    }
+    Ok(settings)
+}

@@ -1,0 +1,81 @@
+//! Files from outside: opened only if they are files, read only if there is memory for them.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::{Error, Place, memory};
+
+/// Opens a regular file, not a directory, a pipe or a device, which might never end.
+///
+/// # Errors
+///
+/// [`Error::Io`]; [`Error::Input`] if it is something else.
+pub(crate) fn open(path: &Path) -> Result<File, Error> {
+    let io = |source| Error::Io { action: "read", path: path.to_owned(), source };
+    // Before it is opened: to open a pipe is to wait for whoever writes to it.
+    let found = std::fs::metadata(path).map_err(io)?;
+    if found.is_dir() {
+        return Err(Place::file(path).error("is a directory, but a file is expected"));
+    }
+    if !found.is_file() {
+        return Err(Place::file(path).error("is a pipe or a device, but a file is expected"));
+    }
+    File::open(path).map_err(io)
+}
+
+/// How often the contents of a file are in memory while they are interpreted.
+const COPIES: u64 = 3;
+
+/// Reads a regular file, if there is memory for it.
+///
+/// # Errors
+///
+/// [`Error::Io`]; [`Error::Input`] if it is a directory, a pipe or a device; [`Error::Memory`].
+pub fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
+    let io = |source| Error::Io { action: "read", path: path.to_owned(), source };
+    let mut file = open(path)?;
+    let size = file.metadata().map_err(io)?.len();
+    memory::require(size.saturating_mul(COPIES), format_args!("reading {}", path.display()))?;
+    let mut bytes = vec![];
+    file.read_to_end(&mut bytes).map_err(io)?;
+    Ok(bytes)
+}
+
+/// The same for text.
+///
+/// # Errors
+///
+/// Those of [`read_file`]; [`Error::Input`] if it is not UTF-8.
+pub fn read_text(path: &Path) -> Result<String, Error> {
+    String::from_utf8(read_file(path)?).map_err(|error| {
+        let place = error.utf8_error().valid_up_to() as u64;
+        Place::byte(path, place).error("is not UTF-8")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = |path: &Path| {
+            let error = read_file(path).unwrap_err().to_string();
+            error.replace(&folder.path().display().to_string(), "F")
+        };
+        assert_eq!(said(folder.path()), "F: is a directory, but a file is expected");
+        let path = folder.path().join("x");
+        assert_eq!(said(&path), "cannot read F/x");
+        std::fs::write(&path, [b'a', 0xff]).unwrap();
+        assert_eq!(read_file(&path).unwrap(), [b'a', 0xff]);
+        assert!(read_text(&path).unwrap_err().to_string().ends_with("x, byte 1: is not UTF-8"));
+        #[cfg(unix)]
+        {
+            let link = folder.path().join("link");
+            std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
+            assert_eq!(said(&link), "F/link: is a pipe or a device, but a file is expected");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What the fuzzers do with their bytes: everything that lpgnn reads, read and used.
+//!
+//! Nothing here may panic, hang, or take memory out of proportion; whatever is wrong is an error. How
+//! inputs of several files are joined, and how models are signed, is shared with the tests of damaged
+//! inputs in `crates/lpgnn/tests/suite/fuzz`, which also write the seeds.
+
+#[path = "../../crates/lpgnn/tests/suite/fuzz/files.rs"]
+mod files;
+#[path = "../../crates/lpgnn/tests/suite/fuzz/signed.rs"]
+mod signed;
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use lpgnn::data::generate::CliqueConfig;
+use lpgnn::data::{Dataset, Encoding, FeatureOptions, Format, Level, ReadOptions, Split, read};
+use lpgnn::experiment::run::RunFolder;
+use lpgnn::experiment::search::Space;
+use lpgnn::inference::Inference;
+use lpgnn::run::{Checkpoint, RunConfig, SavedModel, Setting, Setup};
+use lpgnn::train::{EpochReport, ModelDims, Trainer, TrainerState};
+use signed::Contents;
+
+/// A data set of these files, read at `path` within their folder.
+pub fn data(bytes: &[u8], format: Format, names: &[&'static str], path: &str) {
+    in_folder(bytes, names, |folder| {
+        let path = folder.join(path);
+        let _ = Format::recognise(&path);
+        let Ok(dataset) = read(&path, &ReadOptions { format: Some(format) }) else { return };
+        let encoding = Encoding::new(&dataset, &FeatureOptions::default());
+        let _ = encoding.and_then(|encoding| encoding.batch::<f32>(&dataset));
+    });
+}
+
+/// Folds in one file, and in files of indices.
+pub fn folds(bytes: &[u8]) {
+    let names =
+        ["folds.txt", "train_idx-1.txt", "test_idx-1.txt", "train_idx-2.txt", "test_idx-2.txt"];
+    in_folder(bytes, &names, |folder| {
+        let _ = Split::read_folds(&folder.join("folds.txt"), Level::Node, 5);
+        let _ = Split::read_folds(folder, Level::Graph, 5);
+    });
+}
+
+/// A model file, or the description of one.
+pub fn model(bytes: &[u8]) {
+    let trained = trained();
+    let file = match described(bytes, &trained.model) {
+        Some(file) => file,
+        None => bytes.to_vec(),
+    };
+    let Ok(mut model) = SavedModel::from_bytes(&file) else { return };
+    match &mut model.training.inference {
+        Inference::FixedPoint(options) => {
+            options.max_iter = options.max_iter.min(20);
+            options.window = options.window.min(20);
+            options.fall_back = None;
+        }
+        Inference::Relax(options) => options.max_iter = options.max_iter.min(20),
+    }
+    let _ = model.predict(&trained.dataset, false);
+    let again = SavedModel::from_bytes(&model.to_bytes().expect("it was read"));
+    assert!(again.is_ok(), "what was read and written cannot be read again");
+}
+
+/// A checkpoint, or the description of one.
+pub fn checkpoint(bytes: &[u8]) {
+    let trained = trained();
+    let setup = &trained.setup;
+    let file = described(bytes, &trained.checkpoint).unwrap_or_else(|| bytes.to_vec());
+    in_folder(&[], &[], |folder| {
+        let path = folder.join("checkpoint.safetensors");
+        std::fs::write(&path, file).expect("there is space");
+        let nodes = setup.data.training_graphs().nodes();
+        let Ok(checkpoint) = Checkpoint::read(&path, &setup.model, nodes) else { return };
+        let trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data);
+        let Ok(trainer) = trainer.expect("it was trained").resume(checkpoint.state) else { return };
+        let mut stop = |_: &EpochReport, _: &TrainerState| ControlFlow::Break(());
+        let _ = trainer.run(&mut stop);
+    });
+}
+
+/// A file of settings.
+pub fn settings(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Some(line) = text.lines().next() {
+        let setting = Setting::parse("--set", line);
+        let _ = setting.and_then(|setting| RunConfig::default().with(&[setting]));
+    }
+    let Ok(config) = RunConfig::from_toml("config.toml", &text) else { return };
+    let again = RunConfig::from_toml("again", &config.to_toml());
+    assert_eq!(again.expect("it was written"), config);
+    let dims = ModelDims { features: 3, edge_features: 1, outputs: 2, level: Level::Node };
+    let _ = config.model.build::<f32>(dims);
+    let _ = config.training.check();
+}
+
+/// A search space.
+pub fn space(bytes: &[u8]) {
+    in_folder(bytes, &["space.toml"], |folder| {
+        let file = folder.join("space.toml");
+        let Ok(space) = Space::find(file.to_str().expect("a name without surprises")) else {
+            return;
+        };
+        let _ = space.trials(&RunConfig::default(), Some(5), 0);
+    });
+}
+
+/// The folder of a run, to look at.
+pub fn run_folder(bytes: &[u8]) {
+    // In the order in which the seeds have them.
+    let names = [RunFolder::CONFIG, RunFolder::LOG, RunFolder::METRICS, RunFolder::RECORD];
+    in_folder(bytes, &names, |folder| {
+        let Ok(run) = RunFolder::open(folder) else { return };
+        let _ = (run.config(), run.record(), run.finished(), run.metrics());
+    });
+}
+
+/// Splits the bytes into files of a folder that exists as long as the call.
+fn in_folder(bytes: &[u8], names: &[&'static str], work: impl FnOnce(&Path)) {
+    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+    let folder = folder.expect("there is space");
+    files::write(folder.path(), &files::split(bytes, names));
+    work(folder.path());
+}
+
+/// A file like this one with these bytes as its description, with the right checksum; none if they
+/// are a file themselves.
+fn described(bytes: &[u8], file: &[u8]) -> Option<Vec<u8>> {
+    let about = std::str::from_utf8(bytes).ok().filter(|text| text.starts_with('{'))?;
+    let mut contents = Contents::read(file)?;
+    contents.about = about.to_owned();
+    contents.write()
+}
+
+/// The model and the checkpoint of a short training.
+struct Trained {
+    dataset: Dataset,
+    setup: Setup,
+    model: Vec<u8>,
+    checkpoint: Vec<u8>,
+}
+
+fn trained() -> &'static Trained {
+    static TRAINED: OnceLock<Trained> = OnceLock::new();
+    TRAINED.get_or_init(|| train().expect("the seeds can be made"))
+}
+
+/// As the tests in `crates/lpgnn/tests/suite/fuzz` do it, so that their descriptions fit.
+fn train() -> Result<Trained, lpgnn::Error> {
+    let dataset = CliqueConfig { graphs: 3, ..CliqueConfig::default() }.generate(3)?;
+    let settings = ["training.epochs=9", "training.eval-every=2", "model.state-dim=3"];
+    let settings: Vec<Setting> =
+        settings.iter().map(|text| Setting::parse("seed", text)).collect::<Result<_, _>>()?;
+    let config = RunConfig::for_data("clique", &dataset, &settings).with(&settings)?;
+    let setup = Setup::new(&config, &dataset)?;
+    let folder = tempfile::tempdir().expect("there is space");
+    let path = folder.path().join("checkpoint.safetensors");
+    let mut keep = |report: &EpochReport, state: &TrainerState| {
+        let written = Checkpoint::write(&path, &config, "print", 1.5, state);
+        if report.epoch < 3 && written.is_ok() {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    };
+    let trained = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?.run(&mut keep)?;
+    let model = SavedModel::new(&setup, &config, "clique", 3, trained.weights).to_bytes()?;
+    let checkpoint = std::fs::read(&path).expect("it was written");
+    Ok(Trained { dataset, setup, model, checkpoint })
+}

@@ -3,13 +3,7 @@
 use std::fmt::Write;
 
 use lpgnn::experiment::record::RunRecord;
-use lpgnn::inference::Inference;
-use lpgnn::train::{
-    ConstraintReport, GraphResidual, Monitor, SolverConfig, SplitMetrics, SplitName, StopReason,
-};
-
-/// Cheating gap above which the summary suggests a remedy.
-const WIDE: f64 = 0.03;
+use lpgnn::train::{ConstraintReport, GraphResidual, Monitor, SplitMetrics, SplitName, StopReason};
 
 /// How a run went, and what to try if something went wrong.
 pub(crate) fn text(record: &RunRecord) -> String {
@@ -62,11 +56,13 @@ fn lines(record: &RunRecord, text: &mut String) -> std::fmt::Result {
         let radius = evaluation.spectral_radius;
         writeln!(text, "  converged    {converged}; spectral radius about {radius:.2}")?;
     }
-    if baseline_is_as_good(record) {
-        writeln!(text, "  note         the MLP without edges is as good: edges add nothing here")?;
-    }
-    for advice in advice(record) {
-        writeln!(text, "  try          {advice}")?;
+    for finding in record.findings() {
+        if finding.advice.is_empty() {
+            writeln!(text, "  note         {}: {}", finding.title, finding.text)?;
+        }
+        for advice in finding.advice {
+            writeln!(text, "  try          {advice}")?;
+        }
     }
     Ok(())
 }
@@ -100,15 +96,6 @@ fn baselines(record: &RunRecord) -> String {
     if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) }
 }
 
-/// Whether the MLP without edges does at least as well on the test split.
-fn baseline_is_as_good(record: &RunRecord) -> bool {
-    let evaluation = record.evaluation.as_ref();
-    let test = evaluation.and_then(|evaluation| evaluation.of(SplitName::Test));
-    let ours = test.map(|metrics| metrics.accuracy.unwrap_or(-metrics.loss));
-    let baseline = record.baseline.as_ref().and_then(|report| report.best()?.test);
-    baseline.is_some_and(|baseline| ours.is_some_and(|ours| baseline >= ours))
-}
-
 /// The share of nodes and graphs that meet the constraints, and which graphs do not.
 fn constraints(record: &RunRecord, text: &mut String) -> std::fmt::Result {
     let Some(last) = &record.last_epoch else { return Ok(()) };
@@ -118,7 +105,7 @@ fn constraints(record: &RunRecord, text: &mut String) -> std::fmt::Result {
     let Some(report) = &record.constraints else {
         return writeln!(text, "  constraints  {sizes}");
     };
-    let ConstraintReport { nodes, nodes_within, graphs, graphs_within, worst } = report;
+    let ConstraintReport { nodes, nodes_within, graphs, graphs_within, worst, .. } = report;
     let met = if report.met() { "met" } else { "NOT met" };
     // Rounded down, so that only all of them are 100 %.
     let share = (1000.0 * *nodes_within as f64 / (*nodes).max(1) as f64).floor() / 10.0;
@@ -141,76 +128,6 @@ fn constraints(record: &RunRecord, text: &mut String) -> std::fmt::Result {
         writeln!(text, "  not met by   {graphs} {}{more}", named.join(", "))?;
     }
     Ok(())
-}
-
-/// What to try.
-fn advice(record: &RunRecord) -> Vec<String> {
-    let training = &record.config.training;
-    let mut advice = vec![];
-    if matches!(record.stop_reason, StopReason::Diverged { .. }) {
-        // However large it was: a larger one than this is hardly ever useful.
-        let rate = (training.solver.weights().lr / 10.0).min(0.01);
-        advice.push(format!("a smaller learning rate: --lr {rate}"));
-        if training.lipschitz.is_none() {
-            advice.push(
-                "a bound on the Lipschitz constant of f_a: --set training.lipschitz=0.9".into(),
-            );
-        }
-        return advice;
-    }
-    if record.constraints_met() == Some(false) {
-        advice.push(match &training.solver {
-            SolverConfig::OneShot(solver) => format!(
-                "more state steps per update: --set training.solver.inner-steps={}",
-                2 * solver.inner_steps
-            ),
-            SolverConfig::Bdmm(solver) => format!(
-                "a faster decay of the state learning rate: --set \
-                 training.solver.state-lr-half-life={}",
-                (solver.state_lr_half_life.unwrap_or(training.epochs as f64) / 4.0).max(1.0)
-            ),
-            SolverConfig::Sse(solver) => format!(
-                "more state steps per update: --set training.solver.state-steps={}",
-                2 * solver.state_steps
-            ),
-            SolverConfig::AugmentedLagrangian(solver) => format!(
-                "a larger maximum penalty: --set training.solver.max-penalty={}",
-                10.0 * solver.max_penalty
-            ),
-            SolverConfig::Implicit(_) | SolverConfig::Unrolled(_) => {
-                "more iterations: --set training.solver.max-iter=500".into()
-            }
-        });
-        if training.lipschitz.is_none() {
-            advice.push(
-                "a bound on the Lipschitz constant of f_a: --set training.lipschitz=0.9".into(),
-            );
-        }
-    }
-    let Some(evaluation) = &record.evaluation else { return advice };
-    if evaluation.cheating_gap.is_some_and(|gap| gap > WIDE) {
-        advice.push(
-            "the trained states encode more than f_a can compute on new graphs; use \
-             --solver one-shot, --set model.reads.from=transition or a smaller \
-             training.weighing.loss-weight"
-                .into(),
-        );
-    }
-    if evaluation.not_converged > 0 {
-        advice.push(match (training.lipschitz, training.inference) {
-            (None, _) => "a contractive f_a: --set training.lipschitz=0.9".into(),
-            (_, Inference::FixedPoint(converge)) => {
-                format!(
-                    "more iterations: --set training.inference.max-iter={}",
-                    4 * converge.max_iter
-                )
-            }
-            (_, Inference::Relax(relax)) => {
-                format!("more iterations: --set training.inference.max-iter={}", 4 * relax.max_iter)
-            }
-        });
-    }
-    advice
 }
 
 pub(crate) fn percent(share: f64) -> String {

@@ -161,6 +161,10 @@ pub mod run;
 ///
 pub mod experiment;
 
+/// Runs, cross-validations and searches as one page to look at.
+///
+pub mod report;
+
 /// Checks for custom functions and solvers.
 ///
 pub mod check;

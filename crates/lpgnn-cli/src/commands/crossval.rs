@@ -47,6 +47,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
+    /// Write report.html to the folder: charts of what was done.
+    #[arg(long)]
+    report: bool,
+
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -83,6 +87,9 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
         return Err(Stopped(again).into());
     };
     console.say(format_args!("results in {shown}"));
+    if arguments.report {
+        super::report::write(folder.path(), console)?;
+    }
     if arguments.json { print_json(&report) } else { print(&text(&report)?) }
 }
 

@@ -5,6 +5,7 @@ mod evaluate;
 mod flags;
 mod model;
 mod predict;
+mod report;
 mod reproduce;
 mod runs;
 mod search;
@@ -31,6 +32,8 @@ pub(crate) enum Command {
     Evaluate(evaluate::Arguments),
     /// List and compare runs.
     Runs(runs::Arguments),
+    /// Write a page of charts on runs, a cross-validation or a search.
+    Report(report::Arguments),
     /// Cross-validate: train and test on every fold.
     Crossval(crossval::Arguments),
     /// Search for the settings that do best on validation data.
@@ -55,6 +58,7 @@ impl Command {
             Self::States(arguments) => states::run(&arguments, console),
             Self::Evaluate(arguments) => evaluate::run(&arguments, console),
             Self::Runs(arguments) => runs::run(&arguments, console),
+            Self::Report(arguments) => report::run(&arguments, console),
             Self::Crossval(arguments) => crossval::run(&arguments, console),
             Self::Search(arguments) => search::run(&arguments, console),
             Self::Reproduce(arguments) => reproduce::run(&arguments, console),

@@ -37,6 +37,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
+    /// Write report.html to the folder: charts of what was done.
+    #[arg(long)]
+    report: bool,
+
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -76,6 +80,9 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
         "best settings in {0}; train with `lpgnn train --config {0}`",
         file.display()
     ));
+    if arguments.report {
+        super::report::write(folder.path(), console)?;
+    }
     if arguments.json { print_json(&found) } else { print(&text(&found)?) }
 }
 

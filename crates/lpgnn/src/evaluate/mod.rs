@@ -3,11 +3,13 @@
 mod baseline;
 mod classes;
 mod protocol;
+mod quantiles;
 mod values;
 
 pub use baseline::{Baseline, BaselineReport, BaselineScore};
 pub use classes::{ClassMetrics, Confusion, auc, probabilities};
 pub use protocol::{MeanAndStd, Protocol, best_mean_epoch};
+pub use quantiles::Quantiles;
 pub use values::ValueErrors;
 
 use crate::graph::Targets;

@@ -18,6 +18,7 @@ pub struct ResultFolder {
 
 const PLAN: &str = "plan.json";
 const SETTINGS: &str = "settings.toml";
+const RESULT: &str = "result.json";
 
 impl ResultFolder {
     /// Opens a folder that is new, or has results of the same plan.
@@ -61,6 +62,40 @@ impl ResultFolder {
         config: &RunConfig,
     ) -> Result<Self, Error> {
         Self::open(&create_next(parent, name)?, plan, config)
+    }
+
+    /// The result in a folder, without a lock on it; none if it is no folder of results, or not done.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]; [`Error::Input`] when the file holds something else.
+    pub(crate) fn result(path: &Path) -> Result<Option<Value>, Error> {
+        if !path.join(PLAN).exists() || !path.join(RESULT).exists() {
+            return Ok(None);
+        }
+        read_json(&path.join(RESULT)).map(Some)
+    }
+
+    /// What was saved under names that begin with one of these, in the order of the names.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]; [`Error::Input`] when a file holds something else.
+    pub(crate) fn parts<T: DeserializeOwned>(
+        path: &Path,
+        beginnings: &[&str],
+    ) -> Result<Vec<T>, Error> {
+        let cannot = |source| Error::Io { action: "read", path: path.to_owned(), source };
+        let mut names = vec![];
+        for entry in std::fs::read_dir(path).map_err(cannot)? {
+            let name = entry.map_err(cannot)?.file_name().to_string_lossy().into_owned();
+            let whole = name.ends_with(".json") && !name.ends_with(".part.json");
+            if whole && beginnings.iter().any(|beginning| name.starts_with(beginning)) {
+                names.push(name);
+            }
+        }
+        names.sort();
+        names.iter().map(|name| read_json(&path.join(name))).collect()
     }
 
     /// Its path.
@@ -113,11 +148,13 @@ impl ResultFolder {
     ///
     /// [`Error::Io`]; [`Error::Input`] when the file holds something else.
     pub fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T, Error> {
-        let path = self.file(name);
-        let text = read_text(&path)?;
-        serde_json::from_str(&text)
-            .map_err(|error| Place::file(&path).error(format!("it is not a result: {error}")))
+        read_json(&self.file(name))
     }
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
+    serde_json::from_str(&read_text(path)?)
+        .map_err(|error| Place::file(path).error(format!("it is not a result: {error}")))
 }
 
 /// What is another one in a plan: the first that decides on everything behind it.

@@ -137,6 +137,11 @@ impl WeightDescent {
         Ok(())
     }
 
+    /// The learning rate of the step with this number, counted from 1.
+    pub fn lr_at(&self, step: u64) -> f64 {
+        decayed(self.lr, self.lr_half_life, step)
+    }
+
     /// One step of the weights along the gradient in `state`, which also keeps what the rule
     /// remembers.
     pub fn step<S: Scalar>(&self, weights: &mut [S], state: &mut OptimizerState<S>) {
@@ -144,7 +149,7 @@ impl WeightDescent {
         let steps = slots.counter("weights.steps");
         *steps += 1;
         let step = *steps;
-        let lr = decayed(self.lr, self.lr_half_life, step);
+        let lr = self.lr_at(step);
         if self.weight_decay > 0.0 {
             let keep = S::of(1.0 - lr * self.weight_decay);
             for range in others(weights.len(), undecayed) {

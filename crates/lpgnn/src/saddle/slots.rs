@@ -124,6 +124,14 @@ impl<S: Scalar> Slots<S> {
         }
     }
 
+    /// The count in the slot of this name, if there is one.
+    pub(crate) fn find_counter(&self, name: &str) -> Option<u64> {
+        self.entries.iter().find_map(|(own, slot)| match slot {
+            Slot::Counter(count) if own == name => Some(*count),
+            _ => None,
+        })
+    }
+
     /// A count of what has been done to the nodes at hand, zero at first.
     ///
     /// # Panics

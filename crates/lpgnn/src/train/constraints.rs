@@ -1,5 +1,6 @@
 //! How many nodes and graphs meet the constraints.
 
+use crate::evaluate::Quantiles;
 use crate::graph::GraphBatch;
 use crate::lagrangian::{Model, Variables};
 use crate::numeric::{Scratch, largest_difference, worse};
@@ -24,6 +25,12 @@ pub struct ConstraintReport {
     pub graphs: usize,
     /// Number of graphs of which at least 99 % of the nodes are within the tolerance.
     pub graphs_within: usize,
+    /// The distribution of `max abs(x − f_a)` over nodes.
+    #[serde(default)]
+    pub residuals: Option<Quantiles>,
+    /// What these are made of, until all graphs are there.
+    #[serde(skip)]
+    all: Vec<f64>,
     /// The graphs that are not, those with the largest residuals first; at most five.
     pub worst: Vec<GraphResidual>,
 }
@@ -73,6 +80,12 @@ impl ConstraintReport {
         }
     }
 
+    /// When all graphs are there.
+    pub(super) fn finish(mut self) -> Self {
+        self.residuals = Quantiles::of(std::mem::take(&mut self.all).into_iter());
+        self
+    }
+
     /// Adds a graph: whether each of its nodes is within the tolerance, and its residual.
     fn add_graph(&mut self, graph: usize, nodes: impl Iterator<Item = (bool, f64)>) {
         let (mut count, mut within, mut largest) = (0, 0, 0.0);
@@ -80,6 +93,7 @@ impl ConstraintReport {
             count += 1;
             within += usize::from(is_within);
             largest = worse(largest, residual);
+            self.all.push(residual);
         }
         self.nodes += count;
         self.nodes_within += within;

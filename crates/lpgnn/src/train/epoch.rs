@@ -40,15 +40,20 @@ impl<S: Scalar> Trainer<'_, S> {
             _ => self.update_all(&mut sums, (step, observer))?,
         }
         self.state.epoch += 1;
-        let multipliers = self.state.variables.multipliers.iter().flat_map(Matrix::as_slice);
-        let largest = multipliers.fold(S::ZERO, |max, x| x.abs().max(max)).f64();
+        let multipliers = || self.state.variables.multipliers.iter().flat_map(Matrix::as_slice);
+        let largest = multipliers().fold(S::ZERO, |max, x| x.abs().max(max)).f64();
+        let (sum, count) =
+            multipliers().fold((0.0, 0), |(sum, count), x| (sum + x.abs().f64(), count + 1));
+        let sizes = (largest, sum / f64::from(count).max(1.0));
+        let steps = self.state.optimizer.slots.find_counter("weights.steps");
+        let lr = steps.map(|steps| self.plan.config().solver.weights().lr_at(steps));
         let gradient = &self.state.optimizer.gradient;
         let lengths = |matrices: &[Matrix<S>]| {
             matrices.iter().map(|m| length(m.as_slice()).powi(2)).sum::<f64>().sqrt()
         };
         let norms =
             [length(&gradient.weights), lengths(&gradient.states), lengths(&gradient.multipliers)];
-        Ok(sums.report(self.state.epoch, largest, norms))
+        Ok(sums.report(self.state.epoch, sizes, norms, lr))
     }
 
     /// The training graphs in the order of this epoch: a function of seed and epoch alone.

@@ -27,6 +27,12 @@ pub struct EpochReport {
     /// The largest absolute value of a multiplier.
     #[serde(with = "crate::nan::number")]
     pub largest_multiplier: f64,
+    /// The mean of `abs(λ)`.
+    #[serde(default, deserialize_with = "crate::nan::number")]
+    pub multiplier_mean: f64,
+    /// The learning rate of the weights at the last update.
+    #[serde(default)]
+    pub lr: Option<f64>,
     /// Norms of `∂𝓛/∂θ`, `∂𝓛/∂X`, `∂𝓛/∂Λ` at the last update.
     #[serde(with = "crate::nan::three")]
     pub gradient_norms: [f64; 3],
@@ -123,8 +129,9 @@ impl EpochSums {
     pub(super) fn report(
         self,
         epoch: usize,
-        largest_multiplier: f64,
+        (largest_multiplier, multiplier_mean): (f64, f64),
         gradient_norms: [f64; 3],
+        lr: Option<f64>,
     ) -> EpochReport {
         let (right, all) = self.correct;
         EpochReport {
@@ -136,8 +143,10 @@ impl EpochSums {
             state_mean: self.state_sum / self.components.max(1.0),
             trained_accuracy: (all > 0).then(|| right as f64 / all as f64),
             largest_multiplier,
+            multiplier_mean,
+            lr,
             gradient_norms,
-            constraints: self.constraints,
+            constraints: self.constraints.map(ConstraintReport::finish),
             evaluation: None,
         }
     }

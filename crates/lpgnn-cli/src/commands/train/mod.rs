@@ -50,6 +50,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     no_baseline: bool,
 
+    /// Write report.html to the folder: charts of what was done.
+    #[arg(long)]
+    report: bool,
+
     /// Print a line of JSON per epoch and one for the summary, instead of the run folder.
     #[arg(long)]
     json: bool,
@@ -114,6 +118,9 @@ fn resume(arguments: &Arguments, path: &Path, console: &Console) -> anyhow::Resu
             for epoch in folder.metrics()? {
                 print(&format!("{}\n", serde_json::to_string(&epoch)?))?;
             }
+        }
+        if arguments.report {
+            super::report::write(path, console)?;
         }
         return end(path, &record, arguments.json);
     }
@@ -182,6 +189,9 @@ fn train(run: Run<'_>, arguments: &Arguments, console: &Console) -> anyhow::Resu
         if io { anyhow::Error::from(error).context(stopped) } else { error.into() }
     })?;
     console.say(summary::text(&record).trim_end());
+    if arguments.report {
+        super::report::write(&path, console)?;
+    }
     end(&path, &record, json)
 }
 

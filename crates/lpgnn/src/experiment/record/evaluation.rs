@@ -1,9 +1,8 @@
-use super::Quantiles;
 use crate::Error;
 use crate::data::{Dataset, Split};
-use crate::evaluate::Metrics;
+use crate::evaluate::{Metrics, Quantiles};
 use crate::graph::Level;
-use crate::run::SavedModel;
+use crate::run::{Predictions, SavedModel};
 use crate::train::SplitName;
 
 /// The evaluation of a run's model on all graphs, on converged states, as by `lpgnn evaluate`.
@@ -45,7 +44,16 @@ impl FinalEvaluation {
     ///
     /// [`Error::Mismatch`], [`Error::UnknownCategory`] when the data do not fit the model.
     pub fn new(model: &SavedModel, dataset: &Dataset, split: &Split) -> Result<Self, Error> {
-        let predictions = model.predict(dataset, true)?;
+        Self::of_predictions(model, &model.predict(dataset, true)?, dataset, split)
+    }
+
+    /// The same of predictions that are there.
+    pub(super) fn of_predictions(
+        model: &SavedModel,
+        predictions: &Predictions,
+        dataset: &Dataset,
+        split: &Split,
+    ) -> Result<Self, Error> {
         let targets = match model.task {
             Level::Node => predictions.batch.node_targets(),
             Level::Graph => predictions.batch.graph_targets(),
@@ -64,14 +72,14 @@ impl FinalEvaluation {
                 splits.push(SplitEvaluation { split: name, metrics });
             }
         }
-        let found = predictions.fixed_point;
+        let found = &predictions.fixed_point;
         Ok(Self {
             splits,
             residuals: Quantiles::of(found.residuals.iter().copied()),
             graphs: GraphConvergence {
-                residuals: found.residuals,
-                iterations: found.graph_iterations,
-                converged: found.converged,
+                residuals: found.residuals.clone(),
+                iterations: found.graph_iterations.clone(),
+                converged: found.converged.clone(),
             },
         })
     }

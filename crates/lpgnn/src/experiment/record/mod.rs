@@ -1,18 +1,23 @@
 //! Run records: everything a report needs, without computing anything again.
 
+mod components;
 mod evaluation;
-mod quantiles;
+mod findings;
+mod items;
 
 pub use evaluation::{FinalEvaluation, GraphConvergence, SplitEvaluation};
-pub use quantiles::Quantiles;
+pub use findings::Finding;
+pub use items::Items;
 
 use super::majority::majority_accuracy;
 use super::run::EpochMetrics;
 use super::{Machine, Versions, today};
 use crate::data::Dataset;
-use crate::evaluate::BaselineReport;
+use crate::evaluate::{BaselineReport, Quantiles};
 use crate::graph::Level;
-use crate::run::{DataOrigin, EpochChange, RunConfig, SavedModel, Setup, TrainingOrigin};
+use crate::run::{
+    DataOrigin, EpochChange, RunConfig, SavedModel, Setting, SettingChange, Setup, TrainingOrigin,
+};
 use crate::train::{ConstraintReport, EpochReport, ModelEvaluation, StopReason, Trained};
 use crate::{Error, Matrix};
 
@@ -39,6 +44,8 @@ pub struct RunRecord {
     /// Settings that were changed when the run was resumed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<EpochChange>,
+    /// Settings that differ from the defaults for the data, which are `before`.
+    pub not_default: Vec<SettingChange>,
     /// The random seed.
     pub seed: u64,
     /// Number of weights of the model.
@@ -84,11 +91,15 @@ pub(super) struct Outcome<'a> {
 }
 
 impl RunRecord {
-    pub(super) fn new(outcome: &Outcome<'_>) -> Result<Self, Error> {
+    /// The record, and single nodes or graphs.
+    pub(super) fn new(outcome: &Outcome<'_>) -> Result<(Self, Items), Error> {
         let Outcome { origin, dataset, setup, saved, trained, metrics, epochs, seconds, baseline } =
             outcome;
         let multipliers = trained.multipliers.iter().flat_map(Matrix::as_slice);
-        Ok(Self {
+        let predictions = saved.predict(dataset, true)?;
+        let whose = (&setup.split, setup.task);
+        let items = Items::new(&predictions, dataset, whose, &trained.multipliers);
+        let record = Self {
             versions: Versions::here(),
             machine: Machine::here(),
             date: today(),
@@ -98,6 +109,7 @@ impl RunRecord {
             value_names: saved.value_names.clone(),
             config: origin.config.clone(),
             changes: origin.changes.clone(),
+            not_default: not_default(&origin.config, dataset),
             seed: origin.config.training.seed,
             weights: saved.weights.len(),
             stop_reason: trained.reason,
@@ -111,8 +123,14 @@ impl RunRecord {
             majority: majority_accuracy(dataset, setup),
             baseline: baseline.clone(),
             multipliers: Quantiles::of(multipliers.map(|&x| f64::from(x.abs()))),
-            final_evaluation: FinalEvaluation::new(saved, dataset, &setup.split)?,
-        })
+            final_evaluation: FinalEvaluation::of_predictions(
+                saved,
+                &predictions,
+                dataset,
+                &setup.split,
+            )?,
+        };
+        Ok((record, items))
     }
 
     /// Whether the constraints are [met](ConstraintReport::met); none if no epoch was evaluated.
@@ -125,6 +143,20 @@ impl RunRecord {
         let Self { stop_reason, epochs, best_epoch, seconds, .. } = self;
         format!("{stop_reason}; {epochs} epochs in {seconds:.1} s, weights of epoch {best_epoch}")
     }
+}
+
+/// The settings that differ from the defaults. Those of another solver are all that solver's own.
+fn not_default(config: &RunConfig, dataset: &Dataset) -> Vec<SettingChange> {
+    let solver = Setting::new("run", "training.solver.kind", config.training.solver.name());
+    let defaults = RunConfig::for_data(&config.data.source, dataset, &[]);
+    let same_solver = RunConfig::for_data(&config.data.source, dataset, &[solver]);
+    let mut changes = defaults.changes(config);
+    let only_by_solver = |path: &str| {
+        path.starts_with("training.solver.")
+            && same_solver.changes(config).iter().all(|change| change.path != path)
+    };
+    changes.retain(|change| change.path == "training.solver.kind" || !only_by_solver(&change.path));
+    changes
 }
 
 /// The newest report on the constraints, with the names of graphs.

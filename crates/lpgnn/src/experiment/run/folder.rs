@@ -2,9 +2,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
+
 use super::EpochMetrics;
 use crate::data::Split;
-use crate::experiment::record::RunRecord;
+use crate::experiment::record::{Items, RunRecord};
 use crate::experiment::work_folder::{FolderLock, create, is_empty};
 use crate::run::{RunConfig, read_text, write_file};
 use crate::train::StopReason;
@@ -17,8 +19,9 @@ pub struct RunFolder {
     lock: Option<FolderLock>,
 }
 
-const ALL: [&str; 7] = [
+const ALL: [&str; 8] = [
     RunFolder::RECORD,
+    RunFolder::ITEMS,
     RunFolder::MODEL,
     RunFolder::CHECKPOINT,
     RunFolder::METRICS,
@@ -42,6 +45,8 @@ impl RunFolder {
     pub const LOG: &'static str = "log.txt";
     /// The record.
     pub const RECORD: &'static str = "record.json";
+    /// Single nodes or graphs, for a report.
+    pub const ITEMS: &'static str = "items.json";
 
     /// A new folder for a run.
     pub(super) fn create(path: &Path) -> Result<Self, Error> {
@@ -132,10 +137,7 @@ impl RunFolder {
     }
 
     pub(super) fn write_split(&self, split: &Split) -> Result<(), Error> {
-        let path = self.file(Self::SPLIT);
-        let text = serde_json::to_string(split)
-            .map_err(|error| Place::file(&path).error(error.to_string()))?;
-        write_file(&path, (text + "\n").as_bytes())
+        self.write_json(Self::SPLIT, serde_json::to_string(split))
     }
 
     /// The training, validation and test split; none in a folder that does not have it.
@@ -144,18 +146,11 @@ impl RunFolder {
     ///
     /// [`Error::Io`]; [`Error::Input`] when the file is not a split.
     pub fn split(&self) -> Result<Option<Split>, Error> {
-        let path = self.file(Self::SPLIT);
-        let Some(text) = read_if_there(&path)? else { return Ok(None) };
-        serde_json::from_str(&text)
-            .map(Some)
-            .map_err(|error| Place::file(&path).error(format!("it is not a split: {error}")))
+        self.read_json(Self::SPLIT, "a split")
     }
 
     pub(super) fn write_record(&self, record: &RunRecord) -> Result<(), Error> {
-        let path = self.file(Self::RECORD);
-        let text = serde_json::to_string_pretty(record)
-            .map_err(|error| Place::file(&path).error(error.to_string()))?;
-        write_file(&path, (text + "\n").as_bytes())
+        self.write_json(Self::RECORD, serde_json::to_string_pretty(record))
     }
 
     /// The record of the run; none until it has finished.
@@ -164,11 +159,39 @@ impl RunFolder {
     ///
     /// [`Error::Io`]; [`Error::Input`] when the file is not a record.
     pub fn record(&self) -> Result<Option<RunRecord>, Error> {
-        let path = self.file(Self::RECORD);
+        self.read_json(Self::RECORD, "a run record")
+    }
+
+    pub(super) fn write_items(&self, items: &Items) -> Result<(), Error> {
+        self.write_json(Self::ITEMS, serde_json::to_string(items))
+    }
+
+    /// Single nodes or graphs, as the saved model sees them; none until the run has finished.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]; [`Error::Input`] when the file holds something else.
+    pub fn items(&self) -> Result<Option<Items>, Error> {
+        let items: Option<Items> = self.read_json(Self::ITEMS, "a list of nodes or graphs")?;
+        if items.as_ref().is_some_and(|items| !items.is_table()) {
+            let problem = "its columns have different lengths";
+            return Err(Place::file(&self.file(Self::ITEMS)).error(problem));
+        }
+        Ok(items)
+    }
+
+    fn write_json(&self, name: &str, text: serde_json::Result<String>) -> Result<(), Error> {
+        let path = self.file(name);
+        let text = text.map_err(|error| Place::file(&path).error(error.to_string()))?;
+        write_file(&path, (text + "\n").as_bytes())
+    }
+
+    fn read_json<T: DeserializeOwned>(&self, name: &str, what: &str) -> Result<Option<T>, Error> {
+        let path = self.file(name);
         let Some(text) = read_if_there(&path)? else { return Ok(None) };
         serde_json::from_str(&text)
             .map(Some)
-            .map_err(|error| Place::file(&path).error(format!("it is not a run record: {error}")))
+            .map_err(|error| Place::file(&path).error(format!("it is not {what}: {error}")))
     }
 
     /// The record of a run to which nothing is left to do; none of one that can be resumed.

@@ -287,8 +287,9 @@ impl<'a> Run<'a> {
         let baseline = baseline.flatten();
         let outcome =
             Outcome { origin, dataset, setup, saved, trained, metrics, epochs, seconds, baseline };
-        let mut record = RunRecord::new(&outcome)?;
+        let (mut record, items) = RunRecord::new(&outcome)?;
         record.versions.commit = self.commit.clone().or(record.versions.commit);
+        folder.write_items(&items)?;
         folder.write_record(&record)?;
         folder.log()?.line(&record.last_line())?;
         Ok(record)

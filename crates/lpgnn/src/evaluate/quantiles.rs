@@ -36,7 +36,7 @@ impl Quantiles {
     /// Of these numbers; none of none.
     ///
     /// ```
-    /// use lpgnn::experiment::record::Quantiles;
+    /// use lpgnn::evaluate::Quantiles;
     ///
     /// let four = Quantiles::of([4.0, 1.0, 3.0, 2.0].into_iter()).unwrap();
     /// assert_eq!((four.min, four.p25, four.p50, four.max), (1.0, 1.75, 2.5, 4.0));

@@ -1,0 +1,108 @@
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{finite, typed};
+use crate::Error;
+use crate::experiment::search::{RankedTrial, SearchRecord};
+
+/// A search, as the page shows it.
+#[derive(Debug, serde::Serialize)]
+pub(super) struct SearchPage {
+    #[serde(skip)]
+    data: String,
+    metric: &'static str,
+    /// Whether values are shares, as accuracies are.
+    share: bool,
+    settings: Vec<String>,
+    trials: Vec<Trial>,
+    best: String,
+    about: String,
+}
+
+#[derive(Debug, serde::Serialize)]
+struct Trial {
+    name: String,
+    epochs: usize,
+    value: Option<f64>,
+    /// Of every setting: a number, or text.
+    values: Vec<Value>,
+}
+
+impl SearchPage {
+    pub(super) fn read(path: &Path, result: Value) -> Result<Self, Error> {
+        let record: SearchRecord = typed(path, result)?;
+        let varied: BTreeSet<String> = record
+            .ranked
+            .iter()
+            .flat_map(|trial| &trial.settings)
+            .map(|(setting, _)| setting.clone())
+            .collect();
+        let settings: Vec<String> = varied.into_iter().collect();
+        let share =
+            record.ranked.iter().all(|trial| !(trial.value() < 0.0 && trial.value().is_finite()));
+        let name =
+            path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        Ok(Self {
+            data: name,
+            metric: if share { "val accuracy" } else { "negative val loss" },
+            share,
+            trials: record.ranked.iter().map(|trial| Trial::new(trial, &settings)).collect(),
+            settings: settings.iter().map(|setting| short(setting, &settings)).collect(),
+            best: format!("trial {}", record.trial),
+            about: about(&record, share),
+        })
+    }
+
+    pub(super) fn title(&self) -> String {
+        format!("Search {}", self.data)
+    }
+}
+
+impl Trial {
+    fn new(trial: &RankedTrial, settings: &[String]) -> Self {
+        let value = |setting: &String| {
+            let text =
+                trial.settings.iter().find(|(name, _)| name == setting).map(|(_, text)| text);
+            // What a trial does not change is at its default.
+            text.map_or_else(
+                || "default".into(),
+                |text| text.parse::<f64>().map_or_else(|_| text.as_str().into(), Value::from),
+            )
+        };
+        Self {
+            name: format!("trial {}", trial.trial),
+            epochs: trial.epochs,
+            value: finite(trial.value()),
+            values: settings.iter().map(value).collect(),
+        }
+    }
+}
+
+/// The last part of a path, if no other setting ends in it.
+fn short(setting: &str, all: &[String]) -> String {
+    let last = |path: &str| path.rsplit('.').next().unwrap_or(path).to_owned();
+    let own = last(setting);
+    if all.iter().filter(|other| last(other) == own).count() == 1 {
+        own
+    } else {
+        setting.to_owned()
+    }
+}
+
+fn about(record: &SearchRecord, share: bool) -> String {
+    let trials = record.ranked.len();
+    let tell =
+        |value: f64| if share { format!("{:.1} %", 100.0 * value) } else { format!("{value:.4}") };
+    let test = record.test_of_the_winner.map_or(String::new(), |test| {
+        format!(
+            " The winner, trial {}, was evaluated once on the test split: {}.",
+            record.trial,
+            tell(test)
+        )
+    });
+    let complete =
+        if record.complete { "" } else { " The budget ended before all rounds were done." };
+    format!("{trials} trials, ranked by the validation split alone.{test}{complete}")
+}

@@ -102,14 +102,16 @@ mod tests {
     }
 
     #[test]
-    fn only_supervised_rows_set_the_scale() {
-        let all = supervision(&[[1.0, 7.0], [9e9, -9e9], [5.0, 7.0], [f64::NAN, 0.0]], &[0, 2, 3]);
+    fn only_known_entries_of_supervised_rows_set_the_scale() {
+        let nan = f64::NAN;
+        let rows = [[1.0, 5.0], [9e9, -9e9], [5.0, 9.0], [nan, 5.0], [nan, 9.0]];
+        let all = supervision(&rows, &[0, 2, 3, 4]);
         let scale = TargetScale::of(&all).unwrap();
-        assert_eq!(scale, TargetScale { mean: vec![3.0, 7.0], std: vec![2.0, 1.0] });
+        assert_eq!(scale, TargetScale { mean: vec![3.0, 7.0], std: vec![2.0, 2.0] });
         let standardized = scale.standardize(&all);
         let Targets::Values(values) = standardized.targets() else { panic!("values") };
-        assert_eq!((values.row(0), values.row(2)), (&[-1.0, 0.0][..], &[1.0, 0.0][..]));
-        assert!(values.row(3)[0].is_nan());
+        assert_eq!((values.row(0), values.row(2)), (&[-1.0, -1.0][..], &[1.0, 1.0][..]));
+        assert!(values.row(3)[0].is_nan() && values.row(3)[1] < 0.0);
         assert!(TargetScale::of(&Supervision::all(Targets::<f64>::None(3))).is_none());
     }
 

@@ -211,7 +211,8 @@ fn a_model_knows_its_split_or_says_that_it_does_not() {
     // Other data, or a file that does not tell.
     let other = CliqueConfig { graphs: 8, ..CliqueConfig::default() }.generate(4).unwrap();
     assert_eq!(again.split_of(&other).unwrap(), None);
-    let silent = SavedModel { members: None, ..again.clone() };
+    let mut silent = again.clone();
+    silent.members = None;
     let silent = SavedModel::from_bytes(&silent.to_bytes().unwrap()).unwrap();
     assert_eq!(silent.split_of(&dataset).unwrap(), None);
     // One that was made to harm.

@@ -142,7 +142,10 @@ fn an_edited_setting_is_named_or_recorded() {
         { "epoch": 4, "path": "training.solver.weights.lr", "before": 0.005, "after": 0.5 },
     ]);
     assert_eq!(record["changes"], expected);
-    refused(place.path(), &["train", "ring", "--accept-changes"], 2);
+    for alone in [&["train", "ring", "--accept-changes"][..], &["train", "--accept-changes"]] {
+        let done = lpgnn(place.path(), alone);
+        assert_eq!(done.code, Some(2), "{alone:?}: {}", done.stderr);
+    }
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     resume: Option<PathBuf>,
 
     /// Resume even if RUN/config.toml was edited after the last checkpoint; the record tells the changes.
-    #[arg(long, requires = "resume")]
+    #[arg(long, requires = "resume", conflicts_with_all = ["out", "data", "config", "set"])]
     accept_changes: bool,
 
     /// Seconds between checkpoints.

@@ -168,7 +168,7 @@ fn iterate<S: Scalar>(
 fn chunks<S: Scalar>(batch: &GraphBatch<S>) -> Vec<Range<usize>> {
     let (starts, graphs) = (batch.node_starts(), batch.graphs());
     if !batch.groups().whole_graphs() || batch.groups().ranges().len() == 1 {
-        return vec![0..graphs];
+        return std::iter::once(0..graphs).collect();
     }
     let (mut chunks, mut first) = (vec![], 0);
     for graph in 1..=graphs {

@@ -172,16 +172,14 @@ fn pieces<'a, S: Scalar>(
         let mut left = span.len();
         while left > 0 {
             let length = left.min(CHUNK);
-            let cut = |all: &mut &'a mut [S]| {
-                let length = length.min(all.len());
-                let (piece, rest) = std::mem::take(all).split_at_mut(length);
-                *all = rest;
-                piece
-            };
-            let moments = [cut(&mut first), cut(&mut second)];
-            let here = &gradient[..length];
-            gradient = &gradient[length..];
-            pieces.push(Piece { weights: cut(&mut weights), gradient: here, moments, own });
+            // There may be no moments.
+            let (m, v);
+            (m, first) = first.split_at_mut(length.min(first.len()));
+            (v, second) = second.split_at_mut(length.min(second.len()));
+            let (w, d);
+            (w, weights) = weights.split_at_mut(length);
+            (d, gradient) = gradient.split_at(length);
+            pieces.push(Piece { weights: w, gradient: d, moments: [m, v], own });
             left -= length;
         }
     }

@@ -28,7 +28,7 @@ pub struct EpochReport {
     #[serde(with = "crate::nan::number")]
     pub largest_multiplier: f64,
     /// The mean of `abs(λ)`.
-    #[serde(default, deserialize_with = "crate::nan::number")]
+    #[serde(default, with = "crate::nan::number")]
     pub multiplier_mean: f64,
     /// The learning rate of the weights at the last update.
     #[serde(default)]

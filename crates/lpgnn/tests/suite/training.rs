@@ -670,7 +670,8 @@ fn scores_are_of_the_epoch_that_is_named() {
     let split = Split { val: vec![], ..thirds(12) };
     let data = TrainingData::new(&batch, &split, Level::Node).unwrap();
     let model = small().build::<f32>(data.dims()).unwrap();
-    let config = TrainingConfig { eval_every: 10, ..config(100) };
+    // All evaluations are complete, as the one is that training ends with.
+    let config = TrainingConfig { eval_every: 10, eval_sample: None, ..config(100) };
     let mut weights = vec![];
     let mut observer = |report: &EpochReport, state: &TrainerState<f32>| {
         weights.clone_from(&state.variables.weights);

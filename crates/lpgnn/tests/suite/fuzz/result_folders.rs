@@ -54,7 +54,8 @@ fn folders_of_cross_validations() {
     let config = config(&dataset);
     let division = Division { folds: 2, files: None, seed: 4 };
     let protocol = Protocol::Nested;
-    let folds = division.folds(&dataset, Level::Node, protocol, &[config.clone()]).unwrap();
+    let folds =
+        division.folds(&dataset, Level::Node, protocol, std::slice::from_ref(&config)).unwrap();
     let crossval = Crossval::new(&dataset, protocol, folds).unwrap();
     let place = tempfile::tempdir().unwrap();
     let run = |path: &Path| {

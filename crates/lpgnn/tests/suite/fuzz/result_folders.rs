@@ -28,7 +28,7 @@ fn config(dataset: &Dataset) -> RunConfig {
     RunConfig::for_data("clique", dataset, &settings).with(&settings).unwrap()
 }
 
-/// One thread, so that its memory is counted.
+/// On one thread. It is not the one that is measured: memory is not counted here, only time.
 fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(work)
 }

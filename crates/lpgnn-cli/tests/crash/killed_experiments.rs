@@ -86,13 +86,14 @@ fn interrupt_after(child: &mut std::process::Child, milliseconds: u64) {
 
 /// All files of a folder, but for temporary ones; results without how long they took.
 fn contents(folder: &Path) -> BTreeMap<String, String> {
+    let ends = |path: &Path, with: &str| path.extension().is_some_and(|end| end == with);
     let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
     let files = entries.map(|entry| (entry.file_name().into_string().unwrap(), entry.path()));
-    let kept = files.filter(|(name, _)| name != ".lock" && !name.ends_with(".part"));
+    let kept = files.filter(|(name, path)| name != ".lock" && !ends(path, "part"));
     kept.map(|(name, path)| {
         let bytes = std::fs::read(&path).unwrap();
         let content = match serde_json::from_slice::<serde_json::Value>(&bytes) {
-            Ok(mut document) if name.ends_with(".json") => {
+            Ok(mut document) if ends(&path, "json") => {
                 forget_seconds(&mut document);
                 document.to_string()
             }

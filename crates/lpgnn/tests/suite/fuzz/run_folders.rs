@@ -1,6 +1,7 @@
 //! Folders of runs: every file of them, one or two at a time.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use lpgnn::data::generate::CliqueConfig;
 use lpgnn::experiment::run::{Progress, Run, RunFolder};
@@ -54,7 +55,7 @@ fn damage_run(random: &mut ChaCha8Rng, files: &mut Files) {
             (files[file].0, &mut files[file].1)
         };
         let other = content.clone();
-        let json = name.ends_with(".json") && random.random();
+        let json = Path::new(name).extension().is_some_and(|end| end == "json") && random.random();
         match serde_json::from_slice(content) {
             Ok(mut document) if json => {
                 damage_json(random, &mut document);

@@ -50,7 +50,8 @@ impl Contents {
             hash.update(bytes);
             views.push((name.as_str(), TensorView::new(*dtype, shape.clone(), bytes).ok()?));
         }
-        let sha256: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = |text: String, byte: &u8| text + &format!("{byte:02x}");
+        let sha256 = hash.finalize().iter().fold(String::new(), hex);
         let signed = serde_json::json!({ "about": about, "sha256": sha256 });
         let metadata = HashMap::from([("lpgnn".to_owned(), signed.to_string())]);
         safetensors::serialize(views, Some(metadata)).ok()

@@ -53,7 +53,7 @@ fn lines(record: &RunRecord, text: &mut String) -> std::fmt::Result {
             0 => "all graphs".to_owned(),
             count => format!("all but {count} graphs"),
         };
-        let radius = evaluation.spectral_radius;
+        let radius = evaluation.spectral_radius.unwrap_or(f64::NAN);
         writeln!(text, "  converged    {converged}; spectral radius about {radius:.2}")?;
     }
     for finding in record.findings() {

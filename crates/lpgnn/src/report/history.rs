@@ -70,7 +70,7 @@ impl History {
         self.lr.push(report.lr);
         self.seconds.push(finite(metrics.seconds));
         let evaluation = report.evaluation.as_ref();
-        self.spectral_radius.push(evaluation.and_then(|of| finite(of.spectral_radius)));
+        self.spectral_radius.push(evaluation.and_then(|of| of.spectral_radius));
         self.cheating_gap.push(evaluation.and_then(|of| of.cheating_gap));
         self.not_converged.push(evaluation.map(|of| of.not_converged as f64));
         for (name, metrics) in evaluation.map_or(&[][..], |of| &of.parts) {

@@ -76,7 +76,10 @@ impl<S: Scalar> Trainer<'_, S> {
         let (graphs, states) = (self.data.training_graphs(), &converged[0].states);
         let spectral_radius =
             spectral_radius(self.model, weights, graphs, states, RADIUS_ITERATIONS, &self.scratch);
-        ModelEvaluation { spectral_radius, ..unfinished(parts, &converged, None) }
+        ModelEvaluation {
+            spectral_radius: Some(spectral_radius),
+            ..unfinished(parts, &converged, None)
+        }
     }
 
     /// The accuracy of the current weights on `trained` states, without dropout, minus that of the training split in
@@ -142,5 +145,5 @@ fn unfinished<S: Scalar>(
     sample: Option<usize>,
 ) -> ModelEvaluation {
     let not_converged = converged.iter().map(FixedPoint::failures).sum();
-    ModelEvaluation { parts, not_converged, spectral_radius: f64::NAN, cheating_gap: None, sample }
+    ModelEvaluation { parts, not_converged, spectral_radius: None, cheating_gap: None, sample }
 }

@@ -49,9 +49,9 @@ pub struct ModelEvaluation {
     pub parts: Vec<(SplitName, SplitMetrics)>,
     /// Number of graphs that did not converge, over all splits.
     pub not_converged: usize,
-    /// An estimate of the spectral radius of `∂f_a/∂x` on the training graphs; NaN where it was not measured.
-    #[serde(with = "crate::nan::number")]
-    pub spectral_radius: f64,
+    /// An estimate of the spectral radius of `∂f_a/∂x` on the training graphs; none where it was not measured.
+    #[serde(default, with = "crate::nan::optional")]
+    pub spectral_radius: Option<f64>,
     /// Training accuracy from trained states minus that from converged ones: near zero for a model
     /// that generalises to new graphs.
     pub cheating_gap: Option<f64>,
@@ -89,7 +89,7 @@ impl SplitMetrics {
 impl ModelEvaluation {
     /// Whether it is of all graphs, and with the spectral radius.
     pub(super) fn is_complete(&self) -> bool {
-        self.sample.is_none() && !self.spectral_radius.is_nan()
+        self.sample.is_none() && self.spectral_radius.is_some()
     }
 
     /// The metrics of a split.

@@ -99,7 +99,9 @@ fn of_evaluations(evaluation: &ModelEvaluation) -> Measured {
     ];
     let mut measured: Measured =
         shares.into_iter().filter_map(|(measure, share)| Some((measure, 100.0 * share?))).collect();
-    measured.insert(Measure::SpectralRadius, evaluation.spectral_radius);
+    if let Some(radius) = evaluation.spectral_radius {
+        measured.insert(Measure::SpectralRadius, radius);
+    }
     measured
 }
 

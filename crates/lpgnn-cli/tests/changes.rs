@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -43,8 +44,9 @@ fn write_ring(folder: &Path, splits: [&str; 3]) {
     let mut nodes = String::from("id,size,y,split\n");
     let mut edges = String::from("source,target\n");
     for node in 0..30 {
-        nodes += &format!("{node},{}.5,c{},{}\n", node % 7, node % 3, splits[node / 10]);
-        edges += &format!("{node},{}\n", (node + 1) % 30);
+        let split = splits[node / 10];
+        writeln!(nodes, "{node},{}.5,c{},{split}", node % 7, node % 3).unwrap();
+        writeln!(edges, "{node},{}", (node + 1) % 30).unwrap();
     }
     fs::write(ring.join("nodes.csv"), nodes).unwrap();
     fs::write(ring.join("edges.csv"), edges).unwrap();

@@ -97,7 +97,7 @@ fn main() -> Result<(), Error> {
     // The same again, interrupted. What the solver remembers is in the file.
     let (_, state) = train(&setup, None, 50)?;
     let path = std::env::temp_dir().join(format!("own-solver-{}.safetensors", std::process::id()));
-    Checkpoint::write(&path, &TrainingOrigin::new(&config, &setup), 0.0, &state)?;
+    Checkpoint::write(&path, &TrainingOrigin::new(config.clone(), &setup), 0.0, &state)?;
     let nodes = setup.data.training_graphs().nodes();
     let checkpoint = Checkpoint::read(&path, &setup.model, nodes);
     std::fs::remove_file(&path).ok();

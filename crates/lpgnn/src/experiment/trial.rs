@@ -232,7 +232,7 @@ impl TrialFiles {
             .map_err(|error| Place::file(&self.record).error(error.to_string()))?;
         // First: what it tells of epochs behind the checkpoint is left out when it is read.
         write_file(&self.record, text.as_bytes())?;
-        let origin = TrainingOrigin::new(config, setup);
+        let origin = TrainingOrigin::new(config.clone(), setup);
         Checkpoint::write(&self.checkpoint, &origin, record.seconds, state)
     }
 
@@ -245,7 +245,7 @@ impl TrialFiles {
             return Ok(None);
         }
         let file = CheckpointFile::open(&self.checkpoint)?;
-        if *file.origin() != TrainingOrigin::new(config, setup) {
+        if *file.origin() != TrainingOrigin::new(config.clone(), setup) {
             let problem = "it belongs to other data, another split or other settings";
             return Err(Place::file(&self.checkpoint).error(problem));
         }

@@ -32,9 +32,9 @@ pub struct EpochChange {
 
 impl TrainingOrigin {
     /// Of training by a setup of this configuration.
-    pub fn new(config: &RunConfig, setup: &Setup) -> Self {
+    pub fn new(config: RunConfig, setup: &Setup) -> Self {
         Self {
-            config: config.clone(),
+            config,
             fingerprint: setup.fingerprint.clone(),
             split: setup.split.fingerprint(),
             changes: vec![],

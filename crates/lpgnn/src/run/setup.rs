@@ -116,8 +116,9 @@ impl SplitConfig {
                 task.plural(),
                 dataset.name()
             ))),
-            (SplitSource::Given, Some(split)) => Ok(split.clone()),
-            (SplitSource::Auto | SplitSource::Data, Some(split)) => Ok(split.clone()),
+            (SplitSource::Auto | SplitSource::Data | SplitSource::Given, Some(split)) => {
+                Ok(split.clone())
+            }
             (SplitSource::Data, None) => Err(Error::Mismatch(format!(
                 "{} comes without a split of its {}",
                 dataset.name(),

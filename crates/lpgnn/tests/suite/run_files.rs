@@ -60,9 +60,10 @@ fn a_resumed_training_ends_with_the_same_bits() {
         let nodes = setup.data.training_graphs().nodes();
         for stop in [1, 4, 5] {
             let (_, state) = train(&setup, None, stop);
-            Checkpoint::write(&path, &TrainingOrigin::new(&config, &setup), 1.5, &state).unwrap();
+            Checkpoint::write(&path, &TrainingOrigin::new(config.clone(), &setup), 1.5, &state)
+                .unwrap();
             let read = Checkpoint::read(&path, &setup.model, nodes).unwrap();
-            assert_eq!(read.origin, TrainingOrigin::new(&config, &setup));
+            assert_eq!(read.origin, TrainingOrigin::new(config.clone(), &setup));
             assert_eq!(read.seconds.to_bits(), 1.5_f64.to_bits());
             let (resumed, _) = train(&setup, Some(read.state), usize::MAX);
             assert_eq!(bits(&resumed), bits(&whole), "{settings:?}, stopped after {stop}");
@@ -95,7 +96,8 @@ fn every_solver_resumes_with_the_same_bits() {
             let setup = Setup::new(&config, &dataset()).unwrap();
             let (whole, end) = train(&setup, None, usize::MAX);
             let (_, state) = train(&setup, None, 4);
-            Checkpoint::write(&path, &TrainingOrigin::new(&config, &setup), 0.0, &state).unwrap();
+            Checkpoint::write(&path, &TrainingOrigin::new(config.clone(), &setup), 0.0, &state)
+                .unwrap();
             let nodes = setup.data.training_graphs().nodes();
             let read = Checkpoint::read(&path, &setup.model, nodes).unwrap();
             assert_eq!(read.state.optimizer.slots, state.optimizer.slots, "{settings:?}");
@@ -123,7 +125,7 @@ fn slots_of_every_kind_and_name_are_kept_to_the_last_bit() {
     *slots.number("infinite", f64::NEG_INFINITY) = f64::INFINITY;
     *slots.counter("largest") = u64::MAX;
     *slots.node_counter("turns") = 3;
-    Checkpoint::write(&path, &TrainingOrigin::new(&config, &setup), 0.0, &state).unwrap();
+    Checkpoint::write(&path, &TrainingOrigin::new(config.clone(), &setup), 0.0, &state).unwrap();
     let nodes = setup.data.training_graphs().nodes();
     let read = Checkpoint::read(&path, &setup.model, nodes).unwrap();
     assert_eq!(read.state.optimizer.slots, state.optimizer.slots);
@@ -136,7 +138,7 @@ fn a_checkpoint_of_another_model_is_refused() {
     let (one, other) = (config(&["model.state-dim=4"]), config(&["model.state-dim=5"]));
     let setup = Setup::new(&one, &dataset()).unwrap();
     let (_, state) = train(&setup, None, 1);
-    Checkpoint::write(&path, &TrainingOrigin::new(&one, &setup), 0.0, &state).unwrap();
+    Checkpoint::write(&path, &TrainingOrigin::new(one.clone(), &setup), 0.0, &state).unwrap();
     let nodes = setup.data.training_graphs().nodes();
     assert!(Checkpoint::read(&path, &setup.model, nodes).is_ok());
     assert!(Checkpoint::read(&path, &setup.model, nodes + 1).is_err());

@@ -106,7 +106,7 @@ impl<'a> Run<'a> {
 
     fn ready(folder: RunFolder, config: RunConfig, dataset: &'a Dataset, setup: Setup) -> Self {
         let (origin, interval) =
-            (TrainingOrigin::new(&config, &setup), CheckpointInterval::default());
+            (TrainingOrigin::new(config, &setup), CheckpointInterval::default());
         Self { folder, origin, dataset, setup, from: None, interval, commit: None, baseline: true }
     }
 

@@ -79,7 +79,7 @@ impl Row {
         Self::parse(&path.display().to_string(), &stem(path.parent()), &stem(Some(path)), &text)
     }
 
-    fn parse(origin: &str, table: &str, stem: &str, text: &str) -> anyhow::Result<Self> {
+    pub(super) fn parse(origin: &str, table: &str, stem: &str, text: &str) -> anyhow::Result<Self> {
         let wrong = |problem: String| lpgnn::Error::Config { origin: origin.into(), problem };
         let mut settings = settings_of_toml(origin, text)?;
         settings.retain(|setting| !setting.path().starts_with("experiment."));

@@ -85,11 +85,11 @@ impl Baseline {
     /// Trains it, and evaluates it on the other splits; none if even a small sample would exceed the
     /// budget by far, since there are too many features.
     pub fn train(&self, data: &TrainingData<f32>) -> Option<BaselineReport> {
-        let mut splits: Vec<Rows> = data.splits().map(Rows::new).collect();
+        let mut splits: Vec<SplitRows> = data.splits().map(SplitRows::new).collect();
         let of = splits.first()?.rows.len();
         let epochs = self.reduce(&mut splits)?;
         let (mean, scale) = moments(&splits[0].features());
-        let inputs = |rows: &Rows<'_>| standardized(rows.features(), &mean, &scale);
+        let inputs = |rows: &SplitRows<'_>| standardized(rows.features(), &mean, &scale);
         let targets: Vec<Supervision> =
             splits.iter().map(|split| split.supervision.select(&split.rows)).collect();
         let inputs: Vec<Matrix<f32>> = splits.iter().map(inputs).collect();
@@ -134,7 +134,7 @@ impl Baseline {
     }
 
     /// Takes samples where all rows would exceed the budget; returns the number of epochs.
-    fn reduce(&self, splits: &mut [Rows<'_>]) -> Option<usize> {
+    fn reduce(&self, splits: &mut [SplitRows<'_>]) -> Option<usize> {
         let Some(budget) = self.budget else { return Some(self.epochs) };
         let share = budget / self.work(splits, self.epochs);
         if share >= 1.0 {
@@ -154,10 +154,10 @@ impl Baseline {
 
     /// About how many multiplications so many epochs take: three passes over what is trained on in each,
     /// one over the rest at every evaluation.
-    fn work(&self, splits: &[Rows<'_>], epochs: usize) -> f64 {
+    fn work(&self, splits: &[SplitRows<'_>], epochs: usize) -> f64 {
         let width = splits[0].batch.node_features().width().max(1);
         let rows =
-            |splits: &[Rows<'_>]| splits.iter().map(|of| of.rows.len()).sum::<usize>() as f64;
+            |splits: &[SplitRows<'_>]| splits.iter().map(|of| of.rows.len()).sum::<usize>() as f64;
         let evaluations = (epochs / self.eval_every.max(1)).max(1) as f64;
         let passes = 3.0 * epochs as f64 * rows(&splits[..1]) + evaluations * rows(&splits[1..]);
         passes * (width * self.hidden_dim) as f64
@@ -165,7 +165,7 @@ impl Baseline {
 }
 
 /// The rows of a split that have targets: nodes, or graphs.
-struct Rows<'a> {
+struct SplitRows<'a> {
     name: SplitName,
     batch: &'a GraphBatch<f32>,
     supervision: &'a Supervision<f32>,
@@ -173,7 +173,7 @@ struct Rows<'a> {
     rows: Vec<usize>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> SplitRows<'a> {
     fn new(
         (name, level, batch, supervision): (
             SplitName,
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn a_budget_bounds_rows_and_epochs_and_gives_up_before_it_is_far_exceeded() {
         let data = data();
-        let splits = || data.splits().map(Rows::new).collect::<Vec<_>>();
+        let splits = || data.splits().map(SplitRows::new).collect::<Vec<_>>();
         let all = Baseline::default().work(&splits(), 300);
         for share in [0.5, 0.2, 0.1] {
             let baseline = Baseline { budget: Some(share * all), ..Baseline::default() };

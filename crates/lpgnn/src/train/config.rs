@@ -350,8 +350,8 @@ pub enum SolverConfig {
     AugmentedLagrangian(AugmentedLagrangian),
 }
 
-/// As few evaluations as cost no accuracy on MUTAG, PTC, PROTEINS, Cora, Citeseer and the generated tasks,
-/// with five seeds each; ten cost up to two points.
+/// Of 3, 5, 8, 10, 15 and 20, the smallest whose validation accuracy is within 0.4 points of that of all epochs on
+/// MUTAG, PTC, PROTEINS, Cora, Citeseer, clique and subgraph, each the mean over five seeds.
 const PATIENCE: usize = 15;
 
 impl Default for TrainingConfig {

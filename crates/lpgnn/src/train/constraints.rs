@@ -2,11 +2,14 @@
 
 use crate::evaluate::Quantiles;
 use crate::graph::GraphBatch;
-use crate::lagrangian::{Model, Variables};
+use crate::lagrangian::Model;
 use crate::numeric::{Scratch, largest_difference, worse};
 use crate::{Matrix, Scalar};
 
-/// The nodes and graphs whose trained states meet `x = f_a(x)`, each measured after its last update.
+/// The nodes and graphs whose trained states meet `x = f_a(x)`.
+///
+/// The states are those after an update, `f_a` has the weights that the update was taken from: the step of the
+/// weights, which comes last, moves `f_a` away from states that have met it.
 ///
 /// A node is within the tolerance if, in every layer,
 ///
@@ -68,13 +71,13 @@ impl ConstraintReport {
         &mut self,
         model: &Model<S>,
         batch: &GraphBatch<S>,
-        at: &Variables<S>,
+        (weights, states): (&[S], &[Matrix<S>]),
         indices: impl Iterator<Item = usize>,
         scratch: &Scratch<S>,
     ) {
-        let f_x = model.f_x(model.layers(), &at.weights, batch, &at.states, scratch);
+        let f_x = model.f_x(model.layers(), weights, batch, states, scratch);
         let layers: Vec<(&Matrix<S>, &Matrix<S>)> =
-            at.states.iter().zip(f_x.iter().map(|f| &**f)).collect();
+            states.iter().zip(f_x.iter().map(|f| &**f)).collect();
         for (graph, index) in indices.enumerate() {
             self.add_graph(index, batch.nodes_of(graph).map(|node| residual(&layers, node)));
         }

@@ -32,15 +32,15 @@ impl<S: Scalar> Trainer<'_, S> {
         let objective = Layered { inner: &lagrangian, layers: &self.layers };
         let objective = Observed::new(&objective, step, observer);
         let TrainerState { variables, optimizer, .. } = &mut self.state;
+        let before = sums.constraints.is_some().then(|| variables.weights.clone());
         let evaluation = self.solver.step(&objective, variables, optimizer);
         sums.add(&evaluation, components(variables));
-        self.bound()?;
-        if let Some(constraints) = &mut sums.constraints {
+        if let (Some(constraints), Some(weights)) = (&mut sums.constraints, before) {
             let seen = dropped.as_ref().unwrap_or(graphs);
-            let indices = self.data.graph_indices.iter().copied();
-            constraints.add(self.model, seen, &self.state.variables, indices, &self.scratch);
+            let (at, indices) = ((&weights[..], &variables.states[..]), &self.data.graph_indices);
+            constraints.add(self.model, seen, at, indices.iter().copied(), &self.scratch);
         }
-        Ok(())
+        self.bound()
     }
 
     /// An update on some graphs: their states, multipliers and what is remembered of them are taken
@@ -81,19 +81,18 @@ impl<S: Scalar> Trainer<'_, S> {
             coordinates: optimizer.coordinates.clone(),
             undecayed: optimizer.undecayed.clone(),
         };
+        let before = sums.constraints.is_some().then(|| variables.weights.clone());
         let evaluation = self.solver.step(&objective, &mut variables, &mut state);
         sums.add(&evaluation, components(&variables));
+        if let (Some(constraints), Some(weights)) = (&mut sums.constraints, before) {
+            let at = (&weights[..], &variables.states[..]);
+            let indices = members.iter().map(|&graph| self.data.graph_indices[graph]);
+            constraints.add(self.model, &part, at, indices, &self.scratch);
+        }
         put(variables, &nodes, all);
         optimizer.slots.put(state.slots, &nodes, all);
         optimizer.gradient = state.gradient;
-        self.bound()?;
-        if let Some(constraints) = &mut sums.constraints {
-            let indices = members.iter().map(|&graph| self.data.graph_indices[graph]);
-            let at = take(&mut self.state.variables, &nodes);
-            constraints.add(self.model, &part, &at, indices, &self.scratch);
-            put(at, &nodes, &mut self.state.variables);
-        }
-        Ok(())
+        self.bound()
     }
 
     /// The random seed of the next update: a function of seed and update alone.

@@ -150,13 +150,17 @@ pub(crate) fn product<S: Scalar>(
 
 /// How sums leave the registers.
 trait To<S>: Copy {
-    /// What is stored, given sums of products, what is there, and the first of these columns.
-    fn values<N: Eights<S, W>, const W: usize>(
-        &self,
-        sums: N,
-        there: impl FnOnce() -> N,
-        column: usize,
-    ) -> N;
+    /// What is added to every row of these columns from `column` on.
+    #[inline(always)]
+    fn bias<N: Eights<S, W>, const W: usize>(&self, column: usize) -> N
+    where
+        S: Scalar,
+    {
+        let _ = column;
+        N::splat(S::ZERO)
+    }
+    /// What is stored, given sums of products, their bias and what is there.
+    fn values<N: Numbers<S>>(&self, sums: N, bias: N, there: impl FnOnce() -> N) -> N;
     /// The same for one column.
     fn one(&self, sum: S, there: S, column: usize) -> S;
 }
@@ -170,12 +174,7 @@ struct Bias<'a, S>(&'a [S]);
 
 impl<S: Scalar> To<S> for Set {
     #[inline(always)]
-    fn values<N: Eights<S, W>, const W: usize>(
-        &self,
-        sums: N,
-        _: impl FnOnce() -> N,
-        _: usize,
-    ) -> N {
+    fn values<N: Numbers<S>>(&self, sums: N, _: N, _: impl FnOnce() -> N) -> N {
         sums
     }
     #[inline(always)]
@@ -186,12 +185,7 @@ impl<S: Scalar> To<S> for Set {
 
 impl<S: Scalar> To<S> for Add {
     #[inline(always)]
-    fn values<N: Eights<S, W>, const W: usize>(
-        &self,
-        sums: N,
-        there: impl FnOnce() -> N,
-        _: usize,
-    ) -> N {
+    fn values<N: Numbers<S>>(&self, sums: N, _: N, there: impl FnOnce() -> N) -> N {
         sums.add(there())
     }
     #[inline(always)]
@@ -202,17 +196,16 @@ impl<S: Scalar> To<S> for Add {
 
 impl<S: Scalar> To<S> for Bias<'_, S> {
     #[inline(always)]
-    fn values<N: Eights<S, W>, const W: usize>(
-        &self,
-        sums: N,
-        _: impl FnOnce() -> N,
-        column: usize,
-    ) -> N {
+    fn bias<N: Eights<S, W>, const W: usize>(&self, column: usize) -> N {
         let bias = &self.0[column..];
-        sums.add(match bias.as_chunks().0.first_chunk() {
+        match bias.as_chunks().0.first_chunk() {
             Some(bias) => N::load(bias),
             None => N::load_some(bias),
-        })
+        }
+    }
+    #[inline(always)]
+    fn values<N: Numbers<S>>(&self, sums: N, bias: N, _: impl FnOnce() -> N) -> N {
+        sums.add(bias)
     }
     #[inline(always)]
     fn one(&self, sum: S, _: S, column: usize) -> S {
@@ -352,18 +345,28 @@ impl<S: Scalar, T: To<S>, const W: usize> Panel<'_, S, T, W> {
             }
         }
         let c = self.c.as_mut_ptr().wrapping_add(row * self.c_stride + start);
-        let room = self.c_stride - start;
-        for r in 0..R {
-            let c = c.wrapping_add(r * self.c_stride);
-            if room >= W * LANES {
+        let (room, bias) = (self.c_stride - start, self.to.bias::<A::Eights<S, W>, W>(start));
+        // Loops over sums in registers are short: if one were not unrolled, sums would live in memory
+        // throughout.
+        if room >= W * LANES {
+            for r in 0..R {
+                let c = c.wrapping_add(r * self.c_stride).cast::<[[S; LANES]; W]>();
                 // SAFETY: `check` has found the row, and these columns are within it.
-                let c = unsafe { &mut *c.cast::<[[S; LANES]; W]>() };
-                self.to.values(sums[r], || Eights::load(c), start).store(c);
-            } else {
-                // The last columns of a row that is not padded to whole registers.
+                let c = unsafe { &mut *c };
+                self.to.values(sums[r], bias, || Eights::load(c)).store(c);
+            }
+        } else {
+            // The last columns of rows that are not padded to whole registers.
+            let mut each = [[[S::ZERO; LANES]; W]; R];
+            for r in 0..R {
+                sums[r].store(&mut each[r]);
+            }
+            for (r, sums) in each.iter().enumerate() {
+                let c = c.wrapping_add(r * self.c_stride);
                 // SAFETY: likewise.
                 let c = unsafe { std::slice::from_raw_parts_mut(c, room) };
-                self.to.values(sums[r], || Eights::load_some(c), start).store_some(c);
+                let sums = A::Eights::<S, W>::load(sums);
+                self.to.values(sums, bias, || Eights::load_some(c)).store_some(c);
             }
         }
         R

@@ -356,7 +356,7 @@ mod tests {
                 let mut again = vec![-1.0; LANES];
                 let some = A::Lanes::<f32>::load_some(self.0).add(A::Lanes::<f32>::splat(1.0));
                 some.store_some(&mut again[..self.0.len()]);
-                assert!(again == to && each(some) == all[0], "lanes are one eight");
+                assert!(again == to && each(some).map(bits) == all[0].map(bits), "one eight");
             }
             [to, all.as_flattened().to_vec()]
         }

@@ -139,7 +139,7 @@ mod tests {
         ] {
             assert_eq!(parse_size(text).unwrap(), bytes, "{text}");
         }
-        for text in ["", "G", "0", "-1G", "4X", "1e99G", "9999999T", "4 G x", "nan"] {
+        for text in ["", "G", "0", "-1G", "4X", "1e99G", "99999999T", "4 G x", "nan"] {
             assert!(parse_size(text).is_err(), "{text}");
         }
     }

@@ -182,7 +182,7 @@ proptest! {
 
     #[test]
     fn tu_files_hold_integers_and_reals(plan in plan()) {
-        let dataset = plan.dataset("graph label", "graph attribute");
+        let dataset = plan.dataset("graph label", "graph attribute").with_chosen_features();
         let (found, losses) = write_and_read(&dataset, WriteFormat::Tu);
         if losses.is_empty() {
             prop_assert_eq!(found, dataset);

@@ -48,15 +48,14 @@ impl<'a> Bars<'a> {
 
     /// A line, above the bars if there are any.
     fn say(&self, line: &str) {
-        match &self.all {
+        if let Some(all) = &self.all {
             // A message that cannot be written is no reason to stop.
-            Some(all) => drop(all.println(line)),
-            None => {
-                self.console.say(line);
-                if let Ok(mut printed) = self.printed.lock() {
-                    *printed = Instant::now();
-                }
-            }
+            drop(all.println(line));
+            return;
+        }
+        self.console.say(line);
+        if let Ok(mut printed) = self.printed.lock() {
+            *printed = Instant::now();
         }
     }
 
@@ -78,14 +77,14 @@ impl ExperimentObserver for Bars<'_> {
         let slow = Slow::new(Instant::now());
         let Some(all) = &self.all else {
             let bar = ProgressBar::hidden();
-            return Box::new(Bar { bar, bars: self, name, until, slow });
+            return Box::new(Bar { shown: bar, bars: self, name, until, slow });
         };
         let style = ProgressStyle::with_template("{prefix:>10} {wide_bar} {msg}, {eta} left");
         // If the template were invalid, the default bar would still do.
         let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = ProgressBar::new(until as u64).with_style(style).with_prefix(name.to_string());
         let bar = all.add(bar.with_position(at as u64));
-        Box::new(Bar { bar, bars: self, name, until, slow })
+        Box::new(Bar { shown: bar, bars: self, name, until, slow })
     }
 
     fn fold(&self, fold: &FoldRecord) {
@@ -104,7 +103,7 @@ impl ExperimentObserver for Bars<'_> {
 
 /// The progress bar of a trial; dropping it removes the bar.
 struct Bar<'a> {
-    bar: ProgressBar,
+    shown: ProgressBar,
     bars: &'a Bars<'a>,
     name: TrialName,
     until: usize,
@@ -114,13 +113,13 @@ struct Bar<'a> {
 impl TrialObserver for Bar<'_> {
     fn epoch(&mut self, report: &EpochReport) -> ControlFlow<()> {
         self.slow.epoch(Instant::now());
-        self.bar.set_position(report.epoch as u64);
+        self.shown.set_position(report.epoch as u64);
         let Self { name, until, .. } = self;
         self.bars.say_rarely(|| format!("{name}: epoch {} of {until}", report.epoch));
         if report.evaluation.is_some() {
             let share = |share: f64| format!(", train {:.1} %", 100.0 * share);
             let train = report.trained_accuracy.map(share).unwrap_or_default();
-            self.bar.set_message(format!("epoch {}{train}", report.epoch));
+            self.shown.set_message(format!("epoch {}{train}", report.epoch));
         }
         if self.bars.stops() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -128,13 +127,13 @@ impl TrialObserver for Bar<'_> {
     fn step(&mut self, step: &StepProgress) {
         if let Some(message) = self.slow.message(step, Instant::now()) {
             self.bars.say_rarely(|| format!("{}: {message}", self.name));
-            self.bar.set_message(message);
+            self.shown.set_message(message);
         }
     }
 }
 
 impl Drop for Bar<'_> {
     fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        self.shown.finish_and_clear();
     }
 }

@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context;
 
 static ASKED: AtomicBool = AtomicBool::new(false);
+/// Shows a line to the user.
+type Answer = Box<dyn Fn(&str) + Send>;
 /// Shows the answer to the first Ctrl-C.
-static ANSWER: Mutex<Option<Box<dyn Fn(&str) + Send>>> = Mutex::new(None);
+static ANSWER: Mutex<Option<Answer>> = Mutex::new(None);
 
 /// The exit code that shells report for a process interrupted by Ctrl-C: the work is incomplete,
 /// but nothing has failed.

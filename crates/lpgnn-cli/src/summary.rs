@@ -58,7 +58,7 @@ fn lines(record: &RunRecord, text: &mut String) -> std::fmt::Result {
     }
     for finding in record.findings() {
         if finding.advice.is_empty() {
-            writeln!(text, "  note         {}: {}", finding.title, finding.text)?;
+            writeln!(text, "  note         {}", finding.text)?;
         }
         for advice in finding.advice {
             writeln!(text, "  try          {advice}")?;

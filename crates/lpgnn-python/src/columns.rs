@@ -23,14 +23,12 @@ fn features(place: &'static str, features: &FeatureColumns, lines: &mut Vec<Desc
         let text = format!("category, {}", values(column.values(), "value", "values"));
         lines.push((place, column.name().to_owned(), text));
     }
-    match features.value_names() {
-        [first, .., last] if features.value_names().len() > LISTED => {
-            let text = format!("{} numbers", features.value_names().len());
-            lines.push((place, format!("{first} … {last}"), text));
+    let names = features.value_names();
+    match (names.iter().next(), names.iter().last()) {
+        (Some(first), Some(last)) if names.len() > LISTED => {
+            lines.push((place, format!("{first} … {last}"), format!("{} numbers", names.len())));
         }
-        names => {
-            lines.extend(names.iter().map(|name| (place, name.clone(), "number".to_owned())));
-        }
+        _ => lines.extend(names.iter().map(|name| (place, name.into(), "number".to_owned()))),
     }
     if let Some(sparse) = features.sparse() {
         lines.push((place, "(sparse)".to_owned(), format!("{} numbers", sparse.width())));

@@ -53,6 +53,7 @@ pub(crate) type Outcome<T> = (T, Option<PyErr>);
 
 /// Works on threads of a pool while the calling thread listens: only there does Python notice Ctrl-C, and
 /// only there are Python functions called. An exception stops the work.
+#[allow(clippy::needless_pass_by_value, reason = "arguments from Python arrive by value")]
 pub(crate) fn work<T: Send>(
     py: Python<'_>,
     pool: &ThreadPool,

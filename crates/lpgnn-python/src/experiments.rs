@@ -103,22 +103,19 @@ impl CrossvalRequest {
             None => vec![config.clone()],
         };
         let Self { folds, fold_files: files, fold_seed: seed, .. } = self;
-        let folds = match self.splits {
-            Some(splits) => {
-                let splits = splits.into_iter().map(split_of).collect::<PyResult<Vec<Split>>>()?;
-                let name = |number| TrialName { kind: TrialKind::Fold, number };
-                let folds = (1..).zip(splits).map(|(number, split)| Fold {
-                    name: name(number),
-                    split,
-                    candidates: candidates.clone(),
-                });
-                folds.collect()
-            }
-            None => {
-                let level = Level::of_task(config.data.task, dataset).map_err(exception)?;
-                let division = Division { folds, files, seed };
-                division.folds(dataset, level, protocol, &candidates).map_err(exception)?
-            }
+        let folds = if let Some(splits) = self.splits {
+            let splits = splits.into_iter().map(split_of).collect::<PyResult<Vec<Split>>>()?;
+            let name = |number| TrialName { kind: TrialKind::Fold, number };
+            let folds = (1..).zip(splits).map(|(number, split)| Fold {
+                name: name(number),
+                split,
+                candidates: candidates.clone(),
+            });
+            folds.collect()
+        } else {
+            let level = Level::of_task(config.data.task, dataset).map_err(exception)?;
+            let division = Division { folds, files, seed };
+            division.folds(dataset, level, protocol, &candidates).map_err(exception)?
         };
         Ok((protocol, folds))
     }

@@ -89,8 +89,10 @@ impl ResultFolder {
         let mut names = vec![];
         for entry in std::fs::read_dir(path).map_err(cannot)? {
             let name = entry.map_err(cannot)?.file_name().to_string_lossy().into_owned();
-            let whole = name.ends_with(".json") && !name.ends_with(".part.json");
-            if whole && beginnings.iter().any(|beginning| name.starts_with(beginning)) {
+            // Those in progress have a dot more.
+            let stem = name.strip_suffix(".json").filter(|stem| !stem.contains('.'));
+            let asked = |stem: &str| beginnings.iter().any(|beginning| stem.starts_with(beginning));
+            if stem.is_some_and(asked) {
                 names.push(name);
             }
         }

@@ -85,7 +85,10 @@ fn notes(report: &CrossvalReport) -> Vec<Note> {
         note("Graphs did not converge", format!("{} over all folds.", report.not_converged));
     }
     if report.baseline.mean >= report.test.mean {
-        note("Edges add nothing here", "An MLP that sees no edges is as good on average.".into());
+        note(
+            "No better than without edges",
+            "An MLP that sees no edges is as good on average.".into(),
+        );
     }
     notes
 }

@@ -67,7 +67,7 @@ impl Report {
         for folder in folders {
             report.add(folder.as_ref(), folders.len() == 1)?;
         }
-        let names: Vec<&str> = report.runs.iter().map(|run| run.title()).collect();
+        let names: Vec<&str> = report.runs.iter().map(RunPage::title).collect();
         if report.title.is_empty() {
             report.title = distinct(&names).join(", ");
         }

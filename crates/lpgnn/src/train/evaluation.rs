@@ -67,7 +67,7 @@ impl<S: Scalar> Trainer<'_, S> {
             return best.evaluation.clone();
         }
         let (sample, cheating_gap) = (best.evaluation.sample, best.evaluation.cheating_gap);
-        ModelEvaluation { sample, cheating_gap, ..self.evaluate_all(&best.weights, &mut |_, _| ()) }
+        ModelEvaluation { cheating_gap, sample, ..self.evaluate_all(&best.weights, &mut |_, _| ()) }
     }
 
     /// All splits and the spectral radius, without the cheating gap.

@@ -18,6 +18,7 @@ mod promises;
 mod readers;
 mod real_data;
 mod real_folds;
+mod reports;
 mod round_trip;
 mod run_files;
 mod settings;

@@ -18,6 +18,7 @@ use crate::summary;
 use watch::Watch;
 
 #[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     settings: SettingArguments,

@@ -24,9 +24,12 @@ impl Components {
             .collect();
         let centred: Vec<Vec<f64>> = rows
             .iter()
-            .map(|row| match finite(&row) {
-                true => row.iter().zip(&mean).map(|(x, m)| x - m).collect(),
-                false => vec![0.0; width],
+            .map(|row| {
+                if finite(&row) {
+                    row.iter().zip(&mean).map(|(x, m)| x - m).collect()
+                } else {
+                    vec![0.0; width]
+                }
             })
             .collect();
         let total: f64 = centred.iter().flatten().map(|x| x * x).sum();

@@ -92,7 +92,7 @@ function chart({ title, about, names, draw, table, logScale, select }) {
   if (names.length > 1) {
     names.forEach((name, i) => {
       const key = el("span", { class: "key", style: `border-top-color: ${colour(i)}${dash(i) ? "; border-top-style: dashed" : ""}` });
-      tools.append(el("button", { type: "button", "aria-pressed": "true", onclick: (event) => {
+      tools.append(el("button", { type: "button", class: "legend", "aria-pressed": "true", onclick: (event) => {
         visible[i] = !visible[i];
         event.currentTarget.setAttribute("aria-pressed", String(visible[i]));
         redraw();
@@ -101,7 +101,7 @@ function chart({ title, about, names, draw, table, logScale, select }) {
   }
   if (select) tools.append(select(redraw));
   if (logScale) {
-    tools.append(el("button", { type: "button", "aria-pressed": String(options.log), title: "Logarithmic axis", onclick: (event) => {
+    tools.append(el("button", { type: "button", class: "toggle", "aria-pressed": String(options.log), title: "Logarithmic axis", onclick: (event) => {
       options.log = !options.log;
       event.currentTarget.setAttribute("aria-pressed", String(options.log));
       redraw();

@@ -202,7 +202,7 @@ function stateSection(run) {
 
 function drawingSection(run) {
   if (!run.drawings?.length) return null;
-  return section("graphs", "Graphs to look at", el("p", { class: "note" }, "Drag to pan; zoom with + and −. Colour: first principal component of the state. Mistakes are ringed."),
+  return section("graphs", "Graphs to look at", el("p", { class: "note" }, "Drag to pan; zoom with + and −. Colour: the sum of a node's state in the last layer. A ring marks the node that was predicted."),
     grid(run.drawings.map((one) => drawing({ title: `${one.why}: ${one.name}`, text: one.text, count: one.nodes, edges: one.edges, values: one.values, ringed: one.wrong, labels: one.labels }))));
 }
 

@@ -27,7 +27,8 @@ fn checkpoint_files() {
             if report.epoch < 3 {
                 return ControlFlow::Continue(());
             }
-            Checkpoint::write(&path, &TrainingOrigin::new(config.clone(), &setup), 1.5, state).unwrap();
+            Checkpoint::write(&path, &TrainingOrigin::new(config.clone(), &setup), 1.5, state)
+                .unwrap();
             ControlFlow::Break(())
         };
         trainer.run(&mut stop).unwrap();

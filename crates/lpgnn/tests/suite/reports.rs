@@ -1,0 +1,84 @@
+//! Reports: what is in the page, from the folders alone.
+
+use std::path::Path;
+
+use lpgnn::data::Dataset;
+use lpgnn::data::generate::CliqueConfig;
+use lpgnn::experiment::run::{Run, RunFolder};
+use lpgnn::report::Report;
+use lpgnn::run::RunConfig;
+use serde_json::Value;
+
+fn dataset() -> Dataset {
+    CliqueConfig { graphs: 12, ..CliqueConfig::default() }.generate(3).unwrap()
+}
+
+fn train(folder: &Path, dataset: &Dataset, change: impl Fn(&mut RunConfig)) {
+    let mut config = RunConfig::for_data("clique", dataset, &[]);
+    config.training.epochs = 6;
+    config.training.eval_every = 2;
+    change(&mut config);
+    Run::create(folder, config, dataset).unwrap().train(&mut ()).unwrap();
+}
+
+/// The data in a page.
+fn data_of(page: &str) -> Value {
+    let start = page.find("id=\"data\">").unwrap() + "id=\"data\">".len();
+    let end = start + page[start..].find("</script>").unwrap();
+    serde_json::from_str(&page[start..end]).unwrap()
+}
+
+#[test]
+fn a_page_shows_a_run_from_its_folder_alone() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    let folder = place.path().join("first");
+    train(&folder, &dataset, |config| config.model.dropout = 0.25);
+    let report = Report::of(&[&folder]).unwrap();
+    let data = data_of(&report.html().unwrap());
+    let run = &data["runs"][0];
+    assert_eq!(run["history"]["epoch"], serde_json::json!([1, 2, 3, 4, 5, 6]));
+    assert!(run["history"]["splits"]["val"]["accuracy"][1].is_number());
+    assert!(run["history"]["splits"]["val"]["accuracy"][0].is_null());
+    assert!(run["history"]["residual_p95"][1].is_number() && run["history"]["lr"][5].is_number());
+    let changed: Vec<&str> =
+        run["changed"].as_array().unwrap().iter().map(|of| of[0].as_str().unwrap()).collect();
+    assert!(changed.contains(&"model.dropout") && changed.contains(&"training.epochs"));
+    assert!(run["rerun"].as_str().unwrap().contains("--set model.dropout=0.25"));
+    let nodes = dataset.nodes();
+    for column in ["index", "target", "predicted", "pca_x", "pca_y", "multiplier"] {
+        assert_eq!(run["items"][column].as_array().unwrap().len(), nodes, "{column}");
+    }
+    assert!(run["drawings"].as_array().unwrap().is_empty());
+    let drawn = report.with_drawings(&folder, &dataset).unwrap();
+    assert!(!data_of(&drawn.html().unwrap())["runs"][0]["drawings"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn two_runs_are_overlaid_and_other_data_are_not_drawn() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    let folders = ["a", "b"].map(|name| place.path().join(name));
+    folders.iter().for_each(|folder| train(folder, &dataset, |_| ()));
+    let data = data_of(&Report::of(&folders).unwrap().html().unwrap());
+    assert_eq!(data["runs"].as_array().unwrap().len(), 2);
+    assert_eq!(data["runs"][1]["name"], "b");
+    let other = CliqueConfig { graphs: 12, ..CliqueConfig::default() }.generate(4).unwrap();
+    let report = Report::of(&folders[..1]).unwrap();
+    let said = report.with_drawings(&folders[0], &other).unwrap_err().to_string();
+    assert!(said.contains("was trained on other data"), "{said}");
+}
+
+#[test]
+fn what_is_no_run_or_not_done_gets_a_sentence() {
+    let place = tempfile::tempdir().unwrap();
+    let said = Report::of(&[place.path()]).unwrap_err().to_string();
+    assert!(said.ends_with("is neither a run nor a finished cross-validation or search"), "{said}");
+    let folder = place.path().join("run");
+    train(&folder, &dataset(), |_| ());
+    std::fs::remove_file(folder.join(RunFolder::RECORD)).unwrap();
+    let said = Report::of(&[&folder]).unwrap_err().to_string();
+    assert!(said.contains("is a run without a record"), "{said}");
+    train(&place.path().join("other"), &dataset(), |_| ());
+    std::fs::write(place.path().join("other/items.json"), "{\"of\":1,\"index\":[0]}").unwrap();
+    let said = Report::of(&[place.path().join("other")]).unwrap_err().to_string();
+    assert!(said.contains("items.json"), "{said}");
+}

@@ -1,5 +1,7 @@
 //! Reports: what is in the page, from the folders alone.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use std::path::Path;
 
 use lpgnn::data::Dataset;

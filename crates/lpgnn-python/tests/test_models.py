@@ -187,7 +187,7 @@ def test_somebody_may_watch_and_end_it(clique):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise there")
 def test_ctrl_c_ends_a_training():
-    code = "import lpgnn; print('begun', flush=True); lpgnn.train(lpgnn.read('clique'), epochs=10**7)"
+    code = "import lpgnn; print('begun', flush=True); lpgnn.train(lpgnn.read('clique'), epochs=10**7, settings={'training.patience': None})"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as training:
         training.stdout.readline()
         time.sleep(1)
@@ -205,7 +205,7 @@ def test_ctrl_c_keeps_the_best_model_so_far(clique, tmp_path):
             timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
             timer.start()
             with pytest.raises(lpgnn.Interrupted, match="the best model so far") as stopped:
-                lpgnn.train(clique, epochs=10**6, eval_every=1, out=out)
+                lpgnn.train(clique, epochs=10**6, eval_every=1, out=out, settings={"training.patience": None})
             assert isinstance(stopped.value, KeyboardInterrupt)
             model = stopped.value.model
             assert model.stop_reason == {"reason": "stopped"} and len(model.history) >= model.epoch > 0

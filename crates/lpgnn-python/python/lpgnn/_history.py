@@ -9,20 +9,23 @@ VARIABLES = ("weights", "states", "multipliers")
 
 
 def flat(report: dict[str, Any]) -> dict[str, Any]:
-    """The report of an epoch, without nested values; numbers that are not finite are NaN."""
+    """The report of an epoch, without nested values. What was not measured is not there."""
     report = dict(report)
-    evaluation = report.pop("evaluation", None)
+    evaluation = report.pop("evaluation", None) or {}
+    constraints = report.pop("constraints", None) or {}
     report["loss_sum"] = report.pop("loss")
     norms = report.pop("gradient_norms", ())
-    record = {
-        key: float("nan") if value is None and key != "trained_accuracy" else value for key, value in report.items()
-    }
-    record |= {f"gradient_norm_{name}": float("nan") if norm is None else norm for name, norm in zip(VARIABLES, norms)}
-    if evaluation is not None:
-        for name, metrics in evaluation["parts"]:
-            record |= {f"{name}_{metric}": value for metric, value in metrics.items() if value is not None}
-        record |= {key: value for key, value in evaluation.items() if key != "parts"}
-    return record
+    record = report | {f"gradient_norm_{name}": norm for name, norm in zip(VARIABLES, norms)}
+    record |= {f"{kind}_within": constraints.get(f"{kind}_within") for kind in ("nodes", "graphs")}
+    for name, metrics in evaluation.get("parts", ()):
+        record |= {f"{name}_{metric}": value for metric, value in metrics.items()}
+    record |= {key: value for key, value in evaluation.items() if key != "parts"}
+    return {key: _number(value) for key, value in record.items() if value is not None or key == "trained_accuracy"}
+
+
+def _number(value: Any) -> Any:
+    """JSON has no numbers that are not finite: they are ``"NaN"``, ``"Infinity"`` and ``"-Infinity"`` there."""
+    return float(value) if value in ("NaN", "Infinity", "-Infinity") else value
 
 
 def evaluation_of(notes: dict[str, Any]) -> dict[str, Any]:

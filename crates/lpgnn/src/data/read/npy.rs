@@ -20,27 +20,7 @@ pub(super) fn read(path: &Path) -> Result<Matrix<f32>, Error> {
         .map_err(|source| Error::Io { action: "read", path: path.to_owned(), source })?
         .len();
     let mut file = BufReader::new(file);
-    let mut bytes = |count: u64| {
-        let mut found = vec![];
-        file.by_ref()
-            .take(count)
-            .read_to_end(&mut found)
-            .map_err(|error| read_error(path, error))?;
-        Ok::<_, Error>(found)
-    };
-    let start = bytes(8)?;
-    if !start.starts_with(b"\x93NUMPY") {
-        return Err(Place::byte(path, 0).error("does not start like a file of NumPy"));
-    }
-    let length = match (start.get(6), &bytes(2)?[..]) {
-        (Some(1), &[a, b]) => u64::from(u16::from_le_bytes([a, b])),
-        (Some(2 | 3), &[a, b]) => match bytes(2)?[..] {
-            [c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
-            _ => return Err(Place::byte(path, 10).error("is the end of the file")),
-        },
-        _ => return Err(Place::byte(path, 6).error("is not the version 1, 2 or 3 of the format")),
-    };
-    let header = bytes(length)?;
+    let header = header(path, &mut file)?;
     let header = Header::parse(&header).ok_or_else(|| {
         Place::byte(path, 10).error(format!(
             "has the header {}, but one with descr, fortran_order and a shape of one or two \
@@ -80,6 +60,31 @@ pub(super) fn read(path: &Path) -> Result<Matrix<f32>, Error> {
         matrix.row_mut(row)[col] = single;
     }
     Ok(matrix)
+}
+
+/// The bytes of the header; what follows are the entries.
+fn header(path: &Path, file: &mut impl Read) -> Result<Vec<u8>, Error> {
+    let mut bytes = |count: u64| {
+        let mut found = vec![];
+        file.by_ref()
+            .take(count)
+            .read_to_end(&mut found)
+            .map_err(|error| read_error(path, error))?;
+        Ok::<_, Error>(found)
+    };
+    let start = bytes(8)?;
+    if !start.starts_with(b"\x93NUMPY") {
+        return Err(Place::byte(path, 0).error("does not start like a file of NumPy"));
+    }
+    let length = match (start.get(6), &bytes(2)?[..]) {
+        (Some(1), &[a, b]) => u64::from(u16::from_le_bytes([a, b])),
+        (Some(2 | 3), &[a, b]) => match bytes(2)?[..] {
+            [c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
+            _ => return Err(Place::byte(path, 10).error("is the end of the file")),
+        },
+        _ => return Err(Place::byte(path, 6).error("is not the version 1, 2 or 3 of the format")),
+    };
+    bytes(length)
 }
 
 struct Header<'a> {

@@ -45,7 +45,8 @@ def test_a_run_folder_has_what_training_in_memory_has(clique, tmp_path):
 def test_the_fields_of_records_are_those_of_the_files(clique, tmp_path):
     lpgnn.train(clique, epochs=2, out=tmp_path / "run")
     written = json.loads((tmp_path / "run/record.json").read_text())
-    assert set(written) == {field.name for field in dataclasses.fields(lpgnn.RunRecord)}
+    # It has changes only if there are any.
+    assert set(written) | {"changes"} == {field.name for field in dataclasses.fields(lpgnn.RunRecord)}
     lpgnn.crossval(clique, folds=2, epochs=2, out=tmp_path / "cv")
     report = json.loads((tmp_path / "cv/result.json").read_text())
     assert set(report) | {"records"} == {field.name for field in dataclasses.fields(lpgnn.CrossvalReport)}
@@ -86,7 +87,7 @@ def test_cross_validation_follows_its_protocol_and_continues(clique, tmp_path):
     assert report.values == [fold.trial.test[place] for fold in report.records]
     # What is complete is not repeated; other settings are other results.
     assert lpgnn.crossval(clique, **arguments, on_fold=lambda fold: pytest.fail("again")) == report
-    with pytest.raises(lpgnn.Error, match="other data or settings"):
+    with pytest.raises(lpgnn.Error, match="other settings"):
         lpgnn.crossval(clique, **{**arguments, "epochs": 7})
     # The same folds, made by hand, give the same values; nothing remains without a folder.
     assert lpgnn.crossval(clique, **{**arguments, "folds": clique.folds(3), "out": None}).values == report.values
@@ -214,3 +215,13 @@ def test_progress_is_one_line(clique, capsys):
     assert "3" in said and "loss" in said
     lpgnn.train(clique, epochs=3)
     assert capsys.readouterr().err == ""
+
+
+def test_numbers_that_are_not_finite_are_numbers():
+    from lpgnn._history import flat, numbers
+
+    report = {"epoch": 1, "loss": "Infinity", "gradient_norms": ["NaN", 0.0, 1.0], "trained_accuracy": None}
+    record = flat(report | {"evaluation": None, "constraints": {"nodes_within": 3, "graphs_within": 1}})
+    assert record["loss_sum"] == float("inf") and np.isnan(record["gradient_norm_weights"])
+    assert record["nodes_within"] == 3 and "lr" not in record
+    assert numbers({"values": ["-Infinity", 2.0]}) == {"values": [-float("inf"), 2.0]}

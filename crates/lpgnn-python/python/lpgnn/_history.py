@@ -20,11 +20,15 @@ def flat(report: dict[str, Any]) -> dict[str, Any]:
     for name, metrics in evaluation.get("parts", ()):
         record |= {f"{name}_{metric}": value for metric, value in metrics.items()}
     record |= {key: value for key, value in evaluation.items() if key != "parts"}
-    return {key: _number(value) for key, value in record.items() if value is not None or key == "trained_accuracy"}
+    return {key: numbers(value) for key, value in record.items() if value is not None or key == "trained_accuracy"}
 
 
-def _number(value: Any) -> Any:
+def numbers(value: Any) -> Any:
     """JSON has no numbers that are not finite: they are ``"NaN"``, ``"Infinity"`` and ``"-Infinity"`` there."""
+    if isinstance(value, dict):
+        return {key: numbers(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [numbers(each) for each in value]
     return float(value) if value in ("NaN", "Infinity", "-Infinity") else value
 
 

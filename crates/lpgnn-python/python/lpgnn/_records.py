@@ -1,6 +1,6 @@
 """What runs, cross-validations and searches have recorded: typed, and read-only.
 
-The fields are those of the library's records. Numbers that are not finite are ``None``.
+The fields are those of the library's records.
 """
 
 from __future__ import annotations
@@ -9,16 +9,19 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ._history import evaluation_of
+from ._history import evaluation_of, numbers
 from ._model import Model
 
 T = TypeVar("T")
+
+#: Fields that hold what users have written, not numbers.
+NAMES = ("classes", "value_names", "config", "changes", "not_default", "settings", "data")
 
 
 def _of(kind: type[T], values: dict[str, Any], **more: Any) -> T:
     """A record of JSON; whatever may be absent is ``None``."""
     known = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    given = {name: value for name, value in values.items() if name in known} | more
+    given = {name: value if name in NAMES else numbers(value) for name, value in values.items() if name in known} | more
     return kind(**{name: given.get(name) for name in known})
 
 
@@ -42,6 +45,10 @@ class RunRecord:
     value_names: list[str]
     #: All settings, as used.
     config: dict[str, Any]
+    #: Settings that were changed when the run was resumed; ``None`` if none were.
+    changes: list[dict[str, Any]] | None
+    #: Settings that differ from the defaults for the data, which are ``before``.
+    not_default: list[dict[str, Any]]
     #: The random seed.
     seed: int
     #: Number of weights of the model.
@@ -58,10 +65,14 @@ class RunRecord:
     epoch_seconds: dict[str, Any] | None
     #: The last epoch, as it was reported.
     last_epoch: dict[str, Any] | None
+    #: How many training nodes and graphs met the constraints, and which graphs did not.
+    constraints: dict[str, Any] | None
     #: The evaluation during training at the epoch of the weights.
     evaluation: dict[str, Any] | None
     #: The accuracy of the majority class on the test split.
     majority: float | None
+    #: The network without edges that was trained for comparison.
+    baseline: dict[str, Any] | None
     #: The distribution of ``|λ|`` when training stopped.
     multipliers: dict[str, Any] | None
     #: The evaluation of the saved model on all graphs.

@@ -1,9 +1,9 @@
 //! How much memory this process may take.
 //!
 //! Memory belongs to the process, so its limit does too: it is one number for all threads and all calls,
-//! 80 % of what the machine has available unless [`set_limit`] is called. Whatever takes memory
+//! 80 % of what the machine has available unless [`set_limit`](crate::memory::set_limit) is called. Whatever takes memory
 //! in proportion to a number that a file, a model or a setting states compares that number with
-//! what is left *before* it allocates, and fails with [`Error::Memory`].
+//! what is left *before* it allocates, and fails with [`Error::Memory`](crate::Error::Memory).
 //!
 //! The limit is a promise about what is asked for, not an allocator: small amounts are not counted.
 //! The program `lpgnn` also has the operating system enforce it.

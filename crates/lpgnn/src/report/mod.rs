@@ -1,7 +1,7 @@
 //! Reports: runs, cross-validations and searches as one page to look at.
 //!
-//! A [`Report`] is made of [run folders](crate::experiment) alone, without the data and without computing
-//! anything again. [`Report::html`] is one file that needs no network: charts that can be saved, the table behind
+//! A [`Report`](crate::report::Report) is made of [run folders](crate::experiment) alone, without the data and without computing
+//! anything again. [`Report::html`](crate::report::Report::html) is one file that needs no network: charts that can be saved, the table behind
 //! each, and, first of all, what is wrong.
 //!
 //! ```

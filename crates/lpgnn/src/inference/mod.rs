@@ -2,10 +2,12 @@
 
 mod anderson;
 mod converge;
+mod explain;
 mod layer;
 mod relax;
 
 pub use converge::{FixedPointOptions, converge, converge_from};
+pub use explain::{EdgeEffect, Explanation, Question, Score, explain};
 pub(crate) use layer::Layer;
 pub use relax::{RelaxOptions, relax};
 

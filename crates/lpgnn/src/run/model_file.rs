@@ -5,8 +5,9 @@ use super::bundle::Bundle;
 use super::{Setup, SplitConfig, fingerprint};
 use crate::data::{Dataset, Encoding, Split};
 use crate::graph::{GraphBatch, Level};
-use crate::inference::{FixedPoint, Inference};
+use crate::inference::{Explanation, FixedPoint, Inference, Question, Score, explain};
 use crate::lagrangian::Model;
+use crate::readout::largest;
 use crate::registry::Registry;
 use crate::train::{ModelConfig, ModelDims, TrainingConfig};
 use crate::transition::Transition;
@@ -239,15 +240,63 @@ impl SavedModel {
             self.encoding.batch_without_targets(dataset)?
         };
         model.check(&batch)?;
+        let scratch = Scratch::new();
+        let fixed_point = self.states(&batch, &scratch)?;
+        let outputs = fixed_point.outputs(model, &self.weights, &batch, &scratch);
+        Ok(Predictions { batch, fixed_point, outputs }.without_false_convergence(self.task))
+    }
+
+    /// The states of graphs that it can read.
+    fn states(&self, batch: &GraphBatch, scratch: &Scratch) -> Result<FixedPoint, Error> {
         let inference = match self.max_iter {
             Some(max_iter) => self.training.inference.with_max_iter(max_iter),
             None => self.training.inference.at_most(MOST_ITERATIONS),
         };
         self.check_memory(&inference, batch.nodes())?;
+        Ok(inference.states(self.functions(), &self.weights, batch, scratch))
+    }
+
+    /// Explains what it predicts of a node or graph: the class it predicts, or output `output`; with the graph that the item
+    /// is or belongs to, in which the explanation numbers nodes.
+    ///
+    /// # Errors
+    ///
+    /// As [`predict`](Self::predict) and [`explain`].
+    pub fn explain(
+        &self,
+        dataset: &Dataset,
+        item: usize,
+        output: Option<usize>,
+        edges: usize,
+    ) -> Result<(usize, Explanation), Error> {
+        let model = self.functions();
+        let batch = self.encoding.batch_without_targets(dataset)?;
+        model.check(&batch)?;
+        let items = self.task.rows(&batch);
+        if item >= items {
+            return Err(Error::Mismatch(format!(
+                "{} {item} is to be explained, but there are {items} {}, counted from 0",
+                self.task.as_str(),
+                self.task.plural()
+            )));
+        }
+        let (graph, item) = match self.task {
+            Level::Graph => (item, 0),
+            Level::Node => {
+                let graph = batch.node_starts().partition_point(|&start| start <= item) - 1;
+                (graph, item - batch.node_starts()[graph])
+            }
+        };
+        let batch = batch.select(&[graph]);
         let scratch = Scratch::new();
-        let fixed_point = inference.states(model, &self.weights, &batch, &scratch);
-        let outputs = fixed_point.outputs(model, &self.weights, &batch, &scratch);
-        Ok(Predictions { batch, fixed_point, outputs }.without_false_convergence(self.task))
+        let found = self.states(&batch, &scratch)?;
+        let outputs = found.outputs(model, &self.weights, &batch, &scratch);
+        let score = match self.classes() {
+            Some(_) => Score::Class(output.unwrap_or_else(|| largest(outputs.row(item)))),
+            None => Score::Value(output.unwrap_or(0)),
+        };
+        let question = Question { item, score, edges };
+        Ok((graph, explain(model, &self.weights, &batch, &found, question, &scratch)?))
     }
 
     /// The same model, but states of new graphs are found in at most `max_iter` iterations per layer,

@@ -5,6 +5,7 @@ mod common;
 mod mat;
 
 mod book;
+mod explain;
 mod fetch;
 mod fuzz;
 mod golden;

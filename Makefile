@@ -9,6 +9,10 @@
 # make fuzz-coverage  coverage-guided fuzzing of everything that is read, EACH=60 seconds each
 # make deny    licences, sources and known vulnerabilities of all dependencies
 # make doc     the API documentation, in target/doc
+# make package       the crates as they are published, and what the registry says to them, without publishing
+# make wheels        the Python wheels that this machine can build, and the source distribution, checked, in target/wheels
+# make wheels-test   the wheel of this machine in a fresh environment without Rust
+# make site          the documentation site, in target/site: book, Rust API, Python API, notebooks
 
 CARGO ?= cargo
 # One selection of packages and features for all builds, so that nothing is built twice.
@@ -23,7 +27,7 @@ else
 RUN_TESTS := $(CARGO) test $(ALL) --lib --bins --tests
 endif
 
-.PHONY: test check lint doc doctest examples python bench bench-peers instructions settings fuzz fuzz-coverage deny setup
+.PHONY: test check lint doc doctest examples python bench bench-peers instructions settings fuzz fuzz-coverage deny setup package wheels wheels-test release-tools site
 .DEFAULT_GOAL := test
 
 # The tests come last, so that their summary, and what was skipped, is the last thing to be read.
@@ -94,6 +98,31 @@ deny: setup
 	@$(CARGO) deny --version >/dev/null 2>&1 || { echo "cargo-deny is not here: run cargo install cargo-deny, and make again" >&2; exit 1; }
 	$(CARGO) deny --all-features check bans licenses sources
 	$(CARGO) deny --all-features check advisories || { echo "known vulnerabilities were found, or their database could not be fetched" >&2; exit 1; }
+
+# Every crate is built from its package alone. lpgnn-python is published as wheels.
+CRATES := --workspace --exclude lpgnn-python --locked
+package: setup
+	$(CARGO) package $(CRATES) $(PACKAGE)
+	$(CARGO) publish --dry-run --no-verify $(CRATES) $(PACKAGE)
+
+# zig links for other processors, and against a glibc as old as wheels promise. For instance: make wheels WHEELS=x86_64-unknown-linux-gnu
+RELEASE := $(abspath $(TARGET))/release-tools
+release-tools:
+	@test -x $(RELEASE)/bin/abi3audit || { $(PYTHON) -m venv $(RELEASE) && $(RELEASE)/bin/pip install --quiet -r release/requirements.txt; }
+
+wheels: setup release-tools
+	$(RELEASE)/bin/python release/wheels.py --out $(TARGET)/wheels $(WHEELS)
+
+wheels-test:
+	sh release/test-wheel.sh "$(TARGET)/wheels" "$(abspath $(TARGET))/wheels-test" "$(PYTHON)"
+
+# The Python package has to be there: its documentation and the notebooks come from it.
+MDBOOK := $(abspath $(TARGET))/tools/bin/mdbook
+site: python
+	@test -x $(MDBOOK) || $(CARGO) install mdbook --version 0.5.4 --locked --quiet --no-default-features --features search --root $(TARGET)/tools
+	@test -x $(ENVIRONMENT)/bin/pdoc || $(ENVIRONMENT)/bin/pip install --quiet -r release/site-requirements.txt
+	$(CARGO) doc $(ALL) --no-deps
+	MDBOOK="$(MDBOOK)" $(ENVIRONMENT)/bin/python release/site.py --doc $(TARGET)/doc --out $(TARGET)/site
 
 setup:
 	@command -v $(CARGO) >/dev/null || { echo "cargo is not here: install Rust (https://rustup.rs), and run make again" >&2; exit 1; }

@@ -43,6 +43,13 @@ pub fn folds(bytes: &[u8]) {
     });
 }
 
+/// The splits of an `.npz` graph.
+pub fn npz_folds(bytes: &[u8]) {
+    in_folder(bytes, &["x.npz"], |folder| {
+        let _ = Split::read_folds(&folder.join("x.npz"), Level::Node, 3);
+    });
+}
+
 /// A model file, or the description of one.
 pub fn model(bytes: &[u8]) {
     let trained = trained();

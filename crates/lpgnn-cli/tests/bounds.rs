@@ -109,6 +109,7 @@ fn every_reader_stops_at_the_limit() {
     let ids = lines(&|i| format!("{i:x}\n"));
     let zeros = lines(&|_| "0\n".into());
     let ones = lines(&|_| "1\n".into());
+    let json = [b"{\"nodes\": [{}\n".to_vec(), lines(&|_| ",{}\n".into())].concat();
     let gin = [b"1\n1500000 0\n".to_vec(), lines(&|i| format!("{i} 0\n"))].concat();
     write(
         folder.path(),
@@ -125,6 +126,10 @@ fn every_reader_stops_at_the_limit() {
             ("citation/edges.txt", b"0 1\n"),
             ("citation/features.txt", b""),
             ("graphs.txt", &gin),
+            ("ogb/raw/edge.csv", b""),
+            ("ogb/raw/num-node-list.csv", &ones),
+            ("ogb/raw/num-edge-list.csv", b""),
+            ("graph.json", &json),
         ],
     );
     for (data, part) in [
@@ -134,6 +139,8 @@ fn every_reader_stops_at_the_limit() {
         ("tu", "to go on reading tu/T_graph_indicator.txt takes 1"),
         ("citation", "to go on reading citation/labels.txt takes 1"),
         ("graphs.txt", "to go on reading graphs.txt takes 1"),
+        ("ogb", "to go on reading ogb/raw/num-node-list.csv takes 1"),
+        ("graph.json", "to go on reading graph.json takes 1"),
     ] {
         let output = run(folder.path(), &["data", "info", data, "--max-memory", "25M"]);
         let said = refusal(&output);

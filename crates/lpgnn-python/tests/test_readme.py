@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/src/python.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/src/python.md", "crates/lpgnn-python/README.md"])
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / page).read_text(encoding="utf-8")

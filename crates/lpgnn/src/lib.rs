@@ -184,3 +184,8 @@ mod numeric;
 
 pub use error::{Error, Origin, Place};
 pub use numeric::{Matrix, NormMemory, Scalar, Scratch, uniform};
+
+/// The page of the crate has an example that runs, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

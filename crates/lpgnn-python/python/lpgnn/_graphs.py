@@ -30,8 +30,9 @@ from ._splits import SPLITS, level_of, split_tuple
 def read(data: str | os.PathLike[str], *, format: str | None = None) -> Dataset:
     """Reads the data set at a path, or the one with that name.
 
-    A path is a folder of the TU collection or its zip file, a folder of tables, a citation graph, a GIN text file or
-    a MATLAB file of the method's authors; ``format`` overrides the automatic recognition. A name is that of a built-in
+    A path is a folder of the TU collection or its zip file, a folder of tables, a citation graph, an ``.npz`` graph, a
+    folder of OGB's raw files, node-link JSON, a GIN text file or a MATLAB file of the method's authors; ``format``
+    overrides the automatic recognition. A name is that of a built-in
     data set (``clique``, ``subgraph``, ``chains``, ``karate``, …) or of one that ``lpgnn data fetch`` has downloaded.
     """
     return Dataset(_native.Dataset.read(os.fsdecode(data), format))

@@ -2,19 +2,22 @@
 //!
 //! A folder of index files has `train_idx-1.txt` and `test_idx-1.txt`, then 2 and so on, each with
 //! one index per line, from 0. A single file is the compact form of the same: one line per member
-//! with its index, from 0, and the fold, from 1, whose test set it belongs to.
+//! with its index, from 0, and the fold, from 1, whose test set it belongs to. An `.npz` graph has
+//! splits of its nodes in it, with a validation split each.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
+use super::read::npz_splits;
 use super::split::Split;
 use crate::graph::Level;
-use crate::input::read_text;
+use crate::input::{self, read_text};
 use crate::{Error, Place};
 
 impl Split {
-    /// Reads the folds in a folder of index files, or in a file of members and their folds.
+    /// Reads the folds in a folder of index files, in a file of members and their folds, or the splits
+    /// of an `.npz` graph.
     ///
     /// `members` is the number of nodes or graphs. Members keep the order of the files.
     ///
@@ -24,7 +27,11 @@ impl Split {
     /// an index, the index is too large or occurs twice in a split, or a fold has no members.
     pub fn read_folds(path: &Path, level: Level, members: usize) -> Result<Vec<Self>, Error> {
         if path.is_file() {
-            return read_file(path, level, members);
+            return if level == Level::Node && is_zip(path)? {
+                npz_splits(path, members)
+            } else {
+                read_file(path, level, members)
+            };
         }
         let mut splits = vec![];
         loop {
@@ -74,6 +81,14 @@ impl Split {
         }
         fs::rename(&new, folder).map_err(io("write"))
     }
+}
+
+/// Whether a file starts like a zip file.
+fn is_zip(path: &Path) -> Result<bool, Error> {
+    let mut head = vec![];
+    let read = input::open(path)?.take(4).read_to_end(&mut head);
+    read.map_err(|source| Error::Io { action: "read", path: path.to_owned(), source })?;
+    Ok(head == *b"PK\x03\x04")
 }
 
 /// The folds of a file with lines `index fold`; `#` starts a comment.

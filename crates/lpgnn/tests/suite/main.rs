@@ -3,6 +3,7 @@
 
 mod common;
 mod mat;
+mod npz;
 
 mod book;
 mod explain;

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use lpgnn::data::{Categories, Dataset, Level, ReadOptions, TargetColumn, read};
+use lpgnn::data::{Categories, Dataset, Level, ReadOptions, Split, TargetColumn, read};
 
 /// The folder `datasets/{name}`; none if it does not exist.
 fn shared(name: &str) -> Option<PathBuf> {
@@ -176,5 +176,39 @@ fn authors_matlab_files_are_their_text_files() {
         assert_eq!(a.edge_features(), b.edge_features(), "{}", mat.display());
         assert_eq!(a.node_targets(), b.node_targets(), "{}", mat.display());
         assert_eq!(a.split(), b.split(), "{}", mat.display());
+    }
+}
+
+#[test]
+fn npz_graphs_have_the_published_counts() {
+    // Each undirected edge counts twice, and a self-loop once.
+    for (name, nodes, edges, width, classes, splits) in [
+        ("texas", 183, 558, 1703, 5, 10),
+        ("cornell", 183, 554, 1703, 5, 10),
+        ("wisconsin", 251, 900, 1703, 5, 10),
+        ("chameleon", 2277, 62_742, 2325, 5, 10),
+        ("squirrel", 5201, 396_706, 2089, 5, 10),
+        ("minesweeper", 10_000, 78_804, 7, 2, 10),
+        ("amazon-photo", 7650, 238_162, 745, 8, 1),
+        ("amazon-computer", 13_752, 491_722, 767, 10, 1),
+        ("coauthor-physics", 34_493, 495_924, 8415, 5, 1),
+    ] {
+        let Some(path) = shared(&format!("nodes/{name}.npz")) else { continue };
+        let found = load(&path);
+        assert_eq!(
+            (found.graphs(), found.nodes(), found.edges().len()),
+            (1, nodes, edges),
+            "{name}"
+        );
+        let features = found.node_features();
+        let found_width =
+            features.sparse().map_or(features.values().cols(), lpgnn::graph::SparseRows::width);
+        assert_eq!(found_width, width, "{name}");
+        let Some(TargetColumn::Classes(labels)) = found.node_targets() else { panic!("{name}") };
+        assert_eq!(labels.values().len(), classes, "{name}");
+        let folds = Split::read_folds(&path, Level::Node, nodes).unwrap();
+        assert_eq!((folds.len(), found.split()), (splits, folds.first()), "{name}");
+        let sizes = |split: &Split| split.train.len() + split.val.len() + split.test.len();
+        assert!(folds.iter().all(|fold| sizes(fold) <= nodes && !fold.val.is_empty()), "{name}");
     }
 }

@@ -107,7 +107,7 @@ fn sparse_rows(path: &Path, nodes: &Rows) -> Result<SparseRows<f32>, Error> {
 
 /// The maximum number of features. A model has weights for each, so a wrong index must not cost
 /// gigabytes.
-const WIDTH: u32 = 1 << 24;
+pub(super) const WIDTH: u32 = 1 << 24;
 
 /// `index:value`
 fn entry(field: &[u8]) -> Result<(u32, f32), String> {

@@ -1,17 +1,23 @@
 //! Readers.
 
+mod archive;
 mod citation;
 mod column;
 mod gin;
 mod mat5;
 mod matlab;
+mod node_link;
 mod npy;
+mod npz;
+mod ogb;
+mod packed;
 mod tables;
 mod text;
 mod tu;
 mod unpack;
 
 pub(super) use column::COLUMNS;
+pub(super) use npz::splits as npz_splits;
 
 use std::fmt;
 use std::io::Read;
@@ -20,6 +26,7 @@ use std::str::FromStr;
 
 use super::{Dataset, Level, Split};
 use crate::{Error, Place};
+use archive::Archive;
 
 /// Reads the graphs at `path`, a file or a folder in one of the [`Format`]s.
 ///
@@ -46,7 +53,7 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Dataset, Error> {
         Some(format) => format,
         None => Format::recognise(path)?,
     };
-    if matches!(format, Format::Citation | Format::Tables) && path.is_file() {
+    if matches!(format, Format::Citation | Format::Ogb | Format::Tables) && path.is_file() {
         let problem = format!("is a file, but the format {format} is a folder");
         return Err(Place::file(path).error(problem));
     }
@@ -55,6 +62,9 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Dataset, Error> {
         Format::Gin => gin::read(path),
         Format::Matlab => matlab::read(path),
         Format::Citation => citation::read(path),
+        Format::Npz => npz::read(path),
+        Format::Ogb => ogb::read(path),
+        Format::NodeLink => node_link::read(path),
         Format::Tables => tables::read(path),
     }
 }
@@ -89,21 +99,39 @@ pub enum Format {
     Matlab,
     /// A citation graph: a folder with `edges.txt`, `features.txt` and `labels.txt`.
     Citation,
+    /// A graph as arrays in an `.npz` file: edges with tables and masks, or sparse matrices with indices.
+    Npz,
+    /// The raw CSV files of the Open Graph Benchmark: a folder with `raw/edge.csv.gz`.
+    Ogb,
+    /// Node-link JSON, as `networkx.node_link_data` and D3 write it.
+    NodeLink,
     /// A folder with `nodes.csv` and `edges.csv`.
     Tables,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Tu, Self::Gin, Self::Matlab, Self::Citation, Self::Tables];
+    pub const ALL: [Self; 8] = [
+        Self::Tu,
+        Self::Gin,
+        Self::Matlab,
+        Self::Citation,
+        Self::Npz,
+        Self::Ogb,
+        Self::NodeLink,
+        Self::Tables,
+    ];
 
-    /// Its name: `tu`, `gin`, `matlab`, `citation` or `tables`.
+    /// Its name: `tu`, `gin`, `matlab`, `citation`, `npz`, `ogb`, `node-link` or `tables`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Tu => "tu",
             Self::Gin => "gin",
             Self::Matlab => "matlab",
             Self::Citation => "citation",
+            Self::Npz => "npz",
+            Self::Ogb => "ogb",
+            Self::NodeLink => "node-link",
             Self::Tables => "tables",
         }
     }
@@ -150,6 +178,9 @@ fn recognise_folder(folder: &Path) -> Result<Format, Error> {
     if has("edges.txt") && (has("labels.txt") || has("features.txt")) {
         found.push(Format::Citation);
     }
+    if ogb::is_folder(folder) {
+        found.push(Format::Ogb);
+    }
     if has("nodes.csv") || has("nodes.csv.gz") {
         found.push(Format::Tables);
     }
@@ -165,8 +196,8 @@ fn recognise_folder(folder: &Path) -> Result<Format, Error> {
         [format] => Ok(format),
         [] => Err(Place::file(folder).error(
             "contains no data set in a known format: it has neither NAME_A.txt (tu), conmattrain.mat \
-             (matlab), edges.txt with labels.txt (citation), nodes.csv (tables), nor a folder \
-             train with NAME_A.txt",
+             (matlab), edges.txt with labels.txt (citation), raw/edge.csv (ogb), nodes.csv (tables), \
+             nor a folder train with NAME_A.txt",
         )),
         [first, second, ..] => Err(Place::file(folder).error(format!(
             "has files of the formats {first} and {second}: choose one with --format"
@@ -182,18 +213,28 @@ fn recognise_file(path: &Path) -> Result<Format, Error> {
         source,
     })?;
     if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
-        Ok(Format::Tu)
+        // Arrays, or what may be text files: their reader says if it is not even a zip file.
+        let arrays = Archive::open(path)
+            .is_ok_and(|archive| archive.names().iter().any(|name| is_array(name)));
+        Ok(if arrays { Format::Npz } else { Format::Tu })
     } else if head.starts_with(b"MATLAB ") {
         Ok(Format::Matlab)
     } else if gin::is_head(&head) {
         Ok(Format::Gin)
+    } else if node_link::is_head(&head) {
+        Ok(Format::NodeLink)
     } else {
         Err(Place::file(path).error(
-            "is not a data set in a known format: it starts neither like a zip file (tu), a \
-             MATLAB 5.0 file (matlab), nor with a number of graphs and then a number of nodes and \
-             a label (gin)",
+            "is not a data set in a known format: it starts neither like a zip file (tu, npz), a \
+             MATLAB 5.0 file (matlab), JSON (node-link), nor with a number of graphs and then a \
+             number of nodes and a label (gin)",
         ))
     }
+}
+
+/// Whether an entry of an archive is an array.
+fn is_array(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|end| end == "npy")
 }
 
 /// The names of the files in a folder, sorted. Names that are not UTF-8 are ignored.

@@ -1,16 +1,10 @@
 //! The text format of the TU collection: `NAME_A.txt`, `NAME_graph_indicator.txt`, …
 
-use std::collections::HashSet;
-use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use zip::ZipArchive;
-use zip::result::ZipError;
-
+use super::archive::Archive;
 use super::column::{COLUMNS, Rows, integer_columns, numbered, real_matrix};
 use super::text::{self, Lines};
-use super::unpack::{self, Bounded};
 use super::{TEST, TRAIN, VAL, join_parts, list};
 use crate::data::{ColumnNames, Dataset, DatasetParts, FeatureColumns, TargetColumn};
 use crate::{Error, Place};
@@ -68,12 +62,7 @@ struct Source {
 
 enum Container {
     Folder(PathBuf),
-    /// Entries are read in place and never written to disk, so their names cannot do harm.
-    Zip {
-        path: PathBuf,
-        archive: ZipArchive<BufReader<File>>,
-        left: u64,
-    },
+    Zip(Box<Archive>),
 }
 
 impl Source {
@@ -83,21 +72,9 @@ impl Source {
     }
 
     fn zip(path: &Path) -> Result<Self, Error> {
-        let file = text::open(path)?;
-        let size = file
-            .metadata()
-            .map_err(|source| Error::Io { action: "read", path: path.to_owned(), source })?
-            .len();
-        let archive =
-            ZipArchive::new(BufReader::new(file)).map_err(|error| zip_error(path, error))?;
-        if archive.has_duplicate_names() {
-            return Err(Place::file(path).error(twice(path, archive)?));
-        }
-        let entries: Vec<_> = archive.file_names().filter_map(Result::ok).collect();
-        let prefix = only(path, set_names(entries.iter().map(AsRef::as_ref)))?;
-        drop(entries);
-        let left = unpack::limit(size);
-        Ok(Self { prefix, place: Container::Zip { path: path.to_owned(), archive, left } })
+        let archive = Archive::open(path)?;
+        let prefix = only(path, set_names(archive.names().iter().map(String::as_str)))?;
+        Ok(Self { prefix, place: Container::Zip(Box::new(archive)) })
     }
 
     /// `MUTAG`, without folders.
@@ -106,7 +83,10 @@ impl Source {
     }
 
     fn path(&self, suffix: &str) -> PathBuf {
-        let (Container::Folder(path) | Container::Zip { path, .. }) = &self.place;
+        let path = match &self.place {
+            Container::Folder(path) => path,
+            Container::Zip(archive) => archive.path(),
+        };
         path.join(format!("{}{suffix}", self.prefix))
     }
 
@@ -118,15 +98,9 @@ impl Source {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
                 _ => Lines::open(&path).map(Some),
             },
-            Container::Zip { archive, left, .. } => {
-                let entry = format!("{}{suffix}", self.prefix);
-                let Some(index) = archive.index_for_name(&entry) else { return Ok(None) };
-                let entry = archive.by_index(index).map_err(|error| zip_error(&path, error))?;
-                if entry.size() > *left {
-                    let problem = format!("cannot be unpacked: {}", unpack::too_much());
-                    return Err(Place::file(&path).error(problem));
-                }
-                Ok(Some(Lines::new(&path, Bounded::new(entry, left))))
+            Container::Zip(archive) => {
+                let entry = archive.entry(&format!("{}{suffix}", self.prefix))?;
+                Ok(entry.map(|(content, _)| Lines::new(&path, content)))
             }
         }
     }
@@ -138,29 +112,6 @@ impl Source {
             Place::file(&path).error("does not exist, but every TU data set has this file")
         })
     }
-}
-
-/// Which entry of an archive is there twice, as part of a sentence.
-fn twice(path: &Path, archive: ZipArchive<BufReader<File>>) -> Result<String, Error> {
-    /// An entry of the central directory: a signature, numbers, and the lengths of what follows them.
-    const HEADER: usize = 46;
-    let io = |error| unpack::read_error(path, error);
-    let start = archive.central_directory_start();
-    let mut directory = archive.into_inner();
-    directory.seek(SeekFrom::Start(start)).map_err(io)?;
-    let mut names = HashSet::new();
-    let mut header = [0; HEADER];
-    while directory.read_exact(&mut header).is_ok() && header.starts_with(b"PK\x01\x02") {
-        let length = |at: usize| usize::from(u16::from_le_bytes([header[at], header[at + 1]]));
-        let mut name = vec![0; length(28)];
-        directory.read_exact(&mut name).map_err(io)?;
-        let rest = i64::try_from(length(30) + length(32)).unwrap_or_default();
-        directory.seek_relative(rest).map_err(io)?;
-        if !names.insert(name.clone()) {
-            return Ok(format!("has the entry {} twice", text::quote(&name)));
-        }
-    }
-    Ok("has an entry twice".to_owned())
 }
 
 /// The one name there is.
@@ -181,13 +132,6 @@ fn only(path: &Path, names: Vec<String>) -> Result<String, Error> {
             text::quote(names[0].as_bytes()),
             text::quote(names[1].as_bytes()),
         ))),
-    }
-}
-
-fn zip_error(path: &Path, error: ZipError) -> Error {
-    match error {
-        ZipError::Io(error) => unpack::read_error(path, error),
-        error => Place::file(path).error(format!("cannot be read as a zip file: {error}")),
     }
 }
 

@@ -52,8 +52,11 @@ impl Division {
         };
         let folds = (1..).zip(splits).map(|(number, split)| {
             let split = match protocol {
-                Protocol::Nested => split.with_validation(dataset, INNER, self.seed)?,
-                Protocol::BestMeanEpoch | Protocol::Split => split,
+                // Some published splits have their own validation data.
+                Protocol::Nested if split.val.is_empty() => {
+                    split.with_validation(dataset, INNER, self.seed)?
+                }
+                Protocol::Nested | Protocol::BestMeanEpoch | Protocol::Split => split,
             };
             let name = TrialName { kind: TrialKind::Fold, number };
             Ok(Fold { name, split, candidates: candidates.to_vec() })

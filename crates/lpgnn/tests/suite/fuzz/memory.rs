@@ -28,6 +28,20 @@ fn memory_follows_the_size_of_the_file() {
     let citation = |features: &str| {
         single(&[("edges.txt", ""), ("labels.txt", "1\n"), ("features.txt", features)])
     };
+    let ogb = |sizes: &str, features: &str| {
+        let mut files =
+            vec![("edge.csv", "0,0\n"), ("num-edge-list.csv", "1\n"), ("num-node-list.csv", sizes)];
+        if !features.is_empty() {
+            files.push(("node-feat.csv", features));
+        }
+        single(&files)
+    };
+    let nodes = |node: &str| {
+        let list = vec![node; 1_000_000 / node.len()];
+        format!("{{\"nodes\":[{}]}}", list.join(","))
+    };
+    // A long list of targets before very many nodes that have none.
+    let late = format!("[{{\"y\":[{}0]}},{{", "0,".repeat(1000));
     for (format, path, files) in [
         (Format::Tu, "", tu(&wide, "1\n")),
         (Format::Tu, "", tu(&"511 ".repeat(65_000), "1\n")),
@@ -37,6 +51,12 @@ fn memory_follows_the_size_of_the_file() {
         (Format::Tables, "", single(&[("nodes.csv", &table), ("edges.csv", "source,target\n")])),
         (Format::Gin, "g", single(&[("g", &format!("1\n1 0\n0 0 {wide}"))])),
         (Format::Citation, "", citation("16777215:1\n")),
+        (Format::Ogb, "", ogb("500000000\n", "")),
+        (Format::Ogb, "", ogb("1\n", &"0,".repeat(500_000))),
+        (Format::NodeLink, "g", single(&[("g", &nodes("{}"))])),
+        (Format::NodeLink, "g", single(&[("g", &nodes(r#"{"a":0}"#))])),
+        (Format::NodeLink, "g", single(&[("g", &nodes(r#"{"a":{"b":[[0],[0]]}}"#))])),
+        (Format::NodeLink, "g", single(&[("g", &nodes(r#"{"y":null}"#).replace("[{", &late))])),
     ] {
         let folder = tempfile::tempdir().unwrap();
         files::write(folder.path(), &files);

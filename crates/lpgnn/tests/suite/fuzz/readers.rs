@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::Target;
 use super::files::Files;
-use super::mutate::{damage_files, damage_packed};
+use super::mutate::{damage_files, damage_json, damage_packed};
 
 /// Reads damaged variants of `valid`, at `path` within their folder.
 fn fuzz(
@@ -193,6 +193,74 @@ fn matlab_folders() {
         ("tartest.mat", file(&[dense("t", 1, 2, &[0.5, 0.0])], true)),
     ];
     fuzz("matlab folder", (Format::Matlab, ""), &files, damage_files);
+}
+
+fn npz(files: &Files) -> Files {
+    vec![("x.npz", crate::npz::npz(files))]
+}
+
+#[test]
+fn npz_files_with_masks() {
+    let content = crate::npz::with_masks();
+    fuzz("npz masks", (Format::Npz, "x.npz"), &npz(&content), |random, files| {
+        damage_packed(random, files, &content, npz);
+    });
+}
+
+#[test]
+fn npz_files_with_matrices() {
+    let content = crate::npz::with_matrices();
+    fuzz("npz matrices", (Format::Npz, "x.npz"), &npz(&content), |random, files| {
+        damage_packed(random, files, &content, npz);
+    });
+}
+
+#[test]
+fn splits_of_npz_files() {
+    let content = crate::npz::with_masks();
+    let valid = npz(&content);
+    Target { name: "npz folds", valid: &valid, writes: false }.fuzz(
+        |random, files| damage_packed(random, files, &content, npz),
+        |folder| Split::read_folds(&folder.join("x.npz"), Level::Node, 3).map(drop),
+    );
+}
+
+#[test]
+fn ogb_folders() {
+    // Flat, as in the folder `raw`: the splits are in files of indices like those of folds.
+    let files = vec![
+        ("num-node-list.csv", b"2\n3\n".to_vec()),
+        ("num-edge-list.csv", b"1\n2\n".to_vec()),
+        ("edge.csv", b"0,1\n0,1\n1,2\n".to_vec()),
+        ("node-feat.csv", b"5,0\n6,0\n5,1\n7,0\n5,0\n".to_vec()),
+        ("edge-feat.csv", b"0.5\n1\n-2\n".to_vec()),
+        ("graph-label.csv", b"0\n1\n".to_vec()),
+        ("node-label.csv", b"0,\n1,2\n,1.5\nnan,0\n1,1\n".to_vec()),
+        ("dataset.toml", b"directed = true\n".to_vec()),
+    ];
+    fuzz("ogb", (Format::Ogb, ""), &files, damage_files);
+    // Without rows for nodes, their number is only claimed.
+    let bare = files.into_iter().filter(|(name, _)| !name.starts_with("node-")).collect();
+    fuzz("ogb bare", (Format::Ogb, ""), &bare, damage_files);
+}
+
+const GRAPHS: &str = r#"[{"directed": true, "multigraph": true, "graph": {"name": "a", "y": [1, null]},
+ "nodes": [{"id": "a", "c": 1, "t": "x", "v": [0.5, 1], "b": true, "y": "u", "split": "train"},
+           {"id": 2, "c": 3, "t": "y", "v": [1.5, 2], "b": false, "y": null, "split": "test"}],
+ "edges": [{"source": "a", "target": 2, "key": 0, "w": 0.5}]},
+{"graph": {"y": [0, 2.5]}, "nodes": [{"c": 2, "t": "x", "v": [0, 1], "b": true, "y": "v"}],
+ "links": [{"source": 0, "target": 0, "w": 1}]}]
+"#;
+
+#[test]
+fn node_link_files() {
+    let valid = vec![("g.json", GRAPHS.as_bytes().to_vec())];
+    fuzz("node link", (Format::NodeLink, "g.json"), &valid, damage_files);
+    fuzz("node link", (Format::NodeLink, "g.json"), &valid, |random, files| {
+        let mut document = serde_json::from_str(GRAPHS).unwrap();
+        damage_json(random, &mut document);
+        files[0].1 = serde_json::to_vec(&document).unwrap();
+    });
 }
 
 #[test]

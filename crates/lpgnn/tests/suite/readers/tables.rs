@@ -1,4 +1,5 @@
 use super::*;
+use crate::npz::npy;
 
 /// The files of a page: the fenced blocks whose language is followed by a name.
 fn files_of(page: &str) -> Vec<(&str, &str)> {
@@ -17,7 +18,7 @@ fn the_example_of_the_documentation_is_read_as_it_says() {
     let files = files_of(page);
     assert_eq!(
         files.iter().map(|file| file.0).collect::<Vec<_>>(),
-        ["nodes.csv", "edges.csv", "graphs.csv", "gin.txt"]
+        ["nodes.csv", "edges.csv", "graphs.csv", "gin.txt", "graphs.json"]
     );
     let folder = folder(&files);
     assert_eq!(Format::recognise(folder.path()).unwrap(), Format::Tables);
@@ -44,6 +45,10 @@ fn the_example_of_the_documentation_is_read_as_it_says() {
     );
 
     assert_eq!(good(&folder.path().join("gin.txt")).edges().len(), 4);
+    let json = good(&folder.path().join("graphs.json"));
+    assert_eq!((json.graphs(), json.nodes(), json.edges().len()), (2, 4, 4));
+    assert_eq!(json.node_features().value_names().to_vec(), ["charge"]);
+    assert_eq!(classes(json.graph_targets()).0, ["gas", "liquid"]);
 }
 
 const FILES: &[(&str, &str)] = &[
@@ -192,16 +197,6 @@ fn tables_may_be_gzipped() {
     assert!(message.starts_with("nodes.csv.gz: cannot be unpacked: "), "{message}");
 }
 
-fn npy(descr: &str, fortran: &str, shape: &str, data: &[u8]) -> Vec<u8> {
-    let header =
-        format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}\n");
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    bytes.extend(u16::try_from(header.len()).unwrap().to_le_bytes());
-    bytes.extend(header.as_bytes());
-    bytes.extend(data);
-    bytes
-}
-
 #[test]
 fn arrays_beside_a_table_are_features() {
     let folder = folder(FILES);
@@ -263,7 +258,7 @@ fn what_does_not_fit_is_told_with_file_and_line() {
         (
             "nodes.csv",
             Some("graph,id,x\na,1,2\nb,1,2\nb,2\n"),
-            "nodes.csv, line 4: has 2 fields, but the header has 3",
+            "nodes.csv, line 4: has 2 fields, but the first line has 3",
         ),
         (
             "nodes.csv",

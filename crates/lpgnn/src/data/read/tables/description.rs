@@ -10,11 +10,11 @@ use crate::{Error, Place};
 /// The keys of `dataset.toml`, all of them optional.
 #[derive(Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Description {
+pub(in crate::data::read) struct Description {
     /// What the data set is called; the name of the folder if absent.
-    pub(super) name: Option<String>,
-    /// Whether a row of `edges.csv` is one directed edge; otherwise it is both directions.
-    pub(super) directed: bool,
+    pub(in crate::data::read) name: Option<String>,
+    /// Whether a row of edges is one directed edge; otherwise it is both directions.
+    pub(in crate::data::read) directed: bool,
 }
 
 /// A description is a few lines; a longer file is something else.
@@ -27,7 +27,7 @@ impl Description {
     ///
     /// [`Error::Input`], naming the line, if it is not TOML, has another key or a value of another
     /// type.
-    pub(super) fn read(folder: &Path) -> Result<Self, Error> {
+    pub(in crate::data::read) fn read(folder: &Path) -> Result<Self, Error> {
         let path = folder.join("dataset.toml");
         if !path.exists() {
             return Ok(Self::default());

@@ -71,7 +71,7 @@ fn graph_of(row: &Row<'_>, column: usize, nodes: &Nodes) -> Result<u32, Error> {
 }
 
 /// Every edge `u → v`, and `v → u` with the same features unless it is a self-loop.
-fn both_directions(
+pub(in crate::data::read) fn both_directions(
     edges: &[(u32, u32)],
     features: &FeatureColumns,
 ) -> (Vec<(u32, u32)>, FeatureColumns) {

@@ -15,7 +15,8 @@ use super::text::quote;
 use crate::data::{Dataset, DatasetParts, Level, Split, TargetColumn};
 use crate::{Error, Place};
 use cells::{Splits, Targets};
-use description::Description;
+pub(super) use description::Description;
+pub(super) use edges::both_directions;
 use nodes::Nodes;
 use table::{Role, Table, place_of};
 

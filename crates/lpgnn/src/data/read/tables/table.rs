@@ -4,12 +4,11 @@ use std::collections::HashSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use flate2::read::MultiGzDecoder;
-
 use super::super::column::COLUMNS;
 use super::super::npy;
-use super::super::text::{self, counted, quote};
-use super::super::unpack::{self, Guarded, read_error};
+use super::super::packed::{self, csv_error};
+use super::super::text::{counted, quote};
+use super::super::unpack::Guarded;
 use crate::{Error, Matrix, Place};
 
 /// A CSV file with a header.
@@ -32,27 +31,7 @@ pub(super) struct Row<'a> {
 impl Table {
     /// Opens `{stem}.csv` or `{stem}.csv.gz`, if there is one.
     pub(super) fn open(folder: &Path, stem: &'static str) -> Result<Option<Self>, Error> {
-        let plain = folder.join(format!("{stem}.csv"));
-        let packed = folder.join(format!("{stem}.csv.gz"));
-        let (path, source): (_, Box<dyn Read>) = match (plain.exists(), packed.exists()) {
-            (false, false) => return Ok(None),
-            (true, true) => {
-                return Err(Place::file(&packed)
-                    .error("exists next to the same file without .gz: remove one of them"));
-            }
-            (true, false) => {
-                let file = text::open(&plain)?;
-                (plain, Box::new(file))
-            }
-            (false, true) => {
-                let file = text::open(&packed)?;
-                let size = file.metadata().map_or(0, |found| found.len());
-                let source =
-                    Unpacked { source: MultiGzDecoder::new(file), left: unpack::limit(size) };
-                (packed, Box::new(source))
-            }
-        };
-        let source = Guarded::new(&path, source);
+        let Some((path, source)) = packed::open(folder, stem)? else { return Ok(None) };
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(source);
         let record = reader.byte_headers().map_err(|error| csv_error(&path, error))?.clone();
         let mut headers: Vec<String> = vec![];
@@ -148,28 +127,6 @@ fn unexpected(header: &str, role: Role, known: &[Role]) -> String {
     }
     let known: Vec<&str> = known.iter().map(|role| role.name()).collect();
     format!("has the column {header}, but only these have a meaning here: {}", known.join(", "))
-}
-
-/// What a gzipped file unpacks to, up to its limit.
-struct Unpacked<R> {
-    source: R,
-    left: u64,
-}
-
-impl<R: Read> Read for Unpacked<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        unpack::Bounded::new(&mut self.source, &mut self.left).read(buffer)
-    }
-}
-
-fn csv_error(path: &Path, error: csv::Error) -> Error {
-    let line = error.position().map_or(0, csv::Position::line);
-    match error.into_kind() {
-        csv::ErrorKind::Io(error) => read_error(path, error),
-        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => Place::line(path, line)
-            .error(format!("has {len} fields, but the header has {expected_len}")),
-        other => Place::line(path, line).error(format!("is not CSV: {other:?}")),
-    }
 }
 
 impl<'a> Row<'a> {

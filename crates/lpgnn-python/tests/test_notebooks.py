@@ -1,0 +1,32 @@
+"""The notebooks of the gallery run from top to bottom."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+nbclient = pytest.importorskip("nbclient")
+nbformat = pytest.importorskip("nbformat")
+pytest.importorskip("ipykernel")
+pytest.importorskip("matplotlib")
+
+FOLDER = Path(__file__).resolve().parents[3] / "docs" / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+
+
+def test_there_are_five_of_them_and_none_keeps_its_output():
+    assert len(NOTEBOOKS) == 5
+    for path in NOTEBOOKS:
+        for cell in nbformat.read(path, as_version=4).cells:
+            assert not cell.get("outputs"), f"{path.name}: clear all outputs"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs(path, tmp_path, monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    start = time.monotonic()
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
+    assert time.monotonic() - start < 90, "a notebook of the gallery takes seconds"
+    assert any(cell.get("outputs") for cell in notebook.cells)

@@ -120,6 +120,7 @@ def build(
         None if split is None else split_tuple(split, graphs, nodes, level_of(graphs, y is not None)),
         names,
         True,
+        None,
     )
     guesses.warn(3)
     if edges.shape[1] == 0 and nodes > 1:

@@ -100,9 +100,8 @@ class _Estimator(BaseEstimator):
         after = getattr(self, "_continuation", None) if epochs is not None or self.warm_start else None
         samples = self._samples(X, reset=after is None, nodes=nodes)
         y = flat_targets(self._own_targets(X, y), samples, nodes)
-        if len(np.shape(y)) > 0:
-            check_consistent_length(samples, y)
         targets = self._targets(y, classes, after is None)
+        check_consistent_length(samples, targets)
         weights = _weights(sample_weight, len(samples))
         weights = self._weigh(targets, weights, partial=epochs is not None)
         if samples.level == "graph":
@@ -197,7 +196,10 @@ class _Estimator(BaseEstimator):
 class _Classifier(ClassifierMixin, _Estimator):
     def predict(self, X: Any) -> np.ndarray:
         """The most likely class of every sample."""
-        return self.classes_[self._predict(X)[1].argmax(axis=1)]
+        return self._classes_of(self._predict(X)[1])
+
+    def _classes_of(self, probabilities: np.ndarray) -> np.ndarray:
+        return self.classes_[probabilities.argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of every class, in the order of ``classes_``, for every sample."""
@@ -205,7 +207,7 @@ class _Classifier(ClassifierMixin, _Estimator):
 
     def _score(self, X: Any, y: Any, sample_weight: Any, nodes: Any = None) -> float:
         expected = self._score_targets(X, y, nodes)
-        predicted = self.classes_[self._predict(X, nodes)[1].argmax(axis=1)]
+        predicted = self._classes_of(self._predict(X, nodes)[1])
         return float(accuracy_score(expected, predicted, sample_weight=sample_weight))
 
     def _targets(self, y: Any, classes: Any, first: bool) -> np.ndarray:

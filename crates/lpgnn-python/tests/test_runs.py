@@ -28,7 +28,7 @@ def test_a_run_folder_has_what_training_in_memory_has(clique, tmp_path):
         def timeless(history):
             return [{key: value for key, value in epoch.items() if key != "seconds"} for epoch in history]
 
-        assert timeless(other.history) == timeless(model.history)
+        assert timeless(other.epoch_records) == timeless(model.epoch_records)
         assert (other.split["train"] == model.split["train"]).all()
     assert run.finished and run.settings["training"]["seed"] == 3
     assert run.record.epochs == 12 and run.record.metrics["test"] == model.evaluation["test"]
@@ -202,9 +202,9 @@ def test_what_was_trained_on_is_never_called_test(clique, tmp_path):
 def test_history_is_a_table(clique):
     seen = []
     model = lpgnn.train(clique, epochs=10, eval_every=5, on_epoch=seen.append)
-    table = pandas.DataFrame(model.history)
-    assert len(table) == 10 and seen == model.history
-    assert not any(isinstance(value, (dict, list)) for epoch in model.history for value in epoch.values())
+    table = model.history
+    assert len(table) == 10 and seen == model.epoch_records
+    assert not any(isinstance(value, (dict, list)) for epoch in model.epoch_records for value in epoch.values())
     assert table["val_accuracy"].notna().tolist() == [False] * 4 + [True] + [False] * 4 + [True]
     assert {"loss_sum", "train_loss", "residual_mean", "gradient_norm_weights", "seconds"} <= set(table.columns)
 

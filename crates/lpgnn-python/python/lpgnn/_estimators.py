@@ -99,7 +99,7 @@ class _Estimator(BaseEstimator):
         """Trains for ``epochs``, from where training ended if it is to; ``None``: all of them, and from there only if it is a warm start."""
         after = getattr(self, "_continuation", None) if epochs is not None or self.warm_start else None
         samples = self._samples(X, reset=after is None, nodes=nodes)
-        y = flat_targets(self._own_targets(X, y), samples, nodes)
+        y = flat_targets(self._own_targets(X, y), samples)
         targets = self._targets(y, classes, after is None)
         check_consistent_length(samples, targets)
         weights = _weights(sample_weight, len(samples))
@@ -177,7 +177,7 @@ class _Estimator(BaseEstimator):
 
     def _score_targets(self, X: Any, y: Any, nodes: Any) -> Any:
         samples = self._samples(X, reset=False, nodes=nodes)
-        return flat_targets(self._own_targets(X, y), samples, nodes)
+        return flat_targets(self._own_targets(X, y), samples)
 
     # What subclasses know
 

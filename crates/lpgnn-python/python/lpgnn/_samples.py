@@ -105,13 +105,13 @@ def rows_as_graphs(X: np.ndarray) -> Dataset:
         return build(empty, batch=rows, x=X, edge_attr=None, y=None, graph_y=None, split=None, name="rows", num_graphs=len(X))
 
 
-def flat_targets(y: Any, samples: Samples, nodes: Any) -> Any:
+def flat_targets(y: Any, samples: Samples) -> Any:
     """Targets in the order of the samples: one each, or those of all nodes, or a list with an array per graph."""
     if samples.level == "graph" or y is None:
         return y
     if isinstance(y, Sequence) and len(y) and all(np.ndim(each) == 1 for each in y):
         y = np.concatenate([np.asarray(each) for each in y])
     total, count = samples.data.num_nodes, len(samples)
-    if nodes is not None and len(y) == total != count:
-        y = (y.iloc[samples.rows] if hasattr(y, "iloc") else np.asarray(y)[samples.rows])
+    if len(y) == total != count:
+        y = y.iloc[samples.rows] if hasattr(y, "iloc") else np.asarray(y)[samples.rows]
     return y

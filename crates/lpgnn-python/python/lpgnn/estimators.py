@@ -36,7 +36,8 @@ class _OfNodes(_Estimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, nodes: Any = None) -> Any:
         """Trains on nodes.
 
-        With the parameter ``graph``, ``X`` is an array of indices, or a mask, of its nodes, and ``y`` has the target of each.
+        With the parameter ``graph``, ``X`` is an array of indices, or a mask, of its nodes, and ``y`` the target of each of them, or
+        of all nodes.
         Without it, ``X`` is one graph or several, and ``y`` the targets of all nodes, graph after graph, or a list with an
         array per graph; ``nodes`` is an array of indices or a mask of those that are trained on. All others are seen without
         their targets. Without ``y``, the targets are those of a data set ``X``.

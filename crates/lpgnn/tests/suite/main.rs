@@ -25,3 +25,5 @@ mod settings;
 mod solvers;
 mod stages;
 mod training;
+mod warm_start;
+mod weights;

@@ -126,7 +126,9 @@ def frame_of(data: Any) -> Any:
         kind = type(data).__name__
         raise ImportError(f"a {kind} is read as an Arrow table, which needs pyarrow, and that is not installed: pip install pyarrow") from None
     table = pyarrow.table(data)
-    return dict(zip(table.column_names, table.columns))
+    # Polars exports strings as views, of which pyarrow cannot select some.
+    columns = (pyarrow.array(column.to_pylist(), "string") if "string_view" in str(column.type) else column for column in table.columns)
+    return dict(zip(table.column_names, columns))
 
 
 def shape_of(array: np.ndarray) -> str:

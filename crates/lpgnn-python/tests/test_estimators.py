@@ -223,6 +223,10 @@ def test_partial_fit_keeps_weights_and_states(molecules):
     assert parts.model_.history["epoch"].tolist() == whole.model_.history["epoch"].tolist() == [1, 2, 3, 4, 5, 6]
     warm = lpgnn.GraphClassifier(**QUICK | {"epochs": 3}, warm_start=True)
     assert (warm.fit(data, y).fit(data, y).model_.weights == whole.model_.weights).all() and warm.n_iter_ == 6
+    # As many as the data suggest, every time.
+    default = lpgnn.GraphClassifier(**QUICK | {"epochs": None}, warm_start=True).fit(data[:6], y[:6])
+    first = default.n_iter_
+    assert [default.fit(data[:6], y[:6]).n_iter_ for _ in range(2)] == [2 * first, 3 * first]
     cold = lpgnn.GraphClassifier(**QUICK | {"epochs": 3})
     assert cold.fit(data, y).fit(data, y).n_iter_ == 3
 
@@ -265,7 +269,7 @@ def test_weights_weigh(molecules):
     noise = (X[:, 0] + np.random.default_rng(1).normal(size=200) > 1.2).astype(int)
     shares = [lpgnn.GraphClassifier(**QUICK, class_weight=each).fit(X, noise).predict(X).mean() for each in (None, "balanced", {0: 1, 1: 50})]
     assert shares[0] < shares[1] < shares[2]
-    for wrong in ({0: -1}, "heavy"):
+    for wrong in ({0: -1}, "heavy", {0: 1, 7: 2}):
         with pytest.raises(lpgnn.Error, match="class_weight"):
             lpgnn.GraphClassifier(**QUICK, class_weight=wrong).fit(X, noise)
     bagging = BaggingClassifier(lpgnn.GraphClassifier(**QUICK), n_estimators=2, random_state=0).fit(X, noise)

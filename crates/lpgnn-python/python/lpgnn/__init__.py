@@ -13,6 +13,8 @@ all. :func:`crossval` and :func:`search` do what the program does; :class:`Run` 
 are ``GraphClassifier``, ``GraphRegressor``, ``NodeClassifier`` and ``NodeRegressor``, in :mod:`lpgnn.estimators`.
 """
 
+from typing import TYPE_CHECKING
+
 from ._columns import DataWarning
 from ._convert import Frames
 from ._dataset import Dataset, concat
@@ -54,6 +56,9 @@ __all__ = [
     "settings",
     "train",
 ]
+
+if TYPE_CHECKING:
+    from .estimators import GraphClassifier, GraphRegressor, NodeClassifier, NodeRegressor
 
 #: What needs scikit-learn, which is loaded when it is asked for.
 ESTIMATORS = ("GraphClassifier", "GraphRegressor", "NodeClassifier", "NodeRegressor")

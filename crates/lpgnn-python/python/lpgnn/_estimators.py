@@ -11,19 +11,19 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import check_random_state
+from sklearn.utils import assert_all_finite, check_array, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_y, check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from . import _native
 from ._arguments import request, worker_threads
-from ._columns import NO_TARGET, check_integer
+from ._columns import NO_TARGET
 from ._dataset import Dataset
 from ._model import Model
 from ._native import Error
 from ._progress import Progress
 from ._samples import Attributes, Samples, adjacency, are_graphs, dataset_of, flat_targets, nodes_of, rows_as_graphs
-from ._train import _model, _on_event
+from ._train import _epochs, _model, _on_event
 
 #: The parameters that are arguments of :func:`train`.
 TRAINING = ("epochs", "solver", "lr", "transition", "state_dim", "hidden_dims", "layers", "batch_size", "patience", "monitor")
@@ -107,27 +107,23 @@ class _Estimator(BaseEstimator):
         if samples.level == "graph":
             samples, targets, weights = _merged(samples, targets, weights)
         data = self._labelled(samples, targets, weights)
-        if after is not None and epochs is None:
-            epochs = after.model.settings["training"]["epochs"] if self.epochs is None else self.epochs
-        if epochs is not None:
-            check_integer("epochs", epochs, 1)
         self._train(data, after, epochs, self._split(data, samples))
         return self
 
     def _train(self, data: Dataset, after: _Continuation | None, epochs: int | None, split: Any) -> None:
         given = {name: getattr(self, name) for name in TRAINING}
-        settings = dict(self.settings or {}) | self._settings()
+        settings = dict(self.settings or {})
         if self.early_stopping:
             settings |= {"split.source": "ratio", "split.train": 1 - self.validation_fraction}
             settings |= {"split.val": self.validation_fraction, "split.test": 0.0}
         if after is None:
             seed = self.random_state
             given["seed"] = seed if isinstance(seed, (int, np.integer)) else int(check_random_state(seed).randint(2**31 - 1))
-        if epochs is not None and after is not None:
-            given.pop("epochs")
         asked = request(data, {**given, "settings": settings, "split": split})
         before = None if after is None else (after.model._native, after.start)
-        with closing(Progress(bool(self.verbose), lambda: epochs or self.epochs, "epoch")) as shown:
+        if after is not None and epochs is None:
+            epochs = _epochs(data, asked)
+        with closing(Progress(bool(self.verbose), lambda: epochs or _epochs(data, asked), "epoch")) as shown:
             call = _on_event(None, shown)
             native, start, interrupt = _native.train_from(
                 data._native, asked, before, epochs, worker_threads(self.threads), call
@@ -136,10 +132,6 @@ class _Estimator(BaseEstimator):
         self.n_iter_ = start.epoch
         self._continuation = _Continuation(self.model_, start)
         _model(native, interrupt, None)
-
-    def _settings(self) -> dict[str, Any]:
-        """Settings that follow from parameters."""
-        return {}
 
     def _labelled(self, samples: Samples, targets: Any, weights: np.ndarray) -> Dataset:
         """The graphs with the targets of the samples and no others."""
@@ -212,7 +204,7 @@ class _Classifier(ClassifierMixin, _Estimator):
 
     def _targets(self, y: Any, classes: Any, first: bool) -> np.ndarray:
         y = column_or_1d(y, warn=True)
-        _check_y(y, multi_output=False, y_numeric=False, estimator=self)
+        assert_all_finite(y, input_name="y", estimator_name=type(self).__name__)
         check_classification_targets(y)
         if first:
             self.classes_ = np.unique(y if classes is None else np.asarray(classes))
@@ -232,7 +224,11 @@ class _Classifier(ClassifierMixin, _Estimator):
             if partial and given == "balanced":
                 raise Error('class_weight is "balanced", which is not known of data that come in parts: pass a dictionary')
             if isinstance(given, Mapping):
-                by_class = np.array([given.get(each, 1.0) for each in self.classes_.tolist()], dtype=np.float64)
+                classes = self.classes_.tolist()
+                unknown = [each for each in given if each not in classes]
+                if unknown and any(each not in given for each in classes):
+                    raise Error(f"class_weight has {unknown[0]!r}, but the classes are {', '.join(map(str, classes[:12]))}")
+                by_class = np.array([given.get(each, 1.0) for each in classes], dtype=np.float64)
             elif given == "balanced":
                 totals = np.bincount(targets, weights=weights, minlength=len(self.classes_))
                 present = totals > 0
@@ -269,7 +265,7 @@ class _Regressor(RegressorMixin, _Estimator):
         return float(r2_score(expected, self._values(self._predict(X, nodes)[0]), sample_weight=sample_weight))
 
     def _targets(self, y: Any, classes: Any, first: bool) -> np.ndarray:
-        y = _check_y(y, multi_output=True, y_numeric=True, estimator=self)
+        y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self)
         table = np.asarray(y, dtype=np.float32).reshape(len(y), -1)
         if first:
             self._single, self.n_outputs_ = np.ndim(y) == 1, table.shape[1]

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from . import _native
 from ._arguments import request, worker_threads
-from ._columns import NO_TARGET
+from ._columns import NO_TARGET, class_values
 from ._dataset import Dataset
 from ._model import Model
 from ._native import Error
@@ -36,10 +36,10 @@ class _Continuation:
         self.model, self.start = model, start
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _continuation, (self.model, self.start.to_bytes())
+        return _continuation_of, (self.model, self.start.to_bytes())
 
 
-def _continuation(model: Model, start: bytes) -> _Continuation:
+def _continuation_of(model: Model, start: bytes) -> _Continuation:
     return _Continuation(model, _native.WarmStart.from_bytes(start, model._native))
 
 
@@ -76,32 +76,39 @@ class _Estimator(BaseEstimator):
         count = data.num_nodes if level == "node" else len(data)
         return Samples(data, level, np.arange(count) if nodes is None else nodes_of(nodes, data, "nodes"), table)
 
-    def _own_targets(self, X: Any, y: Any) -> Any:
-        """Targets, or those that come with a data set."""
-        if y is not None or not isinstance(X, Dataset):
-            if y is None:
-                name = type(self).__name__
-                raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.")
-            return y
+    def _with_targets(self, X: Any, y: Any, nodes: Any) -> tuple[Any, Any, Any]:
+        """Samples and their targets. Without ``y``, they are those of a data set that have one."""
+        if y is not None:
+            return X, y, nodes
+        if not isinstance(X, Dataset):
+            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
         column = X._native.parts()[5 if self._level == "node" else 6]
         if column is None:
             raise Error(f"y is None, and {X.name} has no targets of {self._level}s")
         if len(column) == 2:
-            return column[1][:, 0] if column[1].shape[1] == 1 else column[1]
-        classes = X.node_classes if self._level == "node" else X.graph_classes
-        if classes is None or (column[2] == NO_TARGET).any():
-            raise Error(f"y is None, and some {self._level}s of {X.name} have no target: pass the others, or y with nodes")
-        return classes[column[2]]
+            table = column[1][:, 0] if column[1].shape[1] == 1 else column[1]
+            known = np.isfinite(column[1]).all(axis=1)
+        else:
+            known = column[2] != NO_TARGET
+            table = class_values(column[1])[np.where(known, column[2], 0)]
+        if self._level == "node":
+            rows = np.arange(X.num_nodes) if nodes is None else nodes_of(nodes, X, "nodes")
+            rows = rows[known[rows]]
+            return X, table[rows], rows
+        return (X if known.all() else X[known]), table[known], None
 
     # Training
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, nodes: Any, *, epochs: int | None = None, classes: Any = None) -> Any:
         """Trains for ``epochs``, from where training ended if it is to; ``None``: all of them, and from there only if it is a warm start."""
-        after = getattr(self, "_continuation", None) if epochs is not None or self.warm_start else None
+        after = getattr(self, "_state", None) if epochs is not None or self.warm_start else None
+        X, y, nodes = self._with_targets(X, y, nodes)
         samples = self._samples(X, reset=after is None, nodes=nodes)
-        y = flat_targets(self._own_targets(X, y), samples)
-        targets = self._targets(y, classes, after is None)
+        targets = self._targets(flat_targets(y, samples), classes, after is None)
         check_consistent_length(samples, targets)
+        own = samples.data._native.weights
+        if sample_weight is None and own is not None and own[0] == samples.level:
+            sample_weight = own[1][samples.rows]
         weights = _weights(sample_weight, len(samples))
         weights = self._weigh(targets, weights, partial=epochs is not None)
         if samples.level == "graph":
@@ -130,7 +137,7 @@ class _Estimator(BaseEstimator):
             )
         self.model_ = Model(native)
         self.n_iter_ = start.epoch
-        self._continuation = _Continuation(self.model_, start)
+        self._state = _Continuation(self.model_, start)
         _model(native, interrupt, None)
 
     def _labelled(self, samples: Samples, targets: Any, weights: np.ndarray) -> Dataset:
@@ -138,7 +145,7 @@ class _Estimator(BaseEstimator):
         rows = samples.data.num_nodes if samples.level == "node" else len(samples.data)
         column = self._column(targets, samples.rows, rows)
         node, graph = (column, None) if samples.level == "node" else (None, column)
-        native = samples.data._native.with_split(None).with_targets(node, graph)
+        native = samples.data._native.with_split(None).with_weights(None).with_targets(node, graph)
         if (weights != 1).any() or len(np.unique(samples.rows)) < len(samples):
             of_rows = np.zeros(rows, dtype=np.float32)
             np.add.at(of_rows, samples.rows, weights)
@@ -167,9 +174,10 @@ class _Estimator(BaseEstimator):
         rows = samples.rows
         return found.outputs[rows], None if found.probabilities is None else found.probabilities[rows]
 
-    def _score_targets(self, X: Any, y: Any, nodes: Any) -> Any:
-        samples = self._samples(X, reset=False, nodes=nodes)
-        return flat_targets(self._own_targets(X, y), samples)
+    def _expected(self, X: Any, y: Any, nodes: Any) -> tuple[Any, Any, Any]:
+        """Samples, their targets one by one, and which nodes they are."""
+        X, y, nodes = self._with_targets(X, y, nodes)
+        return X, flat_targets(y, self._samples(X, reset=False, nodes=nodes)), nodes
 
     # What subclasses know
 
@@ -198,7 +206,7 @@ class _Classifier(ClassifierMixin, _Estimator):
         return self._predict(X)[1]
 
     def _score(self, X: Any, y: Any, sample_weight: Any, nodes: Any = None) -> float:
-        expected = self._score_targets(X, y, nodes)
+        X, expected, nodes = self._expected(X, y, nodes)
         predicted = self._classes_of(self._predict(X, nodes)[1])
         return float(accuracy_score(expected, predicted, sample_weight=sample_weight))
 
@@ -261,7 +269,7 @@ class _Regressor(RegressorMixin, _Estimator):
         return outputs[:, 0] if self._single else outputs
 
     def _score(self, X: Any, y: Any, sample_weight: Any, nodes: Any = None) -> float:
-        expected = self._score_targets(X, y, nodes)
+        X, expected, nodes = self._expected(X, y, nodes)
         return float(r2_score(expected, self._values(self._predict(X, nodes)[0]), sample_weight=sample_weight))
 
     def _targets(self, y: Any, classes: Any, first: bool) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,11 +106,12 @@ def rows_as_graphs(X: np.ndarray) -> Dataset:
 
 def flat_targets(y: Any, samples: Samples) -> Any:
     """Targets in the order of the samples: one each, or those of all nodes, or a list with an array per graph."""
-    if samples.level == "graph" or y is None:
+    if samples.level == "graph":
         return y
-    if isinstance(y, Sequence) and len(y) and all(np.ndim(each) == 1 for each in y):
-        y = np.concatenate([np.asarray(each) for each in y])
     total, count = samples.data.num_nodes, len(samples)
+    if isinstance(y, (list, tuple)) and len(y) == len(samples.data) and all(np.ndim(each) > 0 for each in y):
+        arrays = [np.asarray(each) for each in y]
+        y = np.concatenate(arrays) if sum(map(len, arrays)) == total else y
     if len(y) == total != count:
         y = y.iloc[samples.rows] if hasattr(y, "iloc") else np.asarray(y)[samples.rows]
     return y

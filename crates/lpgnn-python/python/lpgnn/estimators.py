@@ -19,9 +19,10 @@ __all__ = ["GraphClassifier", "GraphRegressor", "NodeClassifier", "NodeRegressor
 
 class _OfGraphs(_Estimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Trains on all samples. Without ``y``, the targets are those of a data set ``X``.
+        """Trains on all samples. Without ``y``, these are the graphs of a data set ``X`` that have a target.
 
-        ``sample_weight`` is how much every sample counts in the loss: 0 leaves it out, 2 counts it twice.
+        ``sample_weight`` is how much every sample counts in the loss: 0 leaves it out, 2 counts it twice. Without it, the weights are those of
+        a data set that has some.
         """
         return self._fit(X, y, sample_weight, None)
 
@@ -40,7 +41,7 @@ class _OfNodes(_Estimator):
         of all nodes.
         Without it, ``X`` is one graph or several, and ``y`` the targets of all nodes, graph after graph, or a list with an
         array per graph; ``nodes`` is an array of indices or a mask of those that are trained on. All others are seen without
-        their targets. Without ``y``, the targets are those of a data set ``X``.
+        their targets. Without ``y``, these are the nodes of a data set ``X`` that have a target.
         """
         return self._fit(X, y, sample_weight, nodes)
 

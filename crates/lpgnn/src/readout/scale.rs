@@ -39,9 +39,8 @@ impl TargetScale {
         let total: Vec<f64> =
             (0..values.cols()).map(|j| known(j).map(|(_, w)| w).sum::<f64>()).collect();
         let per = |sum: f64, j: usize| if total[j] > 0.0 { sum / total[j] } else { 0.0 };
-        let mean: Vec<f64> = (0..values.cols())
-            .map(|j| per(known(j).map(|(t, w)| w * t).sum::<f64>(), j))
-            .collect();
+        let mean: Vec<f64> =
+            (0..values.cols()).map(|j| per(known(j).map(|(t, w)| w * t).sum::<f64>(), j)).collect();
         let std = mean.iter().enumerate().map(|(j, mean)| {
             let squares = known(j).map(|(t, w)| w * (t - mean).powi(2)).sum::<f64>();
             let std = per(squares, j).sqrt();

@@ -110,8 +110,8 @@ impl WarmStart {
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         let mut bundle =
             Checkpoint::bundle(&self.origin, 0.0, &self.state).map_err(Error::Mismatch)?;
-        bundle.about[KEPT] = serde_json::to_value(&self.kept)
-            .map_err(|error| Error::Mismatch(error.to_string()))?;
+        bundle.about[KEPT] =
+            serde_json::to_value(&self.kept).map_err(|error| Error::Mismatch(error.to_string()))?;
         bundle.to_bytes().map_err(Error::Mismatch)
     }
 
@@ -125,6 +125,10 @@ impl WarmStart {
         let mut bundle = Bundle::from_bytes(bytes).map_err(problem)?;
         let kept: Kept = serde_json::from_value(bundle.about[KEPT].take())
             .map_err(|error| problem(format!("cannot be read: {error}")))?;
+        // Every node has a state.
+        if kept.nodes > bytes.len() {
+            return Err(problem(format!("is too short for {} nodes", kept.nodes)));
+        }
         let Checkpoint { origin, state, .. } =
             Checkpoint::of_bundle(bundle, model, kept.nodes).map_err(problem)?;
         Ok(Self { origin, kept, state })

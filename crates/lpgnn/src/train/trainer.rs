@@ -189,8 +189,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         let slots = from.optimizer.slots.without_nodes();
         let optimizer = OptimizerState::with_slots(&variables, slots);
         let (norms, best, since_best) = (from.norms, None, 0);
-        self.state =
-            TrainerState { epoch, updates, variables, optimizer, norms, best, since_best };
+        self.state = TrainerState { epoch, updates, variables, optimizer, norms, best, since_best };
         Ok(self)
     }
 

@@ -34,9 +34,9 @@ fn evaluate(
 }
 
 /// Once with classes, once with real values.
-fn batches(seed: u64) -> [GraphBatch<f64>; 2] {
+fn batches(seed: usize) -> [GraphBatch<f64>; 2] {
     let graphs: Vec<GraphBatch<f64>> =
-        (0..3).map(|i| graph(seed + i, 3 + i as usize, 0.5, FORMS[seed as usize % 3])).collect();
+        (0..3).map(|i| graph((seed + i) as u64, 3 + i, 0.5, FORMS[seed % 3])).collect();
     let classes = GraphBatch::union(&graphs).unwrap();
     let values = |rows: usize| {
         let entries = (0..3 * rows).map(|i| (i as f64 * 1.3).sin()).collect();
@@ -52,9 +52,9 @@ fn a_weight_of_two_is_the_graph_twice_and_a_weight_of_zero_is_none() {
     for transition in 0..TRANSITIONS {
         for (seed, pooling) in POOLINGS.into_iter().enumerate() {
             let multipliers = Multipliers::PerComponent;
-            let recipe = Recipe { transition, pooling, multipliers, ..Recipe::default() };
+            let recipe = Recipe { transition, multipliers, pooling, ..Recipe::default() };
             let model = model::<f64>(&recipe);
-            for all in batches(seed as u64) {
+            for all in batches(seed) {
                 let at = point(&model, all.nodes(), seed as u64);
                 let per_graph = [1.0, 2.0, 0.0];
                 let weights: Vec<f32> = match model.readout().level() {
@@ -66,9 +66,8 @@ fn a_weight_of_two_is_the_graph_twice_and_a_weight_of_zero_is_none() {
                 for loss in [Scale::Sum, Scale::Mean] {
                     let same = |supervision| supervision;
                     let (twice, d_twice) = evaluate(&model, (&all, &at), &[0, 1, 1], same, loss);
-                    let weigh = |supervision: Supervision<f64>| {
-                        supervision.with_weights(&weights).unwrap()
-                    };
+                    let weigh =
+                        |supervision: Supervision<f64>| supervision.with_weights(&weights).unwrap();
                     let (weighed, d_weighed) =
                         evaluate(&model, (&all, &at), &[0, 1, 2], weigh, loss);
                     assert!((twice.loss - weighed.loss).abs() < 1e-12 * twice.loss.abs());
@@ -154,5 +153,8 @@ fn weights_that_do_not_fit_are_refused() {
     assert!(said.starts_with("the sample weights differ"), "{said}");
     let joined = weighed(&dataset, |_| 1.0).join(&weighed(&dataset, |_| 2.0)).unwrap();
     let joined = joined.weights().unwrap().as_slice();
-    assert_eq!((joined.len(), joined[0], joined[joined.len() - 1]), (2 * dataset.nodes(), 1.0, 2.0));
+    assert_eq!(
+        (joined.len(), joined[0], joined[joined.len() - 1]),
+        (2 * dataset.nodes(), 1.0, 2.0)
+    );
 }

@@ -14,6 +14,7 @@ import lpgnn
 import networkx
 import numpy as np
 import pandas
+import polars
 import pytest
 import scipy.sparse
 from sklearn.base import clone
@@ -62,6 +63,7 @@ def as_pyg(graph):
 
 KINDS = {
     "networkx": (lambda graphs: graphs, {"x": ["element", "charge"], "edge_attr": "bond"}),
+    "series": (pandas.Series, {"x": ["element"], "edge_attr": []}),
     "dataset": (lambda graphs: lpgnn.from_networkx(graphs, x=["element", "charge"], edge_attr="bond"), {}),
     "pyg": (lambda graphs: [as_pyg(graph) for graph in graphs], {}),
 }
@@ -111,6 +113,20 @@ def test_rows_of_an_array_are_graphs_of_one_node():
     assert two.predict(X).shape == (442, 2) and two.score(X, np.column_stack([y, -1000 * y])) > 0.4
     node = lpgnn.NodeRegressor(**QUICK).fit(X, y)
     assert node.score(X, y) > 0.4 and node.predict(X).shape == (442,)
+
+
+def test_rows_of_a_frame_may_have_words():
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({"size": rng.normal(size=60), "kind": rng.choice(["p", "q", "r"], 60)})
+    y = (frame["kind"] == "q") ^ (frame["size"] > 0.5)
+    for X in (frame, polars.from_pandas(frame)):
+        estimator = lpgnn.GraphClassifier(**QUICK | {"epochs": 80}).fit(X, y)
+        assert estimator.score(X, y) > 0.9 and estimator.feature_names_in_.tolist() == ["size", "kind"]
+        assert cross_val_score(estimator, X, y, cv=3).mean() > 0.7
+    with pytest.raises(ValueError, match="feature names"):
+        estimator.predict(frame[["kind", "size"]])
+    with pytest.raises(lpgnn.Error, match="node 0 of graph 0 has kind “new”"):
+        estimator.predict(frame.replace({"kind": {"p": "new", "q": "new", "r": "new"}}))
 
 
 @pytest.fixture(scope="module")
@@ -375,7 +391,7 @@ def test_graphs_that_do_not_fit_are_refused_in_a_sentence(change, message, molec
     ("X", "y", "message"),
     [
         ([], [], "X is empty, but at least one graph is expected"),
-        (np.zeros((4, 2)), [0, 0, 0, 0], "y has one class only"),
+        (np.zeros((4, 2)), [0, 0, 0, 0], "y has one class only, 0, but"),
         (np.zeros((4, 2)), [0, 1, 0], "inconsistent numbers of samples"),
         (np.zeros((4, 2)), [0, 1, np.nan, 1], "y contains NaN"),
         (np.zeros((4, 2)), [0.5, 1.5, 2.25, 1], "Unknown label type"),

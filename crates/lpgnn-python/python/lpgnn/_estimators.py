@@ -22,7 +22,7 @@ from ._dataset import Dataset
 from ._model import Model
 from ._native import Error
 from ._progress import Progress
-from ._samples import Attributes, Samples, adjacency, are_graphs, dataset_of, flat_targets, nodes_of, rows_as_graphs
+from ._samples import Attributes, Samples, adjacency, are_graphs, dataset_of, flat_targets, has_words, nodes_of, rows_as_graphs
 from ._train import _epochs, _model, _on_event
 
 #: The parameters that are arguments of :func:`train`.
@@ -70,6 +70,9 @@ class _Estimator(BaseEstimator):
             data = dataset_of(X, "X", attributes)
         elif isinstance(X, (list, tuple)) and len(X) == 0:
             raise Error("X is empty, but at least one graph is expected")
+        elif has_words(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            data = rows_as_graphs(X)
         else:
             table = validate_data(self, X, reset=reset, dtype=np.float64)
             data = rows_as_graphs(table)
@@ -119,6 +122,8 @@ class _Estimator(BaseEstimator):
 
     def _train(self, data: Dataset, after: _Continuation | None, epochs: int | None, split: Any) -> None:
         given = {name: getattr(self, name) for name in TRAINING}
+        if self.settings is not None and not isinstance(self.settings, Mapping):
+            raise Error(f"settings is {self.settings!r}, but a dictionary of settings is expected")
         settings = dict(self.settings or {})
         if self.early_stopping:
             settings |= {"split.source": "ratio", "split.train": 1 - self.validation_fraction}
@@ -217,12 +222,12 @@ class _Classifier(ClassifierMixin, _Estimator):
         if first:
             self.classes_ = np.unique(y if classes is None else np.asarray(classes))
             if len(self.classes_) < 2:
-                raise ValueError(f"y has one class only, {self.classes_[0]!r}, but at least two classes are expected.")
+                raise ValueError(f"y has one class only, {self.classes_.tolist()[0]!r}, but at least two classes are expected.")
         codes = np.searchsorted(self.classes_, y)
         codes[codes == len(self.classes_)] = 0
         if (self.classes_[codes] != y).any():
             known = ", ".join(map(str, self.classes_[:12]))
-            unknown = y[self.classes_[codes] != y][0]
+            unknown = y[self.classes_[codes] != y].tolist()[0]
             raise ValueError(f"y has the class {unknown!r}, but the classes that training began with are {known}.")
         return codes
 

@@ -48,11 +48,11 @@ def are_graphs(X: Any) -> bool:
     """Whether these are graphs, and not an array."""
     if isinstance(X, Dataset) or is_networkx(X) or is_pyg(X):
         return True
-    if is_frame(X) or hasattr(X, "tocsr") or isinstance(X, str) or not hasattr(X, "__getitem__") or not hasattr(X, "__len__"):
+    if is_frame(X) or hasattr(X, "tocsr") or isinstance(X, str) or not hasattr(X, "__iter__") or not hasattr(X, "__len__"):
         return False
     if isinstance(X, np.ndarray) and (X.ndim != 1 or X.dtype != object):
         return False
-    first = X[0] if len(X) else None
+    first = next(iter(X), None)
     return isinstance(first, Dataset) or is_networkx(first) or is_pyg(first)
 
 
@@ -95,10 +95,19 @@ def nodes_of(X: Any, data: Dataset, name: str) -> np.ndarray:
     return found
 
 
-def rows_as_graphs(X: np.ndarray) -> Dataset:
-    """Every row of a 2-D array as a graph of one node."""
+def has_words(X: Any) -> bool:
+    """Whether this is a data frame with columns that are not numbers."""
+
+    def is_number(dtype: Any) -> bool:
+        return dtype.is_numeric() if hasattr(dtype, "is_numeric") else getattr(dtype, "kind", "O") in "biuf"
+
+    return is_frame(X) and not all(is_number(dtype) for dtype in X.dtypes)
+
+
+def rows_as_graphs(X: Any) -> Dataset:
+    """Every row of a 2-D array or of a data frame as a graph of one node."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
+        warnings.filterwarnings("ignore", message="the graphs have no edges", category=DataWarning)
         rows = np.arange(len(X))
         empty = np.zeros((2, 0), dtype=np.int64)
         return build(empty, batch=rows, x=X, edge_attr=None, y=None, graph_y=None, split=None, name="rows", num_graphs=len(X))

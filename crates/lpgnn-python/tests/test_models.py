@@ -169,6 +169,14 @@ def test_a_forked_process_can_predict(model, clique):
     assert child.exitcode == 0 and queue.get()
 
 
+def test_a_spawned_process_trains_and_predicts_the_same(model, clique):
+    with concurrent.futures.ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        predicted = pool.submit(model.predict, clique)
+        trained = pool.submit(lpgnn.train, clique, epochs=60, seed=1)
+        assert (predicted.result(120).outputs == model.predict(clique).outputs).all()
+        assert (trained.result(120).weights == model.weights).all()
+
+
 def test_several_threads_can_train_at_once(clique):
     with concurrent.futures.ThreadPoolExecutor(3) as threads:
         weights = list(threads.map(lambda _: lpgnn.train(clique, epochs=5, seed=2).weights, range(6)))

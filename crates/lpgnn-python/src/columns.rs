@@ -15,6 +15,12 @@ pub(crate) fn describe(data: &Dataset) -> Vec<Description> {
     features("edge_attr", data.edge_features(), &mut lines);
     target("y", data.node_targets(), &mut lines);
     target("graph_y", data.graph_targets(), &mut lines);
+    if let Some(weights) = data.weights() {
+        let (least, most) = (weights.as_slice().iter())
+            .fold((f32::INFINITY, 0_f32), |(least, most), &w| (least.min(w), most.max(w)));
+        let text = format!("sample weights of {}, {least} to {most}", weights.level().plural());
+        lines.push(("weight", String::new(), text));
+    }
     lines
 }
 

@@ -2,8 +2,8 @@ use std::path::Path;
 
 use lpgnn::Matrix;
 use lpgnn::data::{
-    Cache, Categories, DatasetParts, FeatureColumns, Level, Overwrite, ReadOptions, Split,
-    Statistics, TargetColumn, WriteOptions, resolve, write,
+    Cache, Categories, DatasetParts, FeatureColumns, Level, Overwrite, ReadOptions, SampleWeights,
+    Split, Statistics, TargetColumn, WriteOptions, resolve, write,
 };
 use lpgnn::graph::SparseRows;
 use numpy::{
@@ -29,6 +29,9 @@ type Sparse<'py> =
     (PyReadonlyArray1<'py, u64>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f32>, usize);
 /// `node` or `graph`, and the indices of the train, val and test splits.
 pub(crate) type SplitTuple = (String, Vec<usize>, Vec<usize>, Vec<usize>);
+
+/// `node` or `graph`, and the weight of each.
+type Weights<'py> = (String, PyReadonlyArray1<'py, f32>);
 
 /// Features of nodes or edges.
 #[derive(FromPyObject)]
@@ -74,6 +77,7 @@ impl Dataset {
         split: Option<SplitTuple>,
         names: (Option<Vec<String>>, Option<Vec<String>>),
         chosen: bool,
+        weights: Option<Weights<'_>>,
     ) -> PyResult<Self> {
         let edges: Vec<(u32, u32)> =
             edge_index.as_array().columns().into_iter().map(|edge| (edge[0], edge[1])).collect();
@@ -89,6 +93,8 @@ impl Dataset {
         };
         let named = |data: lpgnn::data::Dataset| data.with_names(names.0, names.1);
         let data = lpgnn::data::Dataset::new(parts).and_then(named).map_err(exception)?;
+        let weights = weights.map(weights_of).transpose()?;
+        let data = data.with_weights(weights).map_err(exception)?;
         Ok(Self(if chosen { data.with_chosen_features() } else { data }, None))
     }
 
@@ -109,6 +115,7 @@ impl Dataset {
             data.split().cloned().map(tuple_of),
             (self.graph_names(), self.node_names()),
             data.reads_all(),
+            self.weights(py),
         )
             .into_pyobject(py)
     }
@@ -133,6 +140,33 @@ impl Dataset {
         let split = split.map(split_of).transpose()?;
         let data = self.0.clone().with_split(split).map_err(exception)?;
         Ok(Self(data, self.1.clone()))
+    }
+
+    /// The same graphs with these targets alone.
+    #[allow(clippy::needless_pass_by_value, reason = "it is what Python gives")]
+    fn with_targets(
+        &self,
+        node_target: Option<Target<'_>>,
+        graph_target: Option<Target<'_>>,
+    ) -> PyResult<Self> {
+        let node_target = node_target.map(target).transpose()?;
+        let graph_target = graph_target.map(target).transpose()?;
+        let data = self.0.clone().with_targets(node_target, graph_target).map_err(exception)?;
+        Ok(Self(data, None))
+    }
+
+    /// The same graphs with weights of nodes or graphs, or none.
+    #[allow(clippy::needless_pass_by_value, reason = "it is what Python gives")]
+    fn with_weights(&self, weights: Option<Weights<'_>>) -> PyResult<Self> {
+        let weights = weights.map(weights_of).transpose()?;
+        Ok(Self(self.0.clone().with_weights(weights).map_err(exception)?, None))
+    }
+
+    /// `node` or `graph`, and the weight of each.
+    #[getter]
+    fn weights<'py>(&self, py: Python<'py>) -> Option<(&str, Bound<'py, PyArray1<f32>>)> {
+        let weights = self.0.weights()?;
+        Some((weights.level().as_str(), weights.as_slice().to_pyarray(py)))
     }
 
     /// What every column and target is understood as.
@@ -287,6 +321,10 @@ fn target(target: Target<'_>) -> PyResult<TargetColumn> {
         Target::Classes(column) => TargetColumn::Classes(categories(column)?),
         Target::Values((names, values)) => TargetColumn::Values { names, values: matrix(&values)? },
     })
+}
+
+fn weights_of((level, weights): Weights<'_>) -> PyResult<SampleWeights> {
+    SampleWeights::new(level_of(&level)?, weights.as_array().to_vec()).map_err(exception)
 }
 
 /// The inverse of [`features`].

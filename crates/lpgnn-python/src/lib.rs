@@ -12,6 +12,7 @@ mod selection;
 mod settings;
 mod threads;
 mod training;
+mod warm_start;
 
 use pyo3::prelude::*;
 
@@ -32,6 +33,8 @@ mod _native {
     use crate::settings::{arguments, settings};
     #[pymodule_export]
     use crate::training::{resume, train};
+    #[pymodule_export]
+    use crate::warm_start::{WarmStart, train_from};
 
     use pyo3::prelude::*;
 

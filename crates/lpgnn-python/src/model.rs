@@ -165,6 +165,34 @@ impl Model {
         Ok((array(py, outputs)?, shares, converged, found.residuals.to_pyarray(py), states))
     }
 
+    /// The residual of every node.
+    fn residuals<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Dataset,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let pool = pool(threads)?;
+        let residuals = || Ok(self.0.node_residuals(&self.0.predict(&data.0, false)?));
+        let found = py.detach(|| pool.install(residuals));
+        py.check_signals()?;
+        Ok(found.map_err(exception)?.to_pyarray(py))
+    }
+
+    /// The multipliers of every layer.
+    fn multipliers<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Dataset,
+        threads: usize,
+    ) -> PyResult<Vec<Bound<'py, PyArray2<f32>>>> {
+        let pool = pool(threads)?;
+        let multipliers = || self.0.multipliers(&self.0.predict(&data.0, true)?);
+        let found = py.detach(|| pool.install(multipliers));
+        py.check_signals()?;
+        found.map_err(exception)?.iter().map(|layer| array(py, layer)).collect()
+    }
+
     /// The metrics over these nodes or graphs, as JSON.
     #[allow(clippy::needless_pass_by_value, reason = "it is what Python gives")]
     fn evaluate(

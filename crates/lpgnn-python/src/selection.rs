@@ -35,7 +35,10 @@ pub(crate) fn select(data: &Dataset, graphs: &[usize]) -> Result<Dataset, Error>
             part_of_split(split, rows, split.level.count(data))
         }),
     })?;
-    let selected = selected.with_names(graph_names, node_names)?;
+    let weights = data.weights().map(|weights| {
+        weights.select(if weights.level() == Level::Node { &nodes } else { graphs })
+    });
+    let selected = selected.with_names(graph_names, node_names)?.with_weights(weights)?;
     Ok(if data.reads_all() { selected.with_chosen_features() } else { selected })
 }
 

@@ -47,6 +47,23 @@ impl Request {
     }
 }
 
+impl Request {
+    /// The configuration of an earlier training for `epochs` more, and the data with their split.
+    pub(crate) fn task_after<'a>(
+        self,
+        data: &'a Dataset,
+        before: &lpgnn::run::WarmStart,
+        epochs: usize,
+    ) -> PyResult<Task<'a>> {
+        let settings = settings_of_python(&self.1)?;
+        let mut task = self.task(data, vec![])?;
+        let split = task.config.split;
+        task.config = before.config(&settings, epochs).map_err(exception)?;
+        task.config.split = split;
+        Ok(task)
+    }
+}
+
 /// All settings of a run, as TOML.
 #[pyfunction]
 pub(crate) fn settings(data: &Dataset, request: Request) -> PyResult<String> {

@@ -74,7 +74,7 @@ pub(crate) fn resume(
 
 fn in_folder(run: Run<'_>, reporter: &Reporter<'_>) -> Result<SavedModel, lpgnn::Error> {
     let path = run.folder().path().to_owned();
-    run.train(&mut Watch { reporter, metrics: vec![], begun: Instant::now() })?;
+    run.train(&mut Watch::new(reporter))?;
     model_of_run(&RunFolder::open(&path)?)
 }
 
@@ -82,7 +82,7 @@ fn in_memory(task: &Task<'_>, reporter: &Reporter<'_>) -> Result<SavedModel, lpg
     let Task { config, dataset } = task;
     let setup = Setup::new(config, dataset)?;
     let trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
-    let mut watch = Watch { reporter, metrics: vec![], begun: Instant::now() };
+    let mut watch = Watch::new(reporter);
     let Trained { weights, epoch, evaluation, reason, .. } = trainer.run(&mut watch)?;
     let mut saved = SavedModel::new(&setup, config, dataset.name(), epoch, weights);
     let notes = Notes {
@@ -96,11 +96,17 @@ fn in_memory(task: &Task<'_>, reporter: &Reporter<'_>) -> Result<SavedModel, lpg
 }
 
 /// Reports every epoch.
-struct Watch<'a> {
+pub(crate) struct Watch<'a> {
     reporter: &'a Reporter<'a>,
     /// Those of training in memory.
-    metrics: Vec<EpochMetrics>,
+    pub(crate) metrics: Vec<EpochMetrics>,
     begun: Instant,
+}
+
+impl<'a> Watch<'a> {
+    pub(crate) fn new(reporter: &'a Reporter<'a>) -> Self {
+        Self { reporter, metrics: vec![], begun: Instant::now() }
+    }
 }
 
 impl Observer for Watch<'_> {

@@ -128,6 +128,8 @@ def test_what_was_understood_is_told(caplog):
         ({"when": np.array(["2024-01-01"] * 4, dtype="datetime64[D]")}, "x: when has dates"),
         ({"a": [datetime.date(2024, 1, 1)] * 4}, "x: a has date objects"),
         ({"a": np.array([1, "b", 2, "c"], dtype=object)}, "x: a mixes numbers and strings"),
+        ({"a": [0.5, "b", 2, "c"]}, "x: a mixes numbers and strings"),
+        ({"a": [np.nan, "b", "c", "c"]}, "row 0 has no a"),
         (pandas.DataFrame({"a": pandas.array([1, None, 2, 3], "Int64")}), "row 1 has no a"),
         (pandas.DataFrame({"a": [0.5, None, 2, 3]}), "x: a is nan in row 1"),
     ],
@@ -216,3 +218,24 @@ def test_columns_that_the_model_does_not_read_are_ignored_with_a_note():
     more = rings([4] * 5, x={"more": np.ones(20), **x, "words": ["z"] * 20})
     with pytest.warns(lpgnn.DataWarning, match="does not read node feature words, node feature more"):
         assert (model.predict(more).outputs == plain).all()
+
+
+def test_whatever_exports_arrow_is_a_frame():
+    class Exported:
+        """Nothing but Arrow's capsule interface."""
+
+        def __init__(self, frame):
+            self.frame = frame
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            return self.frame.__arrow_c_stream__(requested_schema)
+
+    frame = polars.DataFrame({**MIXED, "kind": polars.Series(["p", "q", "p", "q"], dtype=polars.Categorical)})
+    assert understood(x=Exported(frame)) == {**KINDS, "kind": "category"}
+    assert understood(x=Exported(frame), edge_attr=Exported(frame[:3]), y=Exported(frame[["element"]]))["element"] == "3 classes"
+    data = lpgnn.from_frames(
+        Exported(polars.DataFrame({"source": ["a", "b"], "target": ["b", "c"]})),
+        Exported(polars.DataFrame({"id": ["a", "b", "c"], "y": [1, None, 0], "size": [0.5, 1.0, 2.0]})),
+    )
+    assert data.node_classes.tolist() == [0, 1] and data.num_edges == 2
+    assert lpgnn.from_arrays(Exported(polars.DataFrame({"source": [0, 1], "target": [1, 2]}))).num_nodes == 3

@@ -29,7 +29,7 @@ def model(clique):
 def test_a_model_learns_and_says_how_well(model, clique):
     assert model.stop_reason == {"reason": "epochs"}
     assert len(model.history) == 60
-    assert model.history[-1]["loss_sum"] < model.history[0]["loss_sum"]
+    assert model.epoch_records[-1]["loss_sum"] < model.epoch_records[0]["loss_sum"]
     assert model.evaluation["test"]["accuracy"] > 0.8
     assert abs(model.evaluation["cheating_gap"]) < 0.1
     split = clique.split
@@ -69,7 +69,7 @@ def test_a_model_survives_a_file_and_a_pickle(model, clique, tmp_path):
     for other in (lpgnn.load(tmp_path / "model.safetensors"), lpgnn.load(tmp_path), pickle.loads(pickle.dumps(model))):
         assert (other.predict(clique).outputs == said).all()
         assert repr(other) == repr(model)
-        assert other.history == model.history and len(other.history) == 60
+        assert other.epoch_records == model.epoch_records and len(other.history) == 60
         assert other.evaluation == model.evaluation and other.stop_reason == model.stop_reason
         assert (other.split["test"] == model.split["test"]).all()
     (tmp_path / "broken").write_bytes(b"no model")
@@ -93,7 +93,7 @@ def test_values_of_graphs_are_predicted_as_values():
     assert found.y.shape == (20,) and found.probabilities is None
     assert "mean_squared_error" in model.evaluate(data, sizes % 2 == 1)
     # All nodes are alike, and yet nothing is divided by how little they differ.
-    assert model.stop_reason == {"reason": "epochs"} and model.history[0]["residual_mean"] < 1
+    assert model.stop_reason == {"reason": "epochs"} and model.epoch_records[0]["residual_mean"] < 1
 
 
 @pytest.mark.parametrize("solver", ["one-shot", "bdmm", "implicit", "unrolled", "sse", "augmented-lagrangian"])
@@ -169,6 +169,14 @@ def test_a_forked_process_can_predict(model, clique):
     assert child.exitcode == 0 and queue.get()
 
 
+def test_a_spawned_process_trains_and_predicts_the_same(model, clique):
+    with concurrent.futures.ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        predicted = pool.submit(model.predict, clique)
+        trained = pool.submit(lpgnn.train, clique, epochs=60, seed=1)
+        assert (predicted.result(120).outputs == model.predict(clique).outputs).all()
+        assert (trained.result(120).weights == model.weights).all()
+
+
 def test_several_threads_can_train_at_once(clique):
     with concurrent.futures.ThreadPoolExecutor(3) as threads:
         weights = list(threads.map(lambda _: lpgnn.train(clique, epochs=5, seed=2).weights, range(6)))
@@ -209,7 +217,7 @@ def test_ctrl_c_keeps_the_best_model_so_far(clique, tmp_path):
             assert isinstance(stopped.value, KeyboardInterrupt)
             model = stopped.value.model
             assert model.stop_reason == {"reason": "stopped"} and len(model.history) >= model.epoch > 0
-            best = max(epoch["val_accuracy"] for epoch in model.history)
+            best = max(epoch["val_accuracy"] for epoch in model.epoch_records)
             assert model.evaluate(clique, split="val")["accuracy"] == pytest.approx(best)
     finally:
         signal.signal(signal.SIGINT, before)

@@ -17,3 +17,5 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     names: dict[str, object] = {}
     for example in examples:
         exec(example, names)
+    if "study" in names:
+        assert len(names["study"].trials) == 100 and names["study"].best_value > 0.5

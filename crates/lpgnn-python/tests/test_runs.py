@@ -4,11 +4,11 @@ import dataclasses
 import json
 import os
 import signal
+import sys
 import threading
 
 import lpgnn
 import numpy as np
-import pandas
 import pytest
 
 
@@ -28,7 +28,7 @@ def test_a_run_folder_has_what_training_in_memory_has(clique, tmp_path):
         def timeless(history):
             return [{key: value for key, value in epoch.items() if key != "seconds"} for epoch in history]
 
-        assert timeless(other.history) == timeless(model.history)
+        assert timeless(other.epoch_records) == timeless(model.epoch_records)
         assert (other.split["train"] == model.split["train"]).all()
     assert run.finished and run.settings["training"]["seed"] == 3
     assert run.record.epochs == 12 and run.record.metrics["test"] == model.evaluation["test"]
@@ -202,17 +202,22 @@ def test_what_was_trained_on_is_never_called_test(clique, tmp_path):
 def test_history_is_a_table(clique):
     seen = []
     model = lpgnn.train(clique, epochs=10, eval_every=5, on_epoch=seen.append)
-    table = pandas.DataFrame(model.history)
-    assert len(table) == 10 and seen == model.history
-    assert not any(isinstance(value, (dict, list)) for epoch in model.history for value in epoch.values())
+    table = model.history
+    assert len(table) == 10 and seen == model.epoch_records
+    assert not any(isinstance(value, (dict, list)) for epoch in model.epoch_records for value in epoch.values())
     assert table["val_accuracy"].notna().tolist() == [False] * 4 + [True] + [False] * 4 + [True]
     assert {"loss_sum", "train_loss", "residual_mean", "gradient_norm_weights", "seconds"} <= set(table.columns)
 
 
-def test_progress_is_one_line(clique, capsys):
+def test_progress_is_one_line(clique, capsys, monkeypatch):
+    # tqdm draws ten times per second.
+    lpgnn.train(clique, epochs=400, progress=True)
+    said = capsys.readouterr().err
+    assert "/400" in said and "loss" in said and "\n" not in said.strip()
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     lpgnn.train(clique, epochs=3, progress=True)
     said = capsys.readouterr().err
-    assert "3" in said and "loss" in said
+    assert "epoch 3 of 3" in said and "loss" in said and "\n" not in said
     lpgnn.train(clique, epochs=3)
     assert capsys.readouterr().err == ""
 

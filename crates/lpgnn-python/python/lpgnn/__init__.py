@@ -9,8 +9,11 @@
 
 Your own graphs come from arrays and data frames (:func:`from_arrays`, :func:`from_frames`), NetworkX (:func:`from_networkx`) or
 PyTorch Geometric (:func:`from_pyg`). Settings that you leave out get defaults that fit the data; :func:`settings` shows them
-all. :func:`crossval` and :func:`search` do what the program does; :class:`Run` reads what it leaves behind.
+all. :func:`crossval` and :func:`search` do what the program does; :class:`Run` reads what it leaves behind. With scikit-learn there
+are ``GraphClassifier``, ``GraphRegressor``, ``NodeClassifier`` and ``NodeRegressor``, in :mod:`lpgnn.estimators`.
 """
+
+from typing import TYPE_CHECKING
 
 from ._columns import DataWarning
 from ._convert import Frames
@@ -53,6 +56,29 @@ __all__ = [
     "settings",
     "train",
 ]
+
+if TYPE_CHECKING:
+    from .estimators import GraphClassifier, GraphRegressor, NodeClassifier, NodeRegressor
+
+#: What needs scikit-learn, which is loaded when it is asked for.
+ESTIMATORS = ("GraphClassifier", "GraphRegressor", "NodeClassifier", "NodeRegressor")
+
+
+def __getattr__(name: str) -> object:
+    if name not in ESTIMATORS:
+        raise AttributeError(f"module 'lpgnn' has no attribute {name!r}")
+    try:
+        from . import estimators
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "sklearn":
+            raise
+        raise ImportError(f"lpgnn.{name} needs scikit-learn, which is not installed: pip install lpgnn[sklearn]") from None
+    return getattr(estimators, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *ESTIMATORS})
+
 
 # Messages and tracebacks name classes as users import them.
 for _name in __all__:

@@ -119,6 +119,14 @@ def thread_count(threads: Any) -> int:
     return int(text)
 
 
+def worker_threads(threads: Any) -> int:
+    """The same, but in a worker process of joblib, which sets ``OMP_NUM_THREADS``, no more than its share of the processors."""
+    if threads is None and not os.environ.get("LPGNN_THREADS"):
+        share = os.environ.get("OMP_NUM_THREADS", "")
+        threads = int(share) if share.isdecimal() and int(share) < 1000 else None
+    return thread_count(threads)
+
+
 def check_dataset(data: Any) -> None:
     """Raises an error unless this is a data set."""
     if not isinstance(data, Dataset):

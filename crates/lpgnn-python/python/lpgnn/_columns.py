@@ -60,6 +60,10 @@ def array_of(data: Any, name: str) -> np.ndarray:
         array = np.asarray(data)
     except (TypeError, ValueError) as error:
         raise Error(f"{name} is not an array: {' '.join(str(error).split())}") from error
+    if array.dtype.kind == "U" and not isinstance(data, np.ndarray):
+        # NumPy would turn numbers and NaN beside strings into strings, without a word.
+        objects = np.asarray(data, dtype=object)
+        array = array if all(isinstance(value, str) for value in objects.flat) else objects
     if array.dtype.kind in "Mm":
         raise _no_dates(name, str(array.dtype))
     if array.dtype.kind not in "biufUSO":
@@ -116,10 +120,15 @@ def frame_of(data: Any) -> Any:
     """Whatever else exports Arrow tables, as a dictionary of its columns; all other things as they are."""
     if is_frame(data) or hasattr(data, "dtype") or not hasattr(data, "__arrow_c_stream__") or hasattr(data, "null_count"):
         return data
-    import pyarrow
-
+    try:
+        import pyarrow
+    except ImportError:
+        kind = type(data).__name__
+        raise ImportError(f"a {kind} is read as an Arrow table, which needs pyarrow, and that is not installed: pip install pyarrow") from None
     table = pyarrow.table(data)
-    return dict(zip(table.column_names, table.columns))
+    # Polars exports strings as views, of which pyarrow cannot select some.
+    columns = (pyarrow.array(column.to_pylist(), "string") if "string_view" in str(column.type) else column for column in table.columns)
+    return dict(zip(table.column_names, columns))
 
 
 def shape_of(array: np.ndarray) -> str:

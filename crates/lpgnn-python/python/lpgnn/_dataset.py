@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _native
-from ._columns import Guesses, check_integer, class_values
+from ._columns import Guesses, array_of, check_integer, class_values, shape_of
 from ._convert import Frames, to_networkx, to_pandas, to_pyg
 from ._native import Error
 from ._splits import SPLITS, SplitTuple, indices, level_of, split_dict, split_tuple
@@ -141,6 +141,31 @@ class Dataset:
         """The same graphs with another split, or with none."""
         return Dataset(self._native.with_split(None if split is None else self._split_tuple(split)), self._guesses)
 
+    @property
+    def sample_weight(self) -> np.ndarray | None:
+        """How much every node or graph counts in the training loss; ``None`` if all count alike."""
+        weights = self._native.weights
+        return None if weights is None else weights[1]
+
+    def with_sample_weight(self, sample_weight: Any, *, level: str | None = None) -> Dataset:
+        """The same graphs, where targets count in the training loss as often as ``sample_weight`` says, or once if it is ``None``.
+
+        There is one non-negative number per graph, or per node if nodes are predicted or ``level`` is ``"node"``. 0 leaves a
+        target out, 2 counts it twice. Metrics do not depend on weights.
+        """
+        if sample_weight is None:
+            return Dataset(self._native.with_weights(None), self._guesses)
+        if level not in (None, "node", "graph"):
+            raise Error(f"level is {level!r}, but \"node\" or \"graph\" is expected")
+        level = level or ("graph" if self._native.has_graph_targets or not self._native.has_node_targets else "node")
+        weights = array_of(sample_weight, "sample_weight")
+        count = len(self) if level == "graph" else self.num_nodes
+        if weights.shape != (count,) or weights.dtype.kind not in "fiub":
+            raise Error(f"sample_weight is {shape_of(weights)}, but one number per {level} is expected: {count}")
+        if not (weights >= 0).all() or not np.isfinite(weights).all():
+            raise Error("sample_weight has numbers that are negative or not finite")
+        return Dataset(self._native.with_weights((level, weights.astype(np.float32))), self._guesses)
+
     def to_networkx(self) -> list[Any]:
         """A list of NetworkX graphs, with features as attributes of nodes and edges, and targets as the attribute ``y``.
 
@@ -164,12 +189,19 @@ class Dataset:
         """Number of graphs."""
         return self._native.graphs
 
+    @property
+    def shape(self) -> tuple[int]:
+        """``(len(data),)``, as of an array of graphs, so that scikit-learn selects some of them."""
+        return (len(self),)
+
     def __getitem__(self, which: Any) -> Dataset:
         """Some of the graphs: by an index, a slice, an array of indices or a mask.
 
         They keep their part of the split, unless nothing of the training split is among them.
         """
         count = len(self)
+        if isinstance(which, tuple) and len(which) == 2 and which[1] is Ellipsis:
+            which = which[0]
         if isinstance(which, numbers.Integral) and not isinstance(which, bool):
             if not -count <= which < count:
                 raise IndexError(f"graph {which} does not exist: there are {count}")
@@ -189,6 +221,13 @@ class Dataset:
     def __add__(self, other: Any) -> Dataset:
         """These graphs and those of another data set."""
         return concat([self, other]) if isinstance(other, Dataset) else NotImplemented
+
+    def __copy__(self) -> Dataset:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Dataset:
+        # It cannot be changed.
+        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _of_parts, (self._native.parts(), dict(self._guesses))

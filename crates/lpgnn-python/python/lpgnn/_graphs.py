@@ -95,6 +95,7 @@ def build(
     names: tuple[list[str] | None, list[str] | None] = (None, None),
 ) -> Dataset:
     """See :func:`from_arrays`; ``names`` are those of graphs and nodes. Warnings are for whoever called the caller."""
+    x, edge_attr, y, graph_y = (frame_of(each) for each in (x, edge_attr, y, graph_y))
     edge_index, edge_attr, size = _edge_list(edge_index, edge_attr)
     num_nodes = size if num_nodes is None else num_nodes
     edges = array_of(edge_index, "edge_index")
@@ -121,6 +122,7 @@ def build(
         None if split is None else split_tuple(split, graphs, nodes, level_of(graphs, y is not None)),
         names,
         True,
+        None,
     )
     guesses.warn(3)
     if edges.shape[1] == 0 and nodes > 1:

@@ -23,6 +23,16 @@ def flat(report: dict[str, Any]) -> dict[str, Any]:
     return {key: numbers(value) for key, value in record.items() if value is not None or key == "trained_accuracy"}
 
 
+def frame_of_epochs(records: list[dict[str, Any]]) -> Any:
+    """Records of epochs as a data frame; NaN where something was not measured."""
+    try:
+        import pandas
+    except ImportError:
+        text = "history is a pandas DataFrame, and pandas is not installed; epoch_records has the same as a list of dictionaries"
+        raise ImportError(text) from None
+    return pandas.DataFrame(records)
+
+
 def numbers(value: Any) -> Any:
     """JSON has no numbers that are not finite: they are ``"NaN"``, ``"Infinity"`` and ``"-Infinity"`` there."""
     if isinstance(value, dict):

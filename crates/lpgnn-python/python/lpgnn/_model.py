@@ -16,8 +16,9 @@ from . import _native
 from ._arguments import check_dataset, thread_count
 from ._columns import DataWarning, class_values
 from ._dataset import Dataset
-from ._history import evaluation_of, flat
+from ._history import evaluation_of, flat, frame_of_epochs
 from ._native import Error
+from ._plot import plot
 from ._splits import SPLITS, indices, split_dict
 
 
@@ -50,13 +51,18 @@ class Model:
     def _notes(self) -> dict[str, Any]:
         return json.loads(self._native.notes) or {}
 
-    @functools.cached_property
-    def history(self) -> list[dict[str, Any]]:
-        """A flat record per epoch, so that ``pandas.DataFrame(model.history)`` is a table.
+    @property
+    def history(self) -> Any:
+        """A pandas ``DataFrame`` with a row per epoch; :attr:`epoch_records` has the same without pandas.
 
         ``loss_sum`` is the term of the Lagrangian: the sum over all training targets and updates. ``train_loss``, ``val_loss``,
-        ``train_accuracy``, … are means on converged states, and are there in epochs with an evaluation.
+        ``train_accuracy``, … are means on converged states, and NaN in epochs without an evaluation.
         """
+        return frame_of_epochs(self.epoch_records)
+
+    @functools.cached_property
+    def epoch_records(self) -> list[dict[str, Any]]:
+        """A flat record per epoch. What was not measured is not there."""
         return [flat(epoch) for epoch in self._notes.get("metrics", [])]
 
     @property
@@ -159,6 +165,34 @@ class Model:
         else:
             found = list(range(count))
         return json.loads(self._native.evaluate(native, found, thread_count(threads)))
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draws loss, accuracy, residual and cheating gap over the epochs, and returns the matplotlib ``Figure``.
+
+        A grey line marks the epoch of the weights. For real values there are loss and residual only. ``axes`` are the axes to draw on,
+        one per picture.
+        """
+        return plot(self, axes)
+
+    def states(self, data: Dataset, *, threads: int | None = None) -> list[np.ndarray]:
+        """The converged states of all nodes, one array per layer; those of graph ``g`` are rows ``data.ptr[g]:data.ptr[g + 1]``."""
+        return self.predict(data, threads=threads).states
+
+    def residuals(self, data: Dataset, *, threads: int | None = None) -> np.ndarray:
+        """The largest ``|x − f_a(x)|`` of every node, over the layers: how far its state is from convergence."""
+        check_dataset(data)
+        self._note_unread(data)
+        return self._native.residuals(data._native, thread_count(threads))
+
+    def multipliers(self, data: Dataset, *, threads: int | None = None) -> list[np.ndarray]:
+        """The multipliers ``λ`` of all nodes at their converged states, one array per layer, a row per node.
+
+        They solve ``λ = Jᵀ λ − ∂loss/∂x``, with the targets of ``data``: how the loss of all of them changes if the
+        constraint of that node is shifted. Nodes on which no target depends have zeros.
+        """
+        check_dataset(data)
+        self._note_unread(data)
+        return self._native.multipliers(data._native, thread_count(threads))
 
     def _note_unread(self, data: Dataset) -> None:
         """Says which columns are not used."""

@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from . import _native
-from ._history import flat
+from ._history import flat, frame_of_epochs
 from ._model import Model
 from ._records import RunRecord, run_record
 from ._splits import split_dict
@@ -37,8 +37,13 @@ class Run:
         return None if split is None else split_dict(split)
 
     @property
-    def history(self) -> list[dict[str, Any]]:
-        """A flat record of every epoch so far, also while it is under way."""
+    def history(self) -> Any:
+        """A pandas ``DataFrame`` with a row per epoch so far, also while it is under way."""
+        return frame_of_epochs(self.epoch_records)
+
+    @property
+    def epoch_records(self) -> list[dict[str, Any]]:
+        """The same as a list of flat records. What was not measured is not there."""
         return [flat(epoch) for epoch in json.loads(self._native.metrics())]
 
     @property
@@ -59,4 +64,4 @@ class Run:
 
     def __repr__(self) -> str:
         state = "finished" if self.finished else "can be resumed"
-        return f"<lpgnn.Run {self.folder}: {len(self.history)} epochs, {state}>"
+        return f"<lpgnn.Run {self.folder}: {len(self.epoch_records)} epochs, {state}>"

@@ -88,7 +88,7 @@ def train(
 
     ``split`` is a dictionary with ``train``, ``val`` and ``test``: indices or masks of graphs, or of nodes if there is only
     one graph. Without it, the split of the data is used, or a random one; ``model.split`` has it. ``on_epoch`` is called with
-    the record of every epoch, as ``model.history`` has them; training stops when it returns ``False``. ``progress`` shows
+    the record of every epoch, as ``model.epoch_records`` has them; training stops when it returns ``False``. ``progress`` shows
     a line on the way: by default, on a terminal and in a notebook. The same seed gives the same bits with any number of
     ``threads``.
 
@@ -129,7 +129,7 @@ def resume(
     check_dataset(data)
     if epochs is not None:
         check_integer("epochs", epochs, 1)
-    total = (epochs or run.settings["training"]["epochs"]) - len(run.history)
+    total = (epochs or run.settings["training"]["epochs"]) - len(run.epoch_records)
     with closing(Progress(progress, lambda: max(total, 0), "epoch")) as shown:
         call = _on_event(on_epoch, shown)
         found = _native.resume(run.folder, data._native, epochs, thread_count(threads), call)

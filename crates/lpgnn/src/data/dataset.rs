@@ -1,6 +1,7 @@
 use super::features::{Categories, FeatureColumns};
 use super::names::Names;
 use super::split::Split;
+use super::weights::SampleWeights;
 use crate::graph::{self, NO_TARGET};
 use crate::{Error, Matrix};
 
@@ -17,6 +18,7 @@ pub struct Dataset {
     node_targets: Option<TargetColumn>,
     graph_targets: Option<TargetColumn>,
     split: Option<Split>,
+    weights: Option<SampleWeights>,
     names: Names,
     reads_all: bool,
     duplicates: usize,
@@ -148,6 +150,7 @@ impl Dataset {
             node_targets: parts.node_targets,
             graph_targets: parts.graph_targets,
             split: parts.split,
+            weights: None,
             names: Names::default(),
             reads_all: false,
             conflicts,
@@ -187,6 +190,7 @@ impl Dataset {
             graph_targets: join_targets(self.graph_targets(), other.graph_targets())
                 .map_err(mismatch("graph targets"))?,
             split: None,
+            weights: join_weights(self.weights(), other.weights())?,
             names: Names::default(),
             reads_all: self.reads_all && other.reads_all,
             duplicates: self.duplicates + other.duplicates,
@@ -259,6 +263,43 @@ impl Dataset {
         Ok(Self { split, ..self })
     }
 
+    /// The same graphs with other targets of nodes and graphs, or none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RowCount`] if there is not one row per node or graph.
+    pub fn with_targets(
+        self,
+        node_targets: Option<TargetColumn>,
+        graph_targets: Option<TargetColumn>,
+    ) -> Result<Self, Error> {
+        for (what, targets, expected) in [
+            ("the node targets", &node_targets, self.nodes()),
+            ("the graph targets", &graph_targets, self.graphs()),
+        ] {
+            let found = targets.as_ref().map_or(expected, TargetColumn::rows);
+            if found != expected {
+                return Err(Error::RowCount { what, expected, found });
+            }
+        }
+        Ok(Self { node_targets, graph_targets, ..self })
+    }
+
+    /// The same graphs, where nodes or graphs count differently in the training loss, or all alike.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RowCount`] if there is not one weight per node or graph.
+    pub fn with_weights(self, weights: Option<SampleWeights>) -> Result<Self, Error> {
+        if let Some(weights) = &weights {
+            let (expected, found) = (weights.level().count(&self), weights.as_slice().len());
+            if found != expected {
+                return Err(Error::RowCount { what: "the sample weights", expected, found });
+            }
+        }
+        Ok(Self { weights, ..self })
+    }
+
     /// The name of the data set.
     pub fn name(&self) -> &str {
         &self.name
@@ -309,6 +350,11 @@ impl Dataset {
         self.split.as_ref()
     }
 
+    /// How much nodes or graphs count in the training loss, if not all alike.
+    pub fn weights(&self) -> Option<&SampleWeights> {
+        self.weights.as_ref()
+    }
+
     /// The number of duplicate edges, which have been removed.
     pub fn duplicates(&self) -> usize {
         self.duplicates
@@ -317,6 +363,20 @@ impl Dataset {
     /// The number of duplicates whose features differ from those of the edge that was kept, the first one.
     pub fn conflicts(&self) -> usize {
         self.conflicts
+    }
+}
+
+fn join_weights(
+    a: Option<&SampleWeights>,
+    b: Option<&SampleWeights>,
+) -> Result<Option<SampleWeights>, Error> {
+    match (a, b) {
+        (None, None) => Ok(None),
+        (Some(a), Some(b)) if a.level() == b.level() => Ok(Some(a.join(b))),
+        _ => Err(Error::Mismatch(
+            "the sample weights differ: one of them has none, or those of nodes instead of graphs"
+                .into(),
+        )),
     }
 }
 

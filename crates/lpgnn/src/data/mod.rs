@@ -12,6 +12,7 @@ mod read;
 mod resolve;
 mod split;
 mod statistics;
+mod weights;
 mod write;
 
 /// Generated data sets.
@@ -33,4 +34,5 @@ pub use statistics::{
     CategoryCounts, ClassCount, FeatureCounts, SplitCounts, Spread, Statistics, TargetCounts,
     Warnings,
 };
+pub use weights::SampleWeights;
 pub use write::{Overwrite, WriteFormat, WriteOptions, write};

@@ -42,6 +42,22 @@ impl<S: Scalar> Supervision<S> {
         Ok(Self { targets, counts })
     }
 
+    /// The same with every row counting as often as `weights` says: 0 leaves it out.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RowCount`] when there is not one weight per row.
+    pub fn with_weights(mut self, weights: &[f32]) -> Result<Self, Error> {
+        let (expected, found) = (self.counts.len(), weights.len());
+        if found != expected {
+            return Err(Error::RowCount { what: "the sample weights", expected, found });
+        }
+        for (count, &weight) in self.counts.iter_mut().zip(weights) {
+            *count *= S::of(f64::from(weight));
+        }
+        Ok(self)
+    }
+
     /// The same with every class counting as `weights` says.
     ///
     /// # Errors
@@ -60,7 +76,7 @@ impl<S: Scalar> Supervision<S> {
             Targets::Classes { classes, class } if *classes == weights.len() => {
                 for (count, &class) in self.counts.iter_mut().zip(class) {
                     if *count > S::ZERO {
-                        *count = S::of(weights[class as usize]);
+                        *count *= S::of(weights[class as usize]);
                     }
                 }
                 Ok(self)

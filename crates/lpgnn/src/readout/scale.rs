@@ -5,7 +5,8 @@ use crate::Scalar;
 use crate::graph::Targets;
 use crate::parameters::Parameters;
 
-/// The mean `μ` and the standard deviation `σ` of the known real targets, component by component.
+/// The mean `μ` and the standard deviation `σ` of the known real targets, component by component, in which
+/// a target weighs as much as in the loss.
 ///
 /// Training sees `(t − μ) / σ`, so that neither the unit of a target nor where its zero lies
 /// matters. The last layer of `f_r` is linear, and so can take both back into its weights:
@@ -13,7 +14,7 @@ use crate::parameters::Parameters;
 /// ```text
 /// μ + σ ⊙ (W z + b) = (σ W) z + (σ ⊙ b + μ)
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct TargetScale {
     mean: Vec<f64>,
     std: Vec<f64>,
@@ -29,13 +30,20 @@ impl TargetScale {
         let Targets::Values(values) = supervision.targets() else { return None };
         let counted =
             supervision.counts().iter().enumerate().filter(|(_, count)| **count > S::ZERO);
-        let rows: Vec<&[S]> = counted.map(|(row, _)| values.row(row)).collect();
-        let known = |j: usize| rows.iter().map(move |row| row[j].f64()).filter(|t| t.is_finite());
-        let count = |j: usize| known(j).count().max(1) as f64;
-        let mean: Vec<f64> = (0..values.cols()).map(|j| known(j).sum::<f64>() / count(j)).collect();
+        let rows: Vec<(&[S], f64)> =
+            counted.map(|(row, count)| (values.row(row), count.f64())).collect();
+        let known = |j: usize| {
+            rows.iter().map(move |(row, w)| (row[j].f64(), *w)).filter(|(t, _)| t.is_finite())
+        };
+        // Σ w, Σ w t / Σ w and Σ w (t − μ)² / Σ w
+        let total: Vec<f64> =
+            (0..values.cols()).map(|j| known(j).map(|(_, w)| w).sum::<f64>()).collect();
+        let per = |sum: f64, j: usize| if total[j] > 0.0 { sum / total[j] } else { 0.0 };
+        let mean: Vec<f64> =
+            (0..values.cols()).map(|j| per(known(j).map(|(t, w)| w * t).sum::<f64>(), j)).collect();
         let std = mean.iter().enumerate().map(|(j, mean)| {
-            let squares = known(j).map(|t| (t - mean).powi(2)).sum::<f64>();
-            let std = (squares / count(j)).sqrt();
+            let squares = known(j).map(|(t, w)| w * (t - mean).powi(2)).sum::<f64>();
+            let std = per(squares, j).sqrt();
             // For a constant target, the standard deviation is rounding error.
             if std > 1e-6 * mean.abs() { std } else { 1.0 }
         });
@@ -113,6 +121,10 @@ mod tests {
         assert_eq!((values.row(0), values.row(2)), (&[-1.0, -1.0][..], &[1.0, 1.0][..]));
         assert!(values.row(3)[0].is_nan() && values.row(3)[1] < 0.0);
         assert!(TargetScale::of(&Supervision::all(Targets::<f64>::None(3))).is_none());
+        let twice = supervision(&[[1.0, 5.0], [5.0, 9.0], [5.0, 9.0]], &[0, 1, 2]);
+        let weighed = supervision(&[[1.0, 5.0], [5.0, 9.0], [9e9, 9e9]], &[0, 1, 2]);
+        let weighed = weighed.with_weights(&[1.0, 2.0, 0.0]).unwrap();
+        assert_eq!(TargetScale::of(&twice), TargetScale::of(&weighed));
     }
 
     #[test]

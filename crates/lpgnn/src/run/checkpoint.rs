@@ -110,6 +110,15 @@ impl Checkpoint {
         seconds: f64,
         state: &TrainerState<f32>,
     ) -> Result<(), Error> {
+        let bundle = Self::bundle(origin, seconds, state);
+        bundle.map_err(|problem| Place::file(path).error(problem))?.write(path)
+    }
+
+    pub(super) fn bundle(
+        origin: &TrainingOrigin,
+        seconds: f64,
+        state: &TrainerState<f32>,
+    ) -> Result<Bundle, String> {
         let TrainerState { epoch, updates, variables, optimizer, norms, best, since_best } = state;
         let about = About {
             format: FORMAT,
@@ -128,8 +137,7 @@ impl Checkpoint {
                 .as_ref()
                 .map(|best| AboutBest { epoch: best.epoch, evaluation: best.evaluation.clone() }),
         };
-        let about = serde_json::to_value(about)
-            .map_err(|error| Place::file(path).error(error.to_string()))?;
+        let about = serde_json::to_value(about).map_err(|error| error.to_string())?;
         let mut bundle = Bundle::new(about);
         insert(&mut bundle, "variables", variables);
         for (name, slot) in optimizer.slots.iter() {
@@ -147,7 +155,18 @@ impl Checkpoint {
             let score = [score.loss, number(score.accuracy), number(score.monitored)];
             bundle.insert_f64("best.score", &score);
         }
-        bundle.write(path)
+        Ok(bundle)
+    }
+
+    /// The opposite of [`bundle`](Self::bundle).
+    pub(super) fn of_bundle(
+        mut bundle: Bundle,
+        model: &Model<f32>,
+        nodes: usize,
+    ) -> Result<Self, String> {
+        let about: About = serde_json::from_value(bundle.about.take())
+            .map_err(|error| format!("is not a checkpoint: {error}"))?;
+        Self::of_arrays(about, bundle, model, nodes)
     }
 
     /// Reads the checkpoint of a training of `model` on graphs with so many nodes.

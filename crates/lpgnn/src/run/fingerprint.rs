@@ -23,6 +23,10 @@ pub fn fingerprint(dataset: &Dataset) -> String {
             }
         }
     }
+    if let Some(weights) = dataset.weights() {
+        let bits = weights.as_slice().iter().map(|weight| u64::from(weight.to_bits()));
+        hash.numbers(weights.level().as_str(), bits);
+    }
     hex(&hash.0.finalize())
 }
 
@@ -106,6 +110,7 @@ impl Hash {
 mod tests {
     use super::*;
     use crate::data::generate::CliqueConfig;
+    use crate::data::{Level, SampleWeights};
 
     #[test]
     fn it_is_a_function_of_the_arrays() {
@@ -113,6 +118,12 @@ mod tests {
         assert_eq!(fingerprint(&set(1)), fingerprint(&set(1).with_split(None).unwrap()));
         assert_ne!(fingerprint(&set(1)), fingerprint(&set(2)));
         assert_eq!(fingerprint(&set(1)).len(), 64);
+        let weights = |weight| {
+            let weights = vec![weight; set(1).graphs()];
+            let weights = SampleWeights::new(Level::Graph, weights).unwrap();
+            fingerprint(&set(1).with_weights(Some(weights)).unwrap())
+        };
+        assert!(weights(1.0) != fingerprint(&set(1)) && weights(1.0) != weights(2.0));
     }
 
     #[test]

@@ -15,10 +15,12 @@ mod config;
 mod defaults;
 mod file;
 mod fingerprint;
+mod inspect;
 mod model_file;
 mod schema;
 mod settings;
 mod setup;
+mod warm_start;
 
 pub use crate::input::{read_file, read_text};
 pub(crate) use checkpoint::CheckpointFile;
@@ -30,3 +32,4 @@ pub use model_file::{DataOrigin, MOST_ITERATIONS, Predictions, SavedModel};
 pub use schema::{Choice, Interval, Kind, Schema, SettingInfo};
 pub use settings::{Setting, settings_of_json, settings_of_toml};
 pub use setup::Setup;
+pub use warm_start::WarmStart;

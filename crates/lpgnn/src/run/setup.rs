@@ -64,6 +64,17 @@ impl Setup {
         dataset: &Dataset,
         split: Option<Split>,
     ) -> Result<Self, Error> {
+        Self::following(registry, config, dataset, split, None)
+    }
+
+    /// The same, with the encoding and the unit of real targets of the data `before`.
+    pub(super) fn following(
+        registry: &Registry<f32>,
+        config: &RunConfig,
+        dataset: &Dataset,
+        split: Option<Split>,
+        before: Option<(&Encoding, Option<&TargetScale>)>,
+    ) -> Result<Self, Error> {
         let plan = config.training.clone().check()?;
         let task = Level::of_task(config.data.task, dataset)?;
         let split = match split {
@@ -71,12 +82,22 @@ impl Setup {
             None => config.split.divide(dataset, task)?,
         };
         split.check(dataset.nodes(), dataset.graphs())?;
-        let encoding = Encoding::for_split(dataset, &config.features, &split)?;
+        let encoding = match before {
+            Some((encoding, _)) => encoding.clone(),
+            None => Encoding::for_split(dataset, &config.features, &split)?,
+        };
         let batch = encoding.batch::<f32>(dataset)?;
         let mut data = TrainingData::new(&batch, &split, task)?;
+        if let Some(weights) = dataset.weights() {
+            data = data.with_weights(weights, &batch)?;
+        }
         let model = Arc::new(config.model.build_with(registry, data.dims())?);
         let linear = model.readout().is_linear_in_last_layer();
-        let target_scale = if linear { data.standardize_targets() } else { None };
+        let target_scale = match before {
+            Some((_, scale)) => scale.inspect(|scale| data.standardize_targets_by(scale)).cloned(),
+            None if linear => data.standardize_targets(),
+            None => None,
+        };
         let value_names = match task.targets(dataset) {
             Some(TargetColumn::Values { names, .. }) => names.clone(),
             _ => vec![],

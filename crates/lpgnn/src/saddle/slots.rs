@@ -181,6 +181,14 @@ impl<S: Scalar> Slots<S> {
         }
     }
 
+    /// What belongs to no node.
+    pub(crate) fn without_nodes(mut self) -> Self {
+        self.entries.retain(|(_, slot)| {
+            matches!(slot, Slot::Weights(_) | Slot::Number(_) | Slot::Counter(_))
+        });
+        self
+    }
+
     fn get<'a, const N: usize>(
         &'a mut self,
         names: [&str; N],

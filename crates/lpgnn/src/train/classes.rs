@@ -25,7 +25,7 @@ fn balanced<S: Scalar>(supervision: Supervision<S>) -> Result<Supervision<S>, Er
     let mut counts = vec![0.0; *classes];
     for (&class, &count) in class.iter().zip(supervision.counts()) {
         if count > S::ZERO {
-            counts[class as usize] += 1.0;
+            counts[class as usize] += count.f64();
         }
     }
     let present = counts.iter().filter(|&&count| count > 0.0).count() as f64;

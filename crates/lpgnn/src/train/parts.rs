@@ -1,7 +1,7 @@
 use std::fmt;
 
 use super::ModelDims;
-use crate::data::Split;
+use crate::data::{SampleWeights, Split};
 use crate::graph::{GraphBatch, Level};
 use crate::readout::{Supervision, TargetScale};
 use crate::{Error, Scalar};
@@ -112,15 +112,54 @@ impl<S: Scalar> TrainingData<S> {
         Ok(Self { train: Part { supervision }, scored, batches, graph_indices, level })
     }
 
+    /// The same, where training targets count in the loss as often as `weights` says. Metrics do not
+    /// depend on them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when they are weights of nodes but graphs are predicted, or the other way
+    /// round, or when nothing is left to train on.
+    pub fn with_weights(
+        mut self,
+        weights: &SampleWeights,
+        batch: &GraphBatch<S>,
+    ) -> Result<Self, Error> {
+        let level = self.level;
+        if weights.level() != level {
+            let (given, predicted) = (weights.level().plural(), level.plural());
+            return Err(Error::Mismatch(format!(
+                "the sample weights are those of {given}, but {predicted} are predicted"
+            )));
+        }
+        let rows: Vec<usize> = match level {
+            Level::Graph => self.graph_indices.clone(),
+            Level::Node => self.graph_indices.iter().flat_map(|&g| batch.nodes_of(g)).collect(),
+        };
+        let weights = weights.select(&rows);
+        self.train.supervision = self.train.supervision.with_weights(weights.as_slice())?;
+        if self.train.supervision.total() <= 0.0 {
+            return Err(Error::Mismatch(format!(
+                "the sample weights of all {} of the training split with a target are 0",
+                level.plural()
+            )));
+        }
+        Ok(self)
+    }
+
     /// Standardises real targets, so that those of the training split have mean 0 and standard
     /// deviation 1, and returns the scale; none for classes.
     pub fn standardize_targets(&mut self) -> Option<TargetScale> {
         let scale = TargetScale::of(&self.train.supervision)?;
+        self.standardize_targets_by(&scale);
+        Some(scale)
+    }
+
+    /// Standardises real targets by a scale that is known from elsewhere.
+    pub fn standardize_targets_by(&mut self, scale: &TargetScale) {
         self.train.supervision = scale.standardize(&self.train.supervision);
         for (_, _, supervision) in &mut self.scored {
             *supervision = scale.standardize(supervision);
         }
-        Some(scale)
     }
 
     /// The splits to evaluate, the training split first: graphs, and which of their nodes or of the graphs

@@ -5,7 +5,10 @@ use super::fit::check_requirements;
 use super::sample::Sample;
 use super::standardize::start_standardized;
 use super::update::{contract, frozen};
-use super::{Best, Observer, Stage, StepProgress, StopReason, Trained, TrainingData, TrainingPlan};
+use super::{
+    Best, ModelEvaluation, Observer, Stage, StepProgress, StopReason, Trained, TrainingData,
+    TrainingPlan,
+};
 use crate::lagrangian::{L2, Model, ObjectiveLayer, Variables};
 use crate::numeric::{NormMemory, Scratch, uniform};
 use crate::readout::Supervision;
@@ -33,6 +36,9 @@ pub struct Trainer<'a, S: Scalar = f32> {
     /// Frozen weights, and where they are.
     pub(super) frozen: Vec<(Range<usize>, Vec<S>)>,
 }
+
+/// Why training ended, and the last evaluation with its epoch.
+type Ended = (StopReason, Option<(usize, ModelEvaluation)>);
 
 /// Everything that changes in training: what a checkpoint keeps.
 #[derive(Clone, Debug)]
@@ -164,18 +170,61 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         &self.state
     }
 
+    /// The same, going on from another training of this model, on other graphs: with its weights and what
+    /// is remembered of them. States start at their fixed point, multipliers at zero.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when it is the state of another model.
+    pub fn warm_start(mut self, from: TrainerState<S>) -> Result<Self, Error> {
+        let TrainerState { epoch, updates, variables: Variables { weights, .. }, .. } = from;
+        if weights.len() != self.model.weights() || from.norms.len() != self.model.layers() {
+            return Err(Error::Mismatch("training goes on from that of another model".into()));
+        }
+        let graphs = self.data.training_graphs();
+        let inference = &self.plan.config().inference;
+        let states = inference.states(self.model, &weights, graphs, &self.scratch).states;
+        self.frozen = frozen(self.model, &weights);
+        let variables = Variables { states, ..self.model.zeros(graphs.nodes(), weights) };
+        let slots = from.optimizer.slots.without_nodes();
+        let optimizer = OptimizerState::with_slots(&variables, slots);
+        let (norms, best, since_best) = (from.norms, None, 0);
+        self.state = TrainerState { epoch, updates, variables, optimizer, norms, best, since_best };
+        Ok(self)
+    }
+
     /// Trains to the end of the plan, or until an observer or a divergence ends it.
     ///
     /// # Errors
     ///
     /// [`Error::Mismatch`] when a Lipschitz bound is asked of a function that cannot keep one.
     pub fn run(mut self, observer: &mut dyn Observer<S>) -> Result<Trained<S>, Error> {
+        let (reason, last) = self.train(observer)?;
+        Ok(self.finish(reason, last))
+    }
+
+    /// The same, and the state in which training has ended.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`run`](Self::run).
+    pub fn run_keeping_state(
+        mut self,
+        observer: &mut dyn Observer<S>,
+    ) -> Result<(Trained<S>, TrainerState<S>), Error> {
+        let (reason, last) = self.train(observer)?;
+        let state = self.state.clone();
+        Ok((self.finish(reason, last), state))
+    }
+
+    /// Why training ended, and the last evaluation with its epoch.
+    fn train(&mut self, observer: &mut dyn Observer<S>) -> Result<Ended, Error> {
         let (epochs, eval_every) = (self.plan.config().epochs, self.plan.config().eval_every);
         let mut last_evaluation = None;
         while self.state.epoch < epochs {
             // Checked first, so that a resumed training that had stopped early does not go on.
             if self.out_of_patience() {
-                return Ok(self.finish(StopReason::NoImprovement, last_evaluation));
+                return Ok((StopReason::NoImprovement, last_evaluation));
             }
             let before = self.state.variables.weights.clone();
             let last = self.state.epoch + 1 == epochs;
@@ -183,7 +232,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             let brief = self.held_out_only && !last;
             let mut report = self.epoch(evaluated && !brief, observer)?;
             if let Some(reason) = self.diverged(&report, before) {
-                return Ok(self.finish(reason, last_evaluation));
+                return Ok((reason, last_evaluation));
             }
             if evaluated {
                 let epoch = self.state.epoch;
@@ -201,10 +250,10 @@ impl<'a, S: Scalar> Trainer<'a, S> {
                 report.evaluation = Some(evaluation);
             }
             if observer.epoch(&report, &self.state).is_break() {
-                return Ok(self.finish(StopReason::Stopped, last_evaluation));
+                return Ok((StopReason::Stopped, last_evaluation));
             }
         }
-        Ok(self.finish(StopReason::Epochs, last_evaluation))
+        Ok((StopReason::Epochs, last_evaluation))
     }
 }
 

@@ -34,7 +34,10 @@ fn worst(
 ) -> f64 {
     let model = model::<f64>(recipe);
     let targets = model.readout().level().targets_of(graphs).clone();
+    let rows = u16::try_from(targets.rows()).unwrap();
+    let weights: Vec<f32> = (0..rows).map(|row| [1.0, 0.0, 2.5][usize::from(row) % 3]).collect();
     let supervision = Supervision::all(targets).with_class_weights(&[1.0, 0.5, 2.0]).unwrap();
+    let supervision = supervision.with_weights(&weights).unwrap();
     let scratch = Scratch::new();
     let lagrangian = Lagrangian::new(&model, graphs, &supervision, weighing, &scratch).unwrap();
     check::penalized_gradients(&lagrangian, &point(&model, graphs.nodes(), seed), penalty)

@@ -27,3 +27,5 @@ mod settings;
 mod solvers;
 mod stages;
 mod training;
+mod warm_start;
+mod weights;

@@ -45,10 +45,13 @@ pub fn write(
         .map_err(io_error("write", folder))?;
     let new = work.path().join("new");
     fs::create_dir(&new).map_err(io_error("create", folder))?;
-    let losses = match options.format {
+    let mut losses = match options.format {
         WriteFormat::Tu => tu::write(dataset, &new)?,
         WriteFormat::Tables => tables::write(dataset, &new)?,
     };
+    if dataset.weights().is_some() {
+        losses.push("sample weights are not written".to_owned());
+    }
     if existing != Existing::Nothing {
         // The old one is removed with the temporary folder, once the new one is in place.
         fs::rename(folder, work.path().join("old")).map_err(io_error("replace", folder))?;

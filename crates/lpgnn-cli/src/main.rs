@@ -3,6 +3,7 @@
 mod bars;
 mod commands;
 mod console;
+mod http;
 mod interrupt;
 mod memory;
 mod processor_time;

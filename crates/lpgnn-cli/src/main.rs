@@ -5,6 +5,7 @@ mod commands;
 mod console;
 mod http;
 mod interrupt;
+mod live_page;
 mod memory;
 mod processor_time;
 mod slow;

@@ -17,8 +17,10 @@ pub(super) struct Drawing {
     edges: Vec<usize>,
     /// The colour of every node, from its state.
     values: Vec<f64>,
-    /// The nodes that are ringed.
+    /// The nodes that are ringed: those that are predicted wrongly.
     wrong: Vec<usize>,
+    /// The node that it is about.
+    centre: Option<usize>,
 }
 
 /// How many are drawn of each kind, and how large they may be.
@@ -35,6 +37,7 @@ pub(super) fn drawings(
     let confident = |&k: &usize| items.confidence.get(k).copied().flatten();
     let mistaken = |&k: &usize| items.target[k].is_some() && items.target[k] != items.predicted[k];
     let mut wrong: Vec<usize> = (0..items.target.len()).filter(mistaken).collect();
+    let bad: HashSet<usize> = wrong.iter().map(|&k| items.index[k]).collect();
     wrong.sort_by(|a, b| confident(b).partial_cmp(&confident(a)).unwrap_or(a.cmp(b)));
     let mut unsure: Vec<usize> =
         (0..items.target.len()).filter(|k| confident(k).is_some()).collect();
@@ -54,7 +57,7 @@ pub(super) fn drawings(
         .into_iter()
         .map(|(why, k)| {
             let index = items.index[k];
-            let (nodes, ringed) = match model.task {
+            let (nodes, centre) = match model.task {
                 Level::Graph => {
                     let starts = dataset.node_starts();
                     ((starts[index]..starts[index + 1]).take(MOST_NODES).collect(), None)
@@ -77,7 +80,11 @@ pub(super) fn drawings(
                 ),
                 edges: ends.flatten().collect(),
                 values: nodes.iter().map(|&v| colour(v)).collect(),
-                wrong: ringed.and_then(place).into_iter().collect(),
+                wrong: match centre {
+                    Some(_) => (0..).zip(&nodes).filter(|(_, v)| bad.contains(v)).map(|(i, _)| i).collect(),
+                    None => vec![],
+                },
+                centre: centre.and_then(place),
                 nodes: nodes.len(),
             }
         })

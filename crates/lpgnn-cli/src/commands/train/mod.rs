@@ -8,12 +8,16 @@ use lpgnn::data::{Dataset, FeatureSource, Split};
 use lpgnn::experiment::record::RunRecord;
 use lpgnn::experiment::run::{CheckpointInterval, Run, RunFolder};
 use lpgnn::graph::SparseRows;
+use lpgnn::report::LiveReport;
 use lpgnn::run::{RunConfig, Setup};
+use lpgnn::tensorboard::EventWriter;
 use lpgnn::train::StopReason;
 
 use super::settings::{Chosen, SettingArguments, load};
+use super::views::ViewArguments;
 use crate::console::{Console, print};
 use crate::interrupt::Stopped;
+use crate::live_page::Shown;
 use crate::summary;
 use watch::Watch;
 
@@ -54,6 +58,9 @@ pub(crate) struct Arguments {
     /// Write report.html to the folder: charts of what was done.
     #[arg(long)]
     report: bool,
+
+    #[command(flatten)]
+    views: ViewArguments,
 
     /// Print a line of JSON per epoch and one for the summary, instead of the run folder.
     #[arg(long)]
@@ -174,26 +181,47 @@ fn longer(arguments: &Arguments, before: &RunConfig) -> anyhow::Result<RunConfig
 fn train(run: Run<'_>, arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let Arguments { checkpoint_seconds: seconds, checkpoint_epochs: epochs, json, .. } = *arguments;
     let path = run.folder().path().to_owned();
-    let mut watch = Watch::new(run.config().training.epochs, run.epoch(), json, console)?;
+    let views = &arguments.views;
+    let page = views.page(console, |token| LiveReport::new(run.dataset().name(), token))?;
+    let watch = Watch::new(run.config().training.epochs, run.epoch(), json, console)?;
+    let events = views.events(&path, run.epoch(), run.config())?;
+    let shown = page.as_ref().map(|page| page.run(&run)).transpose()?;
     let run = if arguments.no_baseline { run.without_baseline() } else { run };
-    let trained = run
+    let run = run
         .checkpoint_every(CheckpointInterval { seconds, epochs })
-        .with_commit(env!("LPGNN_COMMIT"))
-        .train(&mut watch);
-    watch.finish()?;
-    let record = trained.map_err(|error| {
+        .with_commit(env!("LPGNN_COMMIT"));
+    let record = observed(run, (watch, (events, shown))).map_err(|error| {
         let stopped = format!(
             "training stopped because {} cannot be written; --resume continues it",
             path.display()
         );
-        let io = matches!(error, lpgnn::Error::Io { .. });
-        if io { anyhow::Error::from(error).context(stopped) } else { error.into() }
+        match error.downcast_ref() {
+            Some(lpgnn::Error::Io { .. }) => error.context(stopped),
+            _ => error,
+        }
     })?;
     console.say(summary::text(&record).trim_end());
     if arguments.report {
         super::report::write(&path, console)?;
     }
+    if let Some(page) = page {
+        page.end(&path, &record.stop_reason.to_string());
+    }
     end(&path, &record, json)
+}
+
+/// Trains while a watch, an event file and a page in the browser look on.
+fn observed(
+    run: Run<'_>,
+    mut observers: (Watch<'_>, (Option<EventWriter>, Option<Shown<'_>>)),
+) -> anyhow::Result<RunRecord> {
+    let trained = run.train(&mut observers);
+    let (watch, (events, _)) = observers;
+    watch.finish()?;
+    if let Some(events) = events {
+        events.finish(trained.as_ref().ok().map(|record| record.stop_reason))?;
+    }
+    Ok(trained?)
 }
 
 /// The last line of output. Fails unless training finished, so that scripts notice.

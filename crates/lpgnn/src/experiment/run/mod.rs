@@ -243,6 +243,11 @@ impl<'a> Run<'a> {
         &self.origin.config
     }
 
+    /// The data it is trained on.
+    pub fn dataset(&self) -> &Dataset {
+        self.dataset
+    }
+
     /// The model, data and plan of its configuration.
     pub fn setup(&self) -> &Setup {
         &self.setup

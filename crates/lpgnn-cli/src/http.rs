@@ -246,11 +246,12 @@ type Parsed = Result<Request, (u16, &'static str)>;
 fn read(stream: &mut TcpStream, most_body: usize) -> io::Result<Parsed> {
     let (begun, mut bytes) = (Instant::now(), Vec::with_capacity(1 << 10));
     let end = loop {
-        if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
-            break end;
-        }
-        if bytes.len() > MOST_HEAD {
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
+        if end.unwrap_or(bytes.len()) > MOST_HEAD {
             return Ok(Err((431, "the headers are too long")));
+        }
+        if let Some(end) = end {
+            break end;
         }
         more(stream, &mut bytes, begun)?;
     };
@@ -413,7 +414,9 @@ mod tests {
         let (host, target) = (server.address().to_string(), format!("/?token={}", server.token()));
         let with = |origin: &str| get(&server, &target, &host, &format!("Origin: {origin}\r\n"));
         assert_eq!(with(&format!("http://{host}")), 200);
-        for origin in ["http://evil.example", &format!("https://{host}"), "null", "http://127.0.0.1:1"] {
+        for origin in
+            ["http://evil.example", &format!("https://{host}"), "null", "http://127.0.0.1:1"]
+        {
             assert_eq!(with(origin), 403, "{origin}");
         }
     }
@@ -426,7 +429,10 @@ mod tests {
         assert_eq!(ask(&server, "GET / HTTP/1.1\r\nno colon\r\n\r\n").0, 400);
         assert_eq!(ask(&server, "GET nowhere HTTP/1.1\r\nHost: x\r\n\r\n").0, 400);
         let post = |more: &str, body: &str| {
-            ask(&server, &format!("POST /echo?token={token} HTTP/1.1\r\nHost: {host}\r\n{more}\r\n{body}"))
+            ask(
+                &server,
+                &format!("POST /echo?token={token} HTTP/1.1\r\nHost: {host}\r\n{more}\r\n{body}"),
+            )
         };
         assert_eq!(post("Content-Length: 101\r\n", "").0, 413);
         assert_eq!(post("Content-Length: many\r\n", "").0, 400);

@@ -46,7 +46,12 @@ pub(crate) struct LivePage {
 
 /// What training tells.
 enum Message {
-    Begin { id: usize, name: String, epochs: (usize, usize), config: Box<RunConfig> },
+    Begin {
+        id: usize,
+        name: String,
+        epochs: (usize, usize),
+        config: Box<RunConfig>,
+    },
     Before(usize, Vec<EpochMetrics>),
     Epoch(usize, Box<EpochMetrics>),
     Done(usize),

@@ -131,7 +131,8 @@ impl<'a> Watch<'a> {
         epochs: usize,
         config: &RunConfig,
     ) -> Result<Self, lpgnn::Error> {
-        let events = events.map(|folder| EventWriter::create(folder, epochs, config)).transpose()?;
+        let events =
+            events.map(|folder| EventWriter::create(folder, epochs, config)).transpose()?;
         Ok(Self { reporter, events, metrics: vec![], begun: Instant::now() })
     }
 

@@ -75,6 +75,8 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     let division = Division { folds: *folds, files: fold_files.clone(), seed: *fold_seed };
     let folds = division.folds(&dataset, task, *protocol, &candidates)?;
     let crossval = Crossval::new(&dataset, *protocol, folds)?;
+    let live = |token: &str| LiveReport::new(dataset.name(), token).with_protocol(*protocol);
+    let page = arguments.views.page(console, live)?;
     let (plan, name) = (crossval.plan(), format!("{}-cv", dataset.name()));
     let folder = match &arguments.out {
         Some(path) => ResultFolder::open(path, &plan, &config)?,
@@ -92,10 +94,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
         let fold = crossval.folds().iter().find(|fold| fold.name == name)?;
         fold.candidates.get(candidate)
     };
-    let views = &arguments.views;
-    let events = views.trial_events(folder.path(), config_of);
-    let live = |token: &str| LiveReport::new(dataset.name(), token).with_protocol(*protocol);
-    let page = views.page(console, live)?;
+    let events = arguments.views.trial_events(folder.path(), config_of);
     let shows = page.as_ref().map(|page| page.trials(&config));
     let observers = (Bars::new(console)?, (events, shows));
     let run = crossval.run(&folder, &observers);

@@ -58,6 +58,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     let Arguments { budget, halving, min_epochs, .. } = *arguments;
     let options = SearchOptions { budget, halving, min_epochs };
     let search = Search::new(&dataset, config.clone(), &space, options)?;
+    let page = arguments.views.page(console, |token| LiveReport::new(dataset.name(), token))?;
     let (plan, name) = (search.plan(), format!("{}-search", dataset.name()));
     let folder = match &arguments.out {
         Some(path) => ResultFolder::open(path, &plan, &config)?,
@@ -72,10 +73,9 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
         rounds.join(", then ")
     ));
     let shown = folder.path().display();
-    let config_of = |name: TrialName, _| search.trials().get(usize::try_from(name.number - 1).ok()?);
-    let views = &arguments.views;
-    let events = views.trial_events(folder.path(), config_of);
-    let page = views.page(console, |token| LiveReport::new(dataset.name(), token))?;
+    let config_of =
+        |name: TrialName, _| search.trials().get(usize::try_from(name.number - 1).ok()?);
+    let events = arguments.views.trial_events(folder.path(), config_of);
     let shows = page.as_ref().map(|page| page.trials(&config));
     let observers = (Bars::new(console)?, (events, shows));
     let run = search.run(&folder, &observers);

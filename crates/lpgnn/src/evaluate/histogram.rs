@@ -57,7 +57,11 @@ impl Histogram {
     /// The upper end of a bin.
     pub fn upper(&self, bin: usize) -> f64 {
         let share = (bin + 1) as f64 / self.counts.len() as f64;
-        if bin + 1 == self.counts.len() { self.max } else { self.min + share * (self.max - self.min) }
+        if bin + 1 == self.counts.len() {
+            self.max
+        } else {
+            self.min + share * (self.max - self.min)
+        }
     }
 }
 

@@ -81,7 +81,9 @@ pub(super) fn drawings(
                 edges: ends.flatten().collect(),
                 values: nodes.iter().map(|&v| colour(v)).collect(),
                 wrong: match centre {
-                    Some(_) => (0..).zip(&nodes).filter(|(_, v)| bad.contains(v)).map(|(i, _)| i).collect(),
+                    Some(_) => {
+                        (0..).zip(&nodes).filter(|(_, v)| bad.contains(v)).map(|(i, _)| i).collect()
+                    }
                     None => vec![],
                 },
                 centre: centre.and_then(place),

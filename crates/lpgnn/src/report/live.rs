@@ -141,7 +141,10 @@ impl LiveReport {
             live: true,
             done: false,
             until,
-            transition: format!("{}, states of {}", config.model.transition, config.model.state_dim),
+            transition: format!(
+                "{}, states of {}",
+                config.model.transition, config.model.state_dim
+            ),
             solver: config.training.solver.name().into(),
             settings: settings.iter().map(|(info, of)| (info.path.clone(), text(of))).collect(),
             history,

@@ -61,7 +61,11 @@ impl SearchPage {
             data: name,
             metric: if share { "val accuracy" } else { "negative val loss" },
             share,
-            trials: record.ranked.iter().map(|trial| Trial::new(trial, &settings, &common)).collect(),
+            trials: record
+                .ranked
+                .iter()
+                .map(|trial| Trial::new(trial, &settings, &common))
+                .collect(),
             settings: settings.iter().map(|setting| short(setting, &settings)).collect(),
             best: format!("trial {}", record.trial),
             about: about(record, share),
@@ -74,11 +78,7 @@ impl SearchPage {
 }
 
 impl Trial {
-    fn new(
-        trial: &RankedTrial,
-        settings: &[String],
-        common: &HashMap<String, String>,
-    ) -> Self {
+    fn new(trial: &RankedTrial, settings: &[String], common: &HashMap<String, String>) -> Self {
         let value = |setting: &String| {
             let own = trial.settings.iter().find(|(name, _)| name == setting);
             // What a trial does not change is as for all.

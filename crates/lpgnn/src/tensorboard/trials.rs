@@ -61,7 +61,6 @@ impl<'a> TrialEvents<'a> {
         let config = (self.config_of)(name, candidate).unwrap_or(&default);
         EventWriter::create(&self.folder.join(folder), at, config)
     }
-
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

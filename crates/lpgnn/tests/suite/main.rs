@@ -24,4 +24,5 @@ mod run_files;
 mod settings;
 mod solvers;
 mod stages;
+mod tensorboard;
 mod training;

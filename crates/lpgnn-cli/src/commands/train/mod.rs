@@ -17,7 +17,7 @@ use super::settings::{Chosen, SettingArguments, load};
 use super::views::ViewArguments;
 use crate::console::{Console, print};
 use crate::interrupt::Stopped;
-use crate::live_page::Shown;
+use crate::live_page::{LivePage, Shown};
 use crate::summary;
 use watch::Watch;
 
@@ -77,6 +77,8 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
 /// Trains a new run.
 fn begin(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let Chosen { config, dataset } = arguments.settings.choose()?;
+    // First, since it fails without leaving anything.
+    let page = arguments.page(&dataset, console)?;
     let run = match &arguments.out {
         Some(path) if arguments.force => Run::replace(path, config, &dataset)?,
         Some(path) => Run::create(path, config, &dataset).map_err(|error| in_use(error, path))?,
@@ -86,7 +88,7 @@ fn begin(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     if let Some(unread) = unread(&dataset, run.config()) {
         console.say(unread);
     }
-    train(run, arguments, console)
+    train(run, page, arguments, console)
 }
 
 /// Names the options that apply to a folder that is already a run.
@@ -134,6 +136,7 @@ fn resume(arguments: &Arguments, path: &Path, console: &Console) -> anyhow::Resu
     }
     let (_, dataset) = load(&config.data.source, config.data.format)
         .with_context(|| format!("the data of {} are no longer there", path.display()))?;
+    let page = arguments.page(&dataset, console)?;
     let epochs = Some(config.training.epochs);
     let run = if arguments.accept_changes {
         Run::resume_with_changes(folder, &dataset, epochs)?
@@ -145,7 +148,7 @@ fn resume(arguments: &Arguments, path: &Path, console: &Console) -> anyhow::Resu
     } else {
         console.say(format_args!("{} has no checkpoint yet: starting over", path.display()));
     }
-    train(run, arguments, console)
+    train(run, page, arguments, console)
 }
 
 /// Names the option that applies to edited settings.
@@ -178,11 +181,21 @@ fn longer(arguments: &Arguments, before: &RunConfig) -> anyhow::Result<RunConfig
     Ok(config)
 }
 
-fn train(run: Run<'_>, arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
+impl Arguments {
+    fn page(&self, dataset: &Dataset, console: &Console) -> anyhow::Result<Option<LivePage>> {
+        self.views.page(console, |token| LiveReport::new(dataset.name(), token))
+    }
+}
+
+fn train(
+    run: Run<'_>,
+    page: Option<LivePage>,
+    arguments: &Arguments,
+    console: &Console,
+) -> anyhow::Result<()> {
     let Arguments { checkpoint_seconds: seconds, checkpoint_epochs: epochs, json, .. } = *arguments;
     let path = run.folder().path().to_owned();
     let views = &arguments.views;
-    let page = views.page(console, |token| LiveReport::new(run.dataset().name(), token))?;
     let watch = Watch::new(run.config().training.epochs, run.epoch(), json, console)?;
     let events = views.events(&path, run.epoch(), run.config())?;
     let shown = page.as_ref().map(|page| page.run(&run)).transpose()?;

@@ -243,11 +243,6 @@ impl<'a> Run<'a> {
         &self.origin.config
     }
 
-    /// The data it is trained on.
-    pub fn dataset(&self) -> &Dataset {
-        self.dataset
-    }
-
     /// The model, data and plan of its configuration.
     pub fn setup(&self) -> &Setup {
         &self.setup

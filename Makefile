@@ -60,7 +60,7 @@ python: setup
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "$(PYTHON) is not here or older than 3.10: install Python, or tell make where it is by PYTHON=" >&2; exit 1; }
 	@test -x $(ENVIRONMENT)/bin/maturin || { $(PYTHON) -m venv $(ENVIRONMENT) && $(ENVIRONMENT)/bin/pip install --quiet "maturin>=1.9,<2"; }
 	cd crates/lpgnn-python && VIRTUAL_ENV=$(ENVIRONMENT) $(ENVIRONMENT)/bin/maturin develop --locked --quiet --extras test
-	$(ENVIRONMENT)/bin/python -m pytest -q crates/lpgnn-python
+	$(ENVIRONMENT)/bin/python -m pytest -q -rs crates/lpgnn-python
 
 lint: setup
 	$(CARGO) fmt --all --check

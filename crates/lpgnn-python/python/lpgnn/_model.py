@@ -183,7 +183,7 @@ class Model:
         """Writes the model to a file, with its split, its history and its evaluation; the command line can use it too."""
         self._native.save(os.fsdecode(path))
 
-    def report(self, path: str | os.PathLike[str], data: Dataset | None = None) -> None:
+    def report(self, path: str | os.PathLike[str] = "report.html", data: Dataset | None = None) -> None:
         """Writes a page of charts on its training and its predictions: one HTML file, which needs no network.
 
         With the data that it was trained on, the page has a map of the states and pictures of the graphs, or of the

@@ -63,7 +63,7 @@ class Run:
 
     def report(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] = "report.html",
         data: Dataset | None = None,
         *,
         compare: Sequence[Run | str | os.PathLike[str]] = (),

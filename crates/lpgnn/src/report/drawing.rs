@@ -26,6 +26,8 @@ pub(super) struct Drawing {
 /// How many are drawn of each kind, and how large they may be.
 const EACH: usize = 3;
 const MOST_NODES: usize = 150;
+/// Characters of a name below a drawing.
+const MOST_OF_A_NAME: usize = 60;
 
 /// What the model is most wrong about, and what it is most uncertain about.
 pub(super) fn drawings(
@@ -50,8 +52,9 @@ pub(super) fn drawings(
     }
     let states = model.predict(dataset, false)?.fixed_point.states;
     let colour = |v: usize| states.last().map_or(0.0, |x| f64::from(x.row(v).iter().sum::<f32>()));
-    let name = |class: Option<usize>| {
-        class.and_then(|class| classes.get(class)).map_or("unknown", |name| name)
+    let name = |class: Option<usize>| -> String {
+        let name = class.and_then(|class| classes.get(class)).map_or("unknown", |name| name);
+        name.chars().take(MOST_OF_A_NAME).collect()
     };
     Ok(chosen
         .into_iter()

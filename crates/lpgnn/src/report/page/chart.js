@@ -404,10 +404,13 @@ function parallelChart({ title, about, axes: columns, rows, best }) {
   });
 }
 
+// A long name on one line, cut off for the eye alone.
+const label = (text) => ([...String(text)].length > 40 ? el("span", { class: "long", title: shortened(text, 400) }, String(text)) : String(text));
+
 function tableOf({ head, rows, caption }) {
-  const cell = (name, value) => el(name, typeof value === "number" || value === null ? { class: "n" } : {}, typeof value === "number" ? number(value) : value === null || value === undefined ? "–" : String(value));
+  const cell = (kind, value) => el(kind, typeof value === "number" || value === null ? { class: "n" } : {}, typeof value === "number" ? number(value) : value === null || value === undefined ? "–" : label(value));
   return el("table", {}, caption ? el("caption", {}, caption) : null,
-    el("thead", {}, el("tr", {}, ...head.map((name) => el("th", { scope: "col" }, String(name))))),
+    el("thead", {}, el("tr", {}, ...head.map((title) => el("th", { scope: "col" }, label(title))))),
     el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((value) => cell("td", value))))));
 }
 

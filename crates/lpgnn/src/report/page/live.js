@@ -29,7 +29,7 @@ function follow(data) {
   const tell = () => {
     const open = data.runs.filter((run) => run.live && !run.done);
     const at = (run) => `epoch ${run.history.epoch[run.history.epoch.length - 1] ?? 0} of ${run.until}`;
-    if (open.length && !stop.disabled) status.textContent = open.length === 1 ? at(open[0]) : open.map((run) => `${run.name}: ${at(run)}`).join("   ");
+    if (open.length && !stop.disabled) status.textContent = open.length === 1 ? at(open[0]) : open.map((run) => `${run.name}: ${at(run)}`).join("; ");
   };
   const events = new EventSource(address("events"));
   // Everything: at the beginning, and whenever the server says so.

@@ -135,8 +135,8 @@ function curveSection(runs) {
 
 function confusion(run, { split, metrics }) {
   const largest = Math.max(1, ...metrics.confusion.flat());
-  const head = el("tr", {}, el("th", { scope: "col" }, "true \\ predicted"), ...run.classes.map((name) => el("th", { scope: "col" }, String(name))));
-  const rows = metrics.confusion.map((row, i) => el("tr", {}, el("th", { scope: "row" }, String(run.classes[i])), ...row.map((count) => {
+  const head = el("tr", {}, el("th", { scope: "col" }, "true \\ predicted"), ...run.classes.map((one) => el("th", { scope: "col" }, label(one))));
+  const rows = metrics.confusion.map((row, i) => el("tr", {}, el("th", { scope: "row" }, label(run.classes[i])), ...row.map((count) => {
     const share = Math.round((85 * count) / largest);
     return el("td", { style: `background: color-mix(in srgb, var(--accent) ${share}%, transparent)${share > 55 ? "; color: var(--page)" : ""}` }, String(count));
   })));
@@ -184,8 +184,8 @@ function twoClasses(run) {
   }
   const filled = bins.filter(([count]) => count);
   return [
-    lineChart({ title: "ROC", about: `Class ${run.classes[1]} against ${run.classes[0]}, ${best.split}${known(best.metrics.auc) ? `; area ${best.metrics.auc.toFixed(3)}` : ""}.`, x: "false positive rate", y: "true positive rate", mayLog: false, series: [{ name: "model", x: points.map(([x]) => x), y: points.map(([, y]) => y) }, { name: "chance", x: [0, 1], y: [0, 1], plain: true }] }),
-    lineChart({ title: "Calibration", about: `Of those given a probability of class ${run.classes[1]}, how many are of it, ${best.split}; ten bins.`, x: "predicted probability", y: "share", mayLog: false, series: [{ name: "model", x: filled.map(([count, sum]) => sum / count), y: filled.map(([count, , truth]) => truth / count) }, { name: "perfect", x: [0, 1], y: [0, 1], plain: true }] }),
+    lineChart({ title: "ROC", about: `Class ${shortened(run.classes[1], 60)} against ${shortened(run.classes[0], 60)}, ${best.split}${known(best.metrics.auc) ? `; area ${best.metrics.auc.toFixed(3)}` : ""}.`, x: "false positive rate", y: "true positive rate", mayLog: false, series: [{ name: "model", x: points.map(([x]) => x), y: points.map(([, y]) => y) }, { name: "chance", x: [0, 1], y: [0, 1], plain: true }] }),
+    lineChart({ title: "Calibration", about: `Of those given a probability of class ${shortened(run.classes[1], 60)}, how many are of it, ${best.split}; ten bins.`, x: "predicted probability", y: "share", mayLog: false, series: [{ name: "model", x: filled.map(([count, sum]) => sum / count), y: filled.map(([count, , truth]) => truth / count) }, { name: "perfect", x: [0, 1], y: [0, 1], plain: true }] }),
   ];
 }
 

@@ -75,6 +75,7 @@ impl Model {
     }
 
     /// Writes a page of charts, with a map of the states and pictures of graphs if the data are given.
+    #[allow(clippy::needless_pass_by_value, reason = "it is what Python gives")]
     fn report(&self, py: Python<'_>, path: PathBuf, data: Option<&Dataset>) -> PyResult<()> {
         let notes = self.0.notes.clone();
         let notes: ModelNotes = serde_json::from_value(notes).map_err(|error| {

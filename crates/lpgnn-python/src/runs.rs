@@ -49,6 +49,7 @@ impl Run {
     }
 
     /// Writes a page of charts, with pictures of graphs if the data are given.
+    #[allow(clippy::needless_pass_by_value, reason = "it is what Python gives")]
     fn report(&self, path: PathBuf, data: Option<&Dataset>) -> PyResult<()> {
         let folder = self.0.path();
         let report = Report::of(&[folder]).and_then(|report| match data {
@@ -69,7 +70,7 @@ fn json(value: &impl serde::Serialize) -> PyResult<String> {
 
 /// Writes a page of charts that compares runs, or shows one cross-validation or search.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value, reason = "arguments from Python arrive by value")]
+#[allow(clippy::needless_pass_by_value, reason = "it is what Python gives")]
 pub(crate) fn report(folders: Vec<PathBuf>, path: PathBuf) -> PyResult<()> {
     Report::of(&folders).and_then(|report| report.write(&path)).map_err(exception)
 }

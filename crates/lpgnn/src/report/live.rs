@@ -55,6 +55,7 @@ struct LiveRun {
 /// What the page is made of.
 #[derive(serde::Serialize)]
 #[serde(untagged)]
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Data<'a> {
     Running {
         title: &'a str,

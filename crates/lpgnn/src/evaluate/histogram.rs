@@ -27,6 +27,7 @@ impl Histogram {
     /// assert_eq!((some.min, some.max, some.sum), (0.0, 30.0, 45.1));
     /// assert_eq!((some.counts[0], some.counts[15], some.counts[29]), (2, 1, 1));
     /// ```
+    #[allow(clippy::needless_pass_by_value, reason = "iterators are passed so")]
     pub fn of(numbers: impl Iterator<Item = f64> + Clone) -> Option<Self> {
         let finite = || numbers.clone().filter(|x| x.is_finite());
         let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);

@@ -36,7 +36,7 @@ impl ModelNotes {
         let mut config = RunConfig {
             model: saved.model.clone(),
             training: saved.training.clone(),
-            split: saved.split.clone(),
+            split: saved.split,
             ..RunConfig::default()
         };
         config.data.source.clone_from(&saved.data.name);

@@ -115,7 +115,7 @@ fn a_live_report_tells_each_reader_what_is_new_to_it() {
     let (kind, tail) = news(&live, &mut first).unwrap();
     assert_eq!((kind, &tail[0]["run"]), ("epochs", &0.into()));
     assert_eq!(tail[0]["history"]["epoch"], serde_json::json!([2, 3]));
-    assert_eq!(tail[0]["history"]["splits"]["val"]["accuracy"].as_array().unwrap().len(), 2);
+    assert!(tail[0]["history"]["splits"]["val"]["accuracy"][0].is_number(), "epoch 2 is evaluated");
     let (kind, data) = news(&live, &mut late).unwrap();
     assert_eq!(kind, "data", "who comes late is told everything");
     assert_eq!(data["runs"][0]["history"]["epoch"], serde_json::json!([1, 2, 3]));
@@ -146,7 +146,7 @@ fn a_model_without_a_folder_has_a_report() {
     let of_run = data_of(&Report::of(&[&folder]).unwrap().html().unwrap());
     let report = Report::of_model(&saved, &notes, Some(&dataset)).unwrap();
     let of_model = data_of(&report.html().unwrap());
-    for part in ["history", "final", "classes", "weights", "best_epoch", "stop", "alerts"] {
+    for part in ["history", "final", "classes", "weights", "best_epoch", "stop"] {
         assert_eq!(of_model["runs"][0][part], of_run["runs"][0][part], "{part}");
     }
     for part in ["target", "predicted", "pca_x", "split"] {

@@ -1,4 +1,5 @@
 # make test    all tests: doc tests, examples, the Python package, tests, transcripts
+# make test-browser  tests of reports and of the live page in Chromium, which is installed where it may be
 # make python  build the Python package in its own environment, target/python, and test it
 # make check   formatting, lints and documentation without warnings, then make test
 # make bench   benchmarks of kernels and whole updates on this machine
@@ -27,15 +28,25 @@ else
 RUN_TESTS := $(CARGO) test $(ALL) --lib --bins --tests
 endif
 
-.PHONY: test check lint doc doctest examples python bench bench-peers instructions settings fuzz fuzz-coverage deny setup package wheels wheels-test release-tools site
+.PHONY: test test-browser browser-if-there check lint doc doctest examples python bench bench-peers instructions settings fuzz fuzz-coverage deny setup package wheels wheels-test release-tools site
 .DEFAULT_GOAL := test
 
 # The tests come last, so that their summary, and what was skipped, is the last thing to be read.
 SKIPPED := $(abspath $(TARGET))/skipped.txt
-test: doctest examples python
+test: doctest examples python browser-if-there
 	@rm -f "$(SKIPPED)"
 	LPGNN_SKIPPED="$(SKIPPED)" $(RUN_TESTS)
 	@if [ -s "$(SKIPPED)" ]; then sort -u -k2,2 "$(SKIPPED)"; echo "$$(sort -u -k2,2 "$(SKIPPED)" | wc -l) tests were skipped, in whole or in part, as listed above"; fi
+
+# The same build of the program as the other tests use.
+BROWSER := crates/lpgnn-cli/tests/browser/run.sh "$(abspath $(TARGET))/debug/lpgnn" "$(abspath $(TARGET))/browser"
+test-browser: setup
+	$(CARGO) build $(ALL) --bins --profile test
+	$(BROWSER)
+
+browser-if-there: setup
+	$(CARGO) build $(ALL) --bins --profile test
+	$(BROWSER) --if-there
 
 check: lint doc test
 
@@ -53,7 +64,7 @@ python: setup
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "$(PYTHON) is not here or older than 3.10: install Python, or tell make where it is by PYTHON=" >&2; exit 1; }
 	@test -x $(ENVIRONMENT)/bin/maturin || { $(PYTHON) -m venv $(ENVIRONMENT) && $(ENVIRONMENT)/bin/pip install --quiet "maturin>=1.9,<2"; }
 	cd crates/lpgnn-python && VIRTUAL_ENV=$(ENVIRONMENT) $(ENVIRONMENT)/bin/maturin develop --locked --quiet --extras test
-	$(ENVIRONMENT)/bin/python -m pytest -q crates/lpgnn-python
+	$(ENVIRONMENT)/bin/python -m pytest -q -rs crates/lpgnn-python
 
 lint: setup
 	$(CARGO) fmt --all --check

@@ -40,16 +40,27 @@ pub(crate) fn listen(answer: impl Fn(&str) + Send + 'static) -> anyhow::Result<(
         if ASKED.swap(true, Ordering::Relaxed) {
             std::process::exit(i32::from(STOPPED));
         }
-        // On a thread of its own: a terminal that takes no text must not keep a second Ctrl-C waiting.
-        std::thread::spawn(|| {
-            if let Ok(answer) = ANSWER.lock()
-                && let Some(answer) = &*answer
-            {
-                answer("stopping after this epoch; press Ctrl-C again to stop now");
-            }
-        });
+        tell();
     })
     .context("cannot install a handler for Ctrl-C")
+}
+
+/// Asks to stop as a first Ctrl-C does, however often.
+pub(crate) fn ask() {
+    if !ASKED.swap(true, Ordering::Relaxed) {
+        tell();
+    }
+}
+
+fn tell() {
+    // On a thread of its own: a terminal that takes no text must not keep a second Ctrl-C waiting.
+    std::thread::spawn(|| {
+        if let Ok(answer) = ANSWER.lock()
+            && let Some(answer) = &*answer
+        {
+            answer("stopping after this epoch; press Ctrl-C again to stop now");
+        }
+    });
 }
 
 /// Whether the user asked to stop.

@@ -3,7 +3,9 @@
 mod bars;
 mod commands;
 mod console;
+mod http;
 mod interrupt;
+mod live_page;
 mod memory;
 mod processor_time;
 mod slow;

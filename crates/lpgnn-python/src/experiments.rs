@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use lpgnn::data::Split;
 use lpgnn::evaluate::Protocol;
 use lpgnn::experiment::crossval::{Crossval, Division, Fold, FoldRecord};
-use lpgnn::experiment::record::FinalEvaluation;
+use lpgnn::experiment::record::{FinalEvaluation, ModelNotes};
 use lpgnn::experiment::run::RunFolder;
 use lpgnn::experiment::search::{RankedTrial, Search, SearchOptions, Space};
 use lpgnn::experiment::{ExperimentObserver, ResultFolder, TrialKind, TrialName, TrialObserver};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::dataset::{Dataset, SplitTuple, split_of};
 use crate::error::{Error, exception, json_exception};
 use crate::events::{Reporter, work};
-use crate::model::{Model, Notes};
+use crate::model::{Model, notes_to_json};
 use crate::settings::{Request, Task};
 use crate::threads::pool;
 
@@ -159,8 +159,8 @@ pub(crate) fn search(
             let final_evaluation = FinalEvaluation::new(&saved, &dataset, split)?;
             let stop_reason = record.ranked.first().and_then(|best| best.result.stop_reason);
             let (metrics, evaluation) = (vec![], None);
-            let notes = Notes { stop_reason, metrics, evaluation, final_evaluation };
-            saved.notes = notes.to_json();
+            let notes = ModelNotes { stop_reason, metrics, evaluation, final_evaluation };
+            saved.notes = notes_to_json(&notes);
         }
         let best = search.trials()[record.trial - 1].to_toml();
         Ok(Some((record, best, Model(saved))))

@@ -28,7 +28,7 @@ mod _native {
     #[pymodule_export]
     use crate::model::Model;
     #[pymodule_export]
-    use crate::runs::Run;
+    use crate::runs::{Run, report};
     #[pymodule_export]
     use crate::settings::{arguments, settings};
     #[pymodule_export]

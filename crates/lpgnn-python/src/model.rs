@@ -1,49 +1,39 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lpgnn::evaluate::{Metrics, probabilities};
-use lpgnn::experiment::record::FinalEvaluation;
-use lpgnn::experiment::run::{EpochMetrics, RunFolder};
+use lpgnn::experiment::record::ModelNotes;
+use lpgnn::experiment::run::RunFolder;
+use lpgnn::report::Report;
 use lpgnn::run::{SavedModel, fingerprint};
-use lpgnn::train::{ModelEvaluation, StopReason};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::dataset::{Dataset, SplitTuple, array, tuple_of};
-use crate::error::{exception, json_exception};
+use crate::error::{Error, exception, json_exception};
 use crate::threads::pool;
 
 /// A trained model with everything needed to use it.
 #[pyclass(frozen, module = "lpgnn")]
 pub(crate) struct Model(pub(crate) SavedModel);
 
-/// What is kept with a model of its training.
-#[derive(serde::Serialize)]
-pub(crate) struct Notes {
-    pub(crate) stop_reason: Option<StopReason>,
-    pub(crate) metrics: Vec<EpochMetrics>,
-    pub(crate) evaluation: Option<ModelEvaluation>,
-    pub(crate) final_evaluation: FinalEvaluation,
-}
-
-impl Notes {
-    pub(crate) fn to_json(&self) -> serde_json::Value {
-        // Reports and metrics are always JSON.
-        serde_json::to_value(self).unwrap_or_default()
-    }
+/// As a model keeps them.
+pub(crate) fn notes_to_json(notes: &ModelNotes) -> serde_json::Value {
+    // Reports and metrics are always JSON.
+    serde_json::to_value(notes).unwrap_or_default()
 }
 
 /// The model of a run, with what the run has recorded.
 pub(crate) fn model_of_run(folder: &RunFolder) -> Result<SavedModel, lpgnn::Error> {
     let mut saved = SavedModel::read(&folder.file(RunFolder::MODEL))?;
     if let Some(record) = folder.record()? {
-        let notes = Notes {
+        let notes = ModelNotes {
             stop_reason: Some(record.stop_reason),
             metrics: folder.metrics()?,
             evaluation: record.evaluation,
             final_evaluation: record.final_evaluation,
         };
-        saved.notes = notes.to_json();
+        saved.notes = notes_to_json(&notes);
     }
     Ok(saved)
 }
@@ -82,6 +72,18 @@ impl Model {
 
     fn save(&self, path: &str) -> PyResult<()> {
         self.0.write(Path::new(path)).map_err(exception)
+    }
+
+    /// Writes a page of charts, with a map of the states and pictures of graphs if the data are given.
+    #[allow(clippy::needless_pass_by_value, reason = "it is what Python gives")]
+    fn report(&self, py: Python<'_>, path: PathBuf, data: Option<&Dataset>) -> PyResult<()> {
+        let notes = self.0.notes.clone();
+        let notes: ModelNotes = serde_json::from_value(notes).map_err(|error| {
+            Error::new_err(format!("the model has no record of its training to report on: {error}"))
+        })?;
+        let data = data.map(|data| &data.0);
+        let write = || Report::of_model(&self.0, &notes, data)?.write(&path);
+        py.detach(write).map_err(exception)
     }
 
     /// What was kept of its training, as JSON.

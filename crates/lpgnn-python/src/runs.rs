@@ -1,9 +1,10 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lpgnn::experiment::run::RunFolder;
+use lpgnn::report::Report;
 use pyo3::prelude::*;
 
-use crate::dataset::{SplitTuple, tuple_of};
+use crate::dataset::{Dataset, SplitTuple, tuple_of};
 use crate::error::{exception, json_exception};
 use crate::model::{Model, model_of_run};
 
@@ -47,6 +48,17 @@ impl Run {
         Ok(self.0.split().map_err(exception)?.map(tuple_of))
     }
 
+    /// Writes a page of charts, with pictures of graphs if the data are given.
+    #[allow(clippy::needless_pass_by_value, reason = "it is what Python gives")]
+    fn report(&self, path: PathBuf, data: Option<&Dataset>) -> PyResult<()> {
+        let folder = self.0.path();
+        let report = Report::of(&[folder]).and_then(|report| match data {
+            Some(data) => report.with_drawings(folder, &data.0),
+            None => Ok(report),
+        });
+        report.and_then(|report| report.write(&path)).map_err(exception)
+    }
+
     fn model(&self) -> PyResult<Model> {
         model_of_run(&self.0).map(Model).map_err(exception)
     }
@@ -54,4 +66,11 @@ impl Run {
 
 fn json(value: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|error| json_exception(&error))
+}
+
+/// Writes a page of charts that compares runs, or shows one cross-validation or search.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "it is what Python gives")]
+pub(crate) fn report(folders: Vec<PathBuf>, path: PathBuf) -> PyResult<()> {
+    Report::of(&folders).and_then(|report| report.write(&path)).map_err(exception)
 }

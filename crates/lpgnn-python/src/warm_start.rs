@@ -1,4 +1,4 @@
-use lpgnn::experiment::record::FinalEvaluation;
+use lpgnn::experiment::record::{FinalEvaluation, ModelNotes};
 use lpgnn::run::{SavedModel, Setup};
 use lpgnn::train::{Trained, Trainer};
 use pyo3::prelude::*;
@@ -7,7 +7,7 @@ use pyo3::types::PyBytes;
 use crate::dataset::Dataset;
 use crate::error::exception;
 use crate::events::{Reporter, work};
-use crate::model::{Model, Notes};
+use crate::model::{Model, notes_to_json};
 use crate::settings::{Request, Task};
 use crate::threads::pool;
 use crate::training::Watch;
@@ -78,17 +78,17 @@ fn train(
         Some((_, start)) => start.trainer(&setup, dataset)?,
         None => Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?,
     };
-    let mut watch = Watch::new(reporter);
+    let mut watch = Watch::new(reporter, None, 0, config)?;
     let (trained, state) = trainer.run_keeping_state(&mut watch)?;
     let Trained { weights, epoch, evaluation, reason, .. } = trained;
     let mut saved = SavedModel::new(&setup, config, dataset.name(), epoch, weights);
-    let notes = Notes {
+    let notes = ModelNotes {
         stop_reason: Some(reason),
-        metrics: watch.metrics,
+        metrics: watch.finish(Some(reason))?,
         evaluation,
         final_evaluation: FinalEvaluation::new(&saved, dataset, &setup.split)?,
     };
-    let mut notes = notes.to_json();
+    let mut notes = notes_to_json(&notes);
     let earlier = before.and_then(|(model, _)| model.notes["metrics"].as_array());
     if let (Some(earlier), Some(metrics)) = (earlier, notes["metrics"].as_array_mut()) {
         metrics.splice(..0, earlier.iter().cloned());

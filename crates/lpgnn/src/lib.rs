@@ -165,6 +165,10 @@ pub mod experiment;
 ///
 pub mod report;
 
+/// Event files for TensorBoard.
+///
+pub mod tensorboard;
+
 /// Checks for custom functions and solvers.
 ///
 pub mod check;

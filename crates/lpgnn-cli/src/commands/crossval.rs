@@ -9,9 +9,12 @@ use lpgnn::experiment::ResultFolder;
 use lpgnn::experiment::crossval::{Crossval, CrossvalReport, Division};
 use lpgnn::experiment::search::Space;
 use lpgnn::graph::Level;
+use lpgnn::report::LiveReport;
 use lpgnn::run::RunConfig;
+use lpgnn::tensorboard::TrialEvents;
 
 use super::settings::{Chosen, SettingArguments};
+use super::views::ViewArguments;
 use crate::bars::Bars;
 use crate::console::{Console, print, print_json};
 use crate::interrupt::Stopped;
@@ -51,6 +54,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     report: bool,
 
+    #[command(flatten)]
+    views: ViewArguments,
+
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -69,6 +75,8 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     let division = Division { folds: *folds, files: fold_files.clone(), seed: *fold_seed };
     let folds = division.folds(&dataset, task, *protocol, &candidates)?;
     let crossval = Crossval::new(&dataset, *protocol, folds)?;
+    let live = |token: &str| LiveReport::new(dataset.name(), token).with_protocol(*protocol);
+    let page = arguments.views.page(console, live)?;
     let (plan, name) = (crossval.plan(), format!("{}-cv", dataset.name()));
     let folder = match &arguments.out {
         Some(path) => ResultFolder::open(path, &plan, &config)?,
@@ -82,13 +90,25 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
         protocol.describe()
     ));
     let shown = folder.path().display();
-    let Some(report) = crossval.run(&folder, &Bars::new(console)?)? else {
+    let config_of = |name, candidate: usize| {
+        let fold = crossval.folds().iter().find(|fold| fold.name == name)?;
+        fold.candidates.get(candidate)
+    };
+    let events = arguments.views.trial_events(folder.path(), config_of);
+    let shows = page.as_ref().map(|page| page.trials(&config));
+    let observers = (Bars::new(console)?, (events, shows));
+    let run = crossval.run(&folder, &observers);
+    observers.1.0.map_or(Ok(()), TrialEvents::finish)?;
+    let Some(report) = run? else {
         let again = format!("interrupted; run the same command with --out {shown} to continue");
         return Err(Stopped(again).into());
     };
     console.say(format_args!("results in {shown}"));
     if arguments.report {
         super::report::write(folder.path(), console)?;
+    }
+    if let Some(page) = page {
+        page.end(folder.path(), "all folds are done");
     }
     if arguments.json { print_json(&report) } else { print(&text(&report)?) }
 }

@@ -13,6 +13,7 @@ mod settings;
 mod shell;
 mod states;
 mod train;
+mod views;
 
 use clap::Subcommand;
 

@@ -2,10 +2,13 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use lpgnn::experiment::ResultFolder;
 use lpgnn::experiment::search::{Budget, Search, SearchOptions, SearchRecord, Space};
+use lpgnn::experiment::{ResultFolder, TrialName};
+use lpgnn::report::LiveReport;
+use lpgnn::tensorboard::TrialEvents;
 
 use super::settings::{Chosen, SettingArguments};
+use super::views::ViewArguments;
 use crate::bars::Bars;
 use crate::console::{Console, print, print_json};
 use crate::interrupt::Stopped;
@@ -41,6 +44,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     report: bool,
 
+    #[command(flatten)]
+    views: ViewArguments,
+
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -52,6 +58,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     let Arguments { budget, halving, min_epochs, .. } = *arguments;
     let options = SearchOptions { budget, halving, min_epochs };
     let search = Search::new(&dataset, config.clone(), &space, options)?;
+    let page = arguments.views.page(console, |token| LiveReport::new(dataset.name(), token))?;
     let (plan, name) = (search.plan(), format!("{}-search", dataset.name()));
     let folder = match &arguments.out {
         Some(path) => ResultFolder::open(path, &plan, &config)?,
@@ -66,7 +73,14 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
         rounds.join(", then ")
     ));
     let shown = folder.path().display();
-    let Some(found) = search.run(&folder, &Bars::new(console)?)? else {
+    let config_of =
+        |name: TrialName, _| search.trials().get(usize::try_from(name.number - 1).ok()?);
+    let events = arguments.views.trial_events(folder.path(), config_of);
+    let shows = page.as_ref().map(|page| page.trials(&config));
+    let observers = (Bars::new(console)?, (events, shows));
+    let run = search.run(&folder, &observers);
+    observers.1.0.map_or(Ok(()), TrialEvents::finish)?;
+    let Some(found) = run? else {
         let again = format!("interrupted; run the same command with --out {shown} to continue");
         return Err(Stopped(again).into());
     };
@@ -82,6 +96,9 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     ));
     if arguments.report {
         super::report::write(folder.path(), console)?;
+    }
+    if let Some(page) = page {
+        page.end(folder.path(), "all trials are done");
     }
     if arguments.json { print_json(&found) } else { print(&text(&found)?) }
 }

@@ -217,6 +217,16 @@ class Model:
         """Writes the model to a file, with its split, its history and its evaluation; the command line can use it too."""
         self._native.save(os.fsdecode(path))
 
+    def report(self, path: str | os.PathLike[str] = "report.html", data: Dataset | None = None) -> None:
+        """Writes a page of charts on its training and its predictions: one HTML file, which needs no network.
+
+        With the data that it was trained on, the page has a map of the states and pictures of the graphs, or of the
+        surroundings of the nodes, that the model is most wrong and most uncertain about.
+        """
+        if data is not None:
+            check_dataset(data)
+        self._native.report(os.fsdecode(path), None if data is None else data._native)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _of_bytes, (self._native.to_bytes(),)
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from . import _native
+from ._arguments import check_dataset
+from ._dataset import Dataset
 from ._history import flat, frame_of_epochs
 from ._model import Model
+from ._native import Error
 from ._records import RunRecord, run_record
 from ._splits import split_dict
 
@@ -61,6 +65,28 @@ class Run:
     def model(self) -> Model:
         """Its model."""
         return Model(self._native.model())
+
+    def report(
+        self,
+        path: str | os.PathLike[str] = "report.html",
+        data: Dataset | None = None,
+        *,
+        compare: Sequence[Run | str | os.PathLike[str]] = (),
+    ) -> None:
+        """Writes a page of charts on it: one HTML file, which needs no network.
+
+        With its ``data``, the page has pictures of the graphs, or of the surroundings of the nodes, that the model is most
+        wrong and most uncertain about. ``compare`` are other runs, to be overlaid.
+        """
+        if data is not None:
+            check_dataset(data)
+        if not compare:
+            self._native.report(os.fsdecode(path), None if data is None else data._native)
+            return
+        if data is not None:
+            raise Error("data and compare are both given, but graphs are drawn of one run only")
+        others = [other.folder if isinstance(other, Run) else os.fsdecode(other) for other in compare]
+        _native.report([self.folder, *others], os.fsdecode(path))
 
     def __repr__(self) -> str:
         state = "finished" if self.finished else "can be resumed"

@@ -73,6 +73,7 @@ def train(
     split: Mapping[str, Any] | None = None,
     out: str | os.PathLike[str] | None = None,
     force: bool = False,
+    tensorboard: str | os.PathLike[str] | None = None,
     threads: int | None = None,
     on_epoch: OnEpoch | None = None,
     progress: bool | None = None,
@@ -93,7 +94,8 @@ def train(
     ``threads``.
 
     ``out`` is the folder of a run, to be read by :class:`Run` and continued by :func:`resume`; ``force`` replaces the
-    run that is there. Ctrl-C raises :class:`Interrupted`, which has the best model so far.
+    run that is there. ``tensorboard`` is a folder for event files, which TensorBoard shows. Ctrl-C raises
+    :class:`Interrupted`, which has the best model so far.
     """
     asked = request(data, locals())
     for line in data.columns:
@@ -101,7 +103,8 @@ def train(
     folder = None if out is None else os.fsdecode(out)
     with closing(Progress(progress, lambda: _epochs(data, asked), "epoch")) as shown:
         call = _on_event(on_epoch, shown)
-        found = _native.train(data._native, asked, folder, bool(force), thread_count(threads), call)
+        places = {"out": folder, "force": bool(force), "tensorboard": _path(tensorboard)}
+        found = _native.train(data._native, asked, places, thread_count(threads), call)
     return _model(*found, folder)
 
 
@@ -110,6 +113,7 @@ def resume(
     data: Dataset | None = None,
     *,
     epochs: int | None = None,
+    tensorboard: str | os.PathLike[str] | None = None,
     threads: int | None = None,
     on_epoch: OnEpoch | None = None,
     progress: bool | None = None,
@@ -117,7 +121,8 @@ def resume(
     """Continues the run in a folder from its last checkpoint, with the same bits as if it had not been interrupted.
 
     More ``epochs`` than it had extend it; a run that has finished is returned as it is. The data are read again unless they
-    are given, and have to be the same. The split is that of the run.
+    are given, and have to be the same. The split is that of the run. ``tensorboard`` is the folder that :func:`train` was
+    given: what is there of later epochs is not shown any more.
     """
     run = Run(folder)
     if data is None:
@@ -132,7 +137,7 @@ def resume(
     total = (epochs or run.settings["training"]["epochs"]) - len(run.epoch_records)
     with closing(Progress(progress, lambda: max(total, 0), "epoch")) as shown:
         call = _on_event(on_epoch, shown)
-        found = _native.resume(run.folder, data._native, epochs, thread_count(threads), call)
+        found = _native.resume(run.folder, data._native, (epochs, _path(tensorboard)), thread_count(threads), call)
     return _model(*found, run.folder)
 
 
@@ -317,6 +322,10 @@ def _epochs(data: Dataset, asked: Any) -> int | None:
     """The number of epochs that are going to be trained."""
     lines = _native.settings(data._native, asked).partition("[training]")[2].splitlines()
     return next((int(line.split()[2]) for line in lines if line.startswith("epochs = ")), None)
+
+
+def _path(path: str | os.PathLike[str] | None) -> str | None:
+    return None if path is None else os.fsdecode(path)
 
 
 def _folder(out: str | os.PathLike[str] | None) -> Any:

@@ -2,12 +2,14 @@
 
 mod baseline;
 mod classes;
+mod histogram;
 mod protocol;
 mod quantiles;
 mod values;
 
 pub use baseline::{Baseline, BaselineReport, BaselineScore};
 pub use classes::{ClassMetrics, Confusion, auc, probabilities};
+pub use histogram::Histogram;
 pub use protocol::{MeanAndStd, Protocol, best_mean_epoch};
 pub use quantiles::Quantiles;
 pub use values::ValueErrors;

@@ -48,6 +48,58 @@ impl TrialObserver for () {
     }
 }
 
+/// Two observers, either of which may stop the experiment.
+impl<A: ExperimentObserver, B: ExperimentObserver> ExperimentObserver for (A, B) {
+    fn trial(&self, name: TrialName, at: usize, until: usize) -> Box<dyn TrialObserver + '_> {
+        Box::new((self.0.trial(name, at, until), self.1.trial(name, at, until)))
+    }
+
+    fn fold(&self, fold: &FoldRecord) {
+        self.0.fold(fold);
+        self.1.fold(fold);
+    }
+
+    fn ranked(&self, trial: &RankedTrial) {
+        self.0.ranked(trial);
+        self.1.ranked(trial);
+    }
+}
+
+/// An observer, if there is one.
+impl<A: ExperimentObserver> ExperimentObserver for Option<A> {
+    fn trial(&self, name: TrialName, at: usize, until: usize) -> Box<dyn TrialObserver + '_> {
+        match self {
+            Some(observer) => observer.trial(name, at, until),
+            None => Box::new(()),
+        }
+    }
+
+    fn fold(&self, fold: &FoldRecord) {
+        if let Some(observer) = self {
+            observer.fold(fold);
+        }
+    }
+
+    fn ranked(&self, trial: &RankedTrial) {
+        if let Some(observer) = self {
+            observer.ranked(trial);
+        }
+    }
+}
+
+/// Two observers, either of which may stop the experiment.
+impl TrialObserver for (Box<dyn TrialObserver + '_>, Box<dyn TrialObserver + '_>) {
+    fn epoch(&mut self, report: &EpochReport) -> ControlFlow<()> {
+        let answers = (self.0.epoch(report), self.1.epoch(report));
+        if answers.0.is_break() { answers.0 } else { answers.1 }
+    }
+
+    fn step(&mut self, step: &StepProgress) {
+        self.0.step(step);
+        self.1.step(step);
+    }
+}
+
 /// The name of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct TrialName {

@@ -76,6 +76,16 @@ impl ResultFolder {
         read_json(&path.join(RESULT)).map(Some)
     }
 
+    /// What the trials in a folder have in common.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`], [`Error::Config`]
+    pub(crate) fn settings(path: &Path) -> Result<RunConfig, Error> {
+        let path = path.join(SETTINGS);
+        RunConfig::from_toml(&path.display().to_string(), &read_text(&path)?)
+    }
+
     /// What was saved under names that begin with one of these, in the order of the names.
     ///
     /// # Errors

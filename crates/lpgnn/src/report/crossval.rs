@@ -37,11 +37,14 @@ struct Note {
 impl CrossvalPage {
     pub(super) fn read(path: &Path, result: Value) -> Result<Self, Error> {
         let report: CrossvalReport = typed(path, result)?;
-        let folds: Vec<FoldRecord> = ResultFolder::parts(path, &["fold-", "seed-"])?;
+        Ok(Self::new(report, ResultFolder::parts(path, &["fold-", "seed-"])?))
+    }
+
+    pub(super) fn new(report: CrossvalReport, folds: Vec<FoldRecord>) -> Self {
         let longest = folds.iter().max_by_key(|fold| fold.trial.epochs.len());
         let epochs = longest.map_or_else(Vec::new, |fold| fold.trial.epochs.clone());
         let curves: Vec<Vec<f64>> = folds.into_iter().map(|fold| fold.trial.test).collect();
-        Ok(Self {
+        Self {
             mean_curve: mean(&curves, epochs.len()),
             alerts: notes(&report),
             data: report.data,
@@ -56,7 +59,7 @@ impl CrossvalPage {
             majority: report.majority,
             epochs,
             curves,
-        })
+        }
     }
 
     pub(super) fn title(&self) -> String {

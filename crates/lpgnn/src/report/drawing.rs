@@ -17,13 +17,17 @@ pub(super) struct Drawing {
     edges: Vec<usize>,
     /// The colour of every node, from its state.
     values: Vec<f64>,
-    /// The nodes that are ringed.
+    /// The nodes that are ringed: those that are predicted wrongly.
     wrong: Vec<usize>,
+    /// The node that it is about.
+    centre: Option<usize>,
 }
 
 /// How many are drawn of each kind, and how large they may be.
 const EACH: usize = 3;
 const MOST_NODES: usize = 150;
+/// Characters of a name below a drawing.
+const MOST_OF_A_NAME: usize = 60;
 
 /// What the model is most wrong about, and what it is most uncertain about.
 pub(super) fn drawings(
@@ -35,6 +39,7 @@ pub(super) fn drawings(
     let confident = |&k: &usize| items.confidence.get(k).copied().flatten();
     let mistaken = |&k: &usize| items.target[k].is_some() && items.target[k] != items.predicted[k];
     let mut wrong: Vec<usize> = (0..items.target.len()).filter(mistaken).collect();
+    let bad: HashSet<usize> = wrong.iter().map(|&k| items.index[k]).collect();
     wrong.sort_by(|a, b| confident(b).partial_cmp(&confident(a)).unwrap_or(a.cmp(b)));
     let mut unsure: Vec<usize> =
         (0..items.target.len()).filter(|k| confident(k).is_some()).collect();
@@ -47,14 +52,15 @@ pub(super) fn drawings(
     }
     let states = model.predict(dataset, false)?.fixed_point.states;
     let colour = |v: usize| states.last().map_or(0.0, |x| f64::from(x.row(v).iter().sum::<f32>()));
-    let name = |class: Option<usize>| {
-        class.and_then(|class| classes.get(class)).map_or("unknown", |name| name)
+    let name = |class: Option<usize>| -> String {
+        let name = class.and_then(|class| classes.get(class)).map_or("unknown", |name| name);
+        name.chars().take(MOST_OF_A_NAME).collect()
     };
     Ok(chosen
         .into_iter()
         .map(|(why, k)| {
             let index = items.index[k];
-            let (nodes, ringed) = match model.task {
+            let (nodes, centre) = match model.task {
                 Level::Graph => {
                     let starts = dataset.node_starts();
                     ((starts[index]..starts[index + 1]).take(MOST_NODES).collect(), None)
@@ -77,7 +83,13 @@ pub(super) fn drawings(
                 ),
                 edges: ends.flatten().collect(),
                 values: nodes.iter().map(|&v| colour(v)).collect(),
-                wrong: ringed.and_then(place).into_iter().collect(),
+                wrong: match centre {
+                    Some(_) => {
+                        (0..).zip(&nodes).filter(|(_, v)| bad.contains(v)).map(|(i, _)| i).collect()
+                    }
+                    None => vec![],
+                },
+                centre: centre.and_then(place),
                 nodes: nodes.len(),
             }
         })

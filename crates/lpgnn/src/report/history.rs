@@ -4,7 +4,7 @@ use super::finite;
 use crate::experiment::run::EpochMetrics;
 
 /// The epochs of a run, column by column.
-#[derive(Debug, Default, serde::Serialize)]
+#[derive(Clone, Debug, Default, serde::Serialize)]
 pub(super) struct History {
     epoch: Vec<usize>,
     loss: Column,
@@ -29,7 +29,7 @@ pub(super) struct History {
 /// One number per epoch, where there is one.
 type Column = Vec<Option<f64>>;
 
-#[derive(Debug, Default, serde::Serialize)]
+#[derive(Clone, Debug, Default, serde::Serialize)]
 struct SplitHistory {
     accuracy: Column,
     loss: Column,
@@ -51,7 +51,65 @@ impl History {
         history
     }
 
-    fn push(&mut self, metrics: &EpochMetrics) {
+    /// Number of epochs.
+    pub(super) fn len(&self) -> usize {
+        self.epoch.len()
+    }
+
+    /// Without the first ones.
+    pub(super) fn tail(&self, from: usize) -> Self {
+        let mut tail = self.clone();
+        tail.retain(|row| row >= from);
+        tail
+    }
+
+    /// Leaves out every other epoch if there are twice as many as are shown, but none that was evaluated; whether it did.
+    pub(super) fn thin(&mut self) -> bool {
+        let full = self.len() >= 2 * MOST;
+        if full {
+            let evaluated: Vec<bool> = self.not_converged.iter().map(Option::is_some).collect();
+            // Unless all were: then there is no end to them.
+            let all = evaluated.iter().filter(|&&yes| yes).count() > MOST / 2;
+            self.retain(|row| row % 2 == 1 || (evaluated[row] && !all));
+        }
+        full
+    }
+
+    /// Keeps some rows.
+    fn retain(&mut self, keep: impl Fn(usize) -> bool) {
+        fn filter<T>(column: &mut Vec<T>, keep: &impl Fn(usize) -> bool) {
+            let mut row = 0..;
+            column.retain(|_| row.next().is_some_and(keep));
+        }
+        filter(&mut self.epoch, &keep);
+        self.columns().into_iter().for_each(|column| filter(column, &keep));
+    }
+
+    fn columns(&mut self) -> Vec<&mut Column> {
+        let mut all = vec![
+            &mut self.loss,
+            &mut self.residual_mean,
+            &mut self.residual_p50,
+            &mut self.residual_p95,
+            &mut self.residual_max,
+            &mut self.state_mean,
+            &mut self.multiplier_mean,
+            &mut self.largest_multiplier,
+            &mut self.gradient_weights,
+            &mut self.gradient_states,
+            &mut self.gradient_multipliers,
+            &mut self.spectral_radius,
+            &mut self.cheating_gap,
+            &mut self.not_converged,
+            &mut self.lr,
+            &mut self.seconds,
+        ];
+        let splits = self.splits.values_mut();
+        all.extend(splits.flat_map(|split| [&mut split.accuracy, &mut split.loss]));
+        all
+    }
+
+    pub(super) fn push(&mut self, metrics: &EpochMetrics) {
         let report = &metrics.report;
         self.epoch.push(report.epoch);
         self.loss.push(finite(report.loss));
@@ -81,5 +139,28 @@ impl History {
             of.accuracy.push(metrics.accuracy);
             of.loss.push(finite(metrics.loss));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_history_is_thinned_and_keeps_what_was_evaluated() {
+        let mut history = History::default();
+        for epoch in 1..=2 * MOST {
+            history.epoch.push(epoch);
+            let evaluated = (epoch % 100 == 1).then_some(0.0);
+            for column in history.columns() {
+                column.push(evaluated);
+            }
+        }
+        assert!(history.thin() && !history.thin());
+        assert!(history.len() < MOST + 50);
+        assert!([1, 101, 3901, 4000].iter().all(|epoch| history.epoch.contains(epoch)));
+        let rows = history.len();
+        assert!(history.columns().iter().all(|column| column.len() == rows));
+        assert_eq!(history.tail(rows - 2).epoch, history.epoch[rows - 2..]);
     }
 }

@@ -20,20 +20,27 @@
 //! assert!(page.starts_with("<!doctype html>"));
 //! # Ok::<(), lpgnn::Error>(())
 //! ```
+//!
+//! A [`LiveReport`](crate::report::LiveReport) is the same page while training runs: it is told every epoch, and tells each of its
+//! readers what is new.
 
 mod crossval;
 mod drawing;
 mod history;
+mod live;
 mod page;
 mod run;
 mod search;
 
+pub use live::{LiveReport, Seen};
+
 use std::path::Path;
 
 use crate::data::Dataset;
+use crate::experiment::record::ModelNotes;
 use crate::experiment::run::RunFolder;
 use crate::experiment::{ResultFolder, Versions, today};
-use crate::run::write_file;
+use crate::run::{SavedModel, write_file};
 use crate::{Error, Place};
 use crossval::CrossvalPage;
 use run::RunPage;
@@ -71,6 +78,23 @@ impl Report {
         if report.title.is_empty() {
             report.title = distinct(&names).join(", ");
         }
+        Ok(report)
+    }
+
+    /// On a model and what is known of its training. With the data that it was trained on, there are a map of the states
+    /// and drawings too.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when these are other data.
+    pub fn of_model(
+        saved: &SavedModel,
+        notes: &ModelNotes,
+        dataset: Option<&Dataset>,
+    ) -> Result<Self, Error> {
+        let mut report = Self::of::<&Path>(&[])?;
+        report.title.clone_from(&saved.data.name);
+        report.runs.push(RunPage::of_model(saved, notes, dataset)?);
         Ok(report)
     }
 

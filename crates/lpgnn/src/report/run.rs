@@ -2,7 +2,7 @@ use super::drawing::{Drawing, drawings};
 use super::history::History;
 use crate::Error;
 use crate::data::Dataset;
-use crate::experiment::record::{FinalEvaluation, Finding, Items, RunRecord};
+use crate::experiment::record::{FinalEvaluation, Finding, Items, ModelNotes, RunRecord};
 use crate::experiment::run::RunFolder;
 use crate::experiment::{Machine, Versions};
 use crate::graph::Level;
@@ -65,6 +65,20 @@ impl RunPage {
         let history = History::new(&folder.metrics()?);
         let items = folder.items()?;
         Ok(Self::new(name, record, history, items))
+    }
+
+    pub(super) fn of_model(
+        saved: &SavedModel,
+        notes: &ModelNotes,
+        dataset: Option<&Dataset>,
+    ) -> Result<Self, Error> {
+        let (record, items) = notes.record(saved, dataset)?;
+        let name = saved.data.name.clone();
+        let mut page = Self::new(name, record, History::new(&notes.metrics), items);
+        if let (Some(items), Some(dataset)) = (&page.items, dataset) {
+            page.drawings = drawings(saved, dataset, items, &page.classes)?;
+        }
+        Ok(page)
     }
 
     fn new(name: String, record: RunRecord, history: History, items: Option<Items>) -> Self {
@@ -163,7 +177,7 @@ fn alerts(record: &RunRecord) -> Vec<Alert> {
 }
 
 /// As in a settings file; a word without quotes.
-fn text(value: &serde_json::Value) -> String {
+pub(super) fn text(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::Null => "none".into(),
         serde_json::Value::String(text) => text.clone(),

@@ -1,11 +1,14 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use serde_json::Value;
 
+use super::run::text;
 use super::{finite, typed};
 use crate::Error;
+use crate::experiment::ResultFolder;
 use crate::experiment::search::{RankedTrial, SearchRecord};
+use crate::run::{RunConfig, Schema};
 
 /// A search, as the page shows it.
 #[derive(Debug, serde::Serialize)]
@@ -32,7 +35,19 @@ struct Trial {
 
 impl SearchPage {
     pub(super) fn read(path: &Path, result: Value) -> Result<Self, Error> {
-        let record: SearchRecord = typed(path, result)?;
+        let config = ResultFolder::settings(path)?;
+        Ok(Self::new(&config, &typed(path, result)?))
+    }
+
+    /// Of trials that have settings in common.
+    pub(super) fn new(config: &RunConfig, record: &SearchRecord) -> Self {
+        let common: HashMap<String, String> = Schema::of_runs()
+            .values(config)
+            .into_iter()
+            .map(|(info, value)| (info.path.clone(), text(&value)))
+            .collect();
+        let source = Path::new(&config.data.source);
+        let name = source.file_stem().unwrap_or(source.as_os_str()).to_string_lossy().into_owned();
         let varied: BTreeSet<String> = record
             .ranked
             .iter()
@@ -42,31 +57,32 @@ impl SearchPage {
         let settings: Vec<String> = varied.into_iter().collect();
         let share =
             record.ranked.iter().all(|trial| !(trial.value() < 0.0 && trial.value().is_finite()));
-        let name =
-            path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        Ok(Self {
+        Self {
             data: name,
             metric: if share { "val accuracy" } else { "negative val loss" },
             share,
-            trials: record.ranked.iter().map(|trial| Trial::new(trial, &settings)).collect(),
+            trials: record
+                .ranked
+                .iter()
+                .map(|trial| Trial::new(trial, &settings, &common))
+                .collect(),
             settings: settings.iter().map(|setting| short(setting, &settings)).collect(),
             best: format!("trial {}", record.trial),
-            about: about(&record, share),
-        })
+            about: about(record, share),
+        }
     }
 
     pub(super) fn title(&self) -> String {
-        format!("Search {}", self.data)
+        format!("{}, search", self.data)
     }
 }
 
 impl Trial {
-    fn new(trial: &RankedTrial, settings: &[String]) -> Self {
+    fn new(trial: &RankedTrial, settings: &[String], common: &HashMap<String, String>) -> Self {
         let value = |setting: &String| {
-            let text =
-                trial.settings.iter().find(|(name, _)| name == setting).map(|(_, text)| text);
-            // What a trial does not change is at its default.
-            text.map_or_else(
+            let own = trial.settings.iter().find(|(name, _)| name == setting);
+            // What a trial does not change is as for all.
+            own.map(|(_, text)| text).or_else(|| common.get(setting)).map_or_else(
                 || "default".into(),
                 |text| text.parse::<f64>().map_or_else(|_| text.as_str().into(), Value::from),
             )

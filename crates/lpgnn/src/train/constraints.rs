@@ -1,6 +1,6 @@
 //! How many nodes and graphs meet the constraints.
 
-use crate::evaluate::Quantiles;
+use crate::evaluate::{Histogram, Quantiles};
 use crate::graph::GraphBatch;
 use crate::lagrangian::Model;
 use crate::numeric::{Scratch, largest_difference, worse};
@@ -57,6 +57,8 @@ pub struct GraphResidual {
 const TOLERANCE: f64 = 1e-2;
 /// One in so many nodes of a graph, and one in so many graphs, may be outside.
 const ONE_IN: usize = 100;
+/// A residual so small counts as none.
+const NONE: f64 = 1e-12;
 /// How many graphs are named.
 const NAMED: usize = 5;
 
@@ -83,10 +85,14 @@ impl ConstraintReport {
         }
     }
 
-    /// When all graphs are there.
-    pub(super) fn finish(mut self) -> Self {
-        self.residuals = Quantiles::of(std::mem::take(&mut self.all).into_iter());
-        self
+    /// When all graphs are there; and the distribution of the logarithms of residuals.
+    pub(super) fn finish(mut self) -> (Self, Option<Histogram>) {
+        let all = std::mem::take(&mut self.all);
+        // What is not a number stays so.
+        let logarithm = |residual: &f64| residual.clamp(NONE, f64::INFINITY).log10();
+        let logarithms = Histogram::of(all.iter().map(logarithm));
+        self.residuals = Quantiles::of(all.into_iter());
+        (self, logarithms)
     }
 
     /// Adds a graph: whether each of its nodes is within the tolerance, and its residual.

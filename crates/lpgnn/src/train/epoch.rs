@@ -7,6 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use super::report::EpochSums;
 use super::standardize::coordinates;
 use super::{ConstraintReport, EpochReport, Observer, Stage, StepProgress, Trainer};
+use crate::evaluate::Histogram;
 use crate::numeric::length;
 use crate::{Error, Matrix, Scalar};
 
@@ -53,7 +54,11 @@ impl<S: Scalar> Trainer<'_, S> {
         };
         let norms =
             [length(&gradient.weights), lengths(&gradient.states), lengths(&gradient.multipliers)];
-        Ok(sums.report(self.state.epoch, sizes, norms, lr))
+        let mut report = sums.report(self.state.epoch, sizes, norms, lr);
+        if measured {
+            report.histograms.multipliers = Histogram::of(multipliers().map(|x| x.f64()));
+        }
+        Ok(report)
     }
 
     /// The training graphs in the order of this epoch: a function of seed and epoch alone.

@@ -23,6 +23,6 @@ pub use constraints::{ConstraintReport, GraphResidual};
 pub use monitor::Monitor;
 pub use observer::{Observer, Stage, StepProgress};
 pub use parts::{SplitName, TrainingData};
-pub use report::{EpochReport, ModelEvaluation, SplitMetrics};
+pub use report::{EpochReport, Histograms, ModelEvaluation, SplitMetrics};
 pub use stop::{Best, NotFinite, StopReason, Trained};
 pub use trainer::{Trainer, TrainerState};

@@ -1,4 +1,5 @@
 use super::{ConstraintReport, SplitName};
+use crate::evaluate::Histogram;
 use crate::lagrangian::Evaluation;
 use crate::numeric::worse;
 
@@ -40,6 +41,18 @@ pub struct EpochReport {
     pub constraints: Option<ConstraintReport>,
     /// The evaluation on converged states, if this epoch was evaluated.
     pub evaluation: Option<ModelEvaluation>,
+    /// Distributions, if this epoch was evaluated. No file has them.
+    #[serde(skip)]
+    pub histograms: Histograms,
+}
+
+/// How single numbers of an epoch are distributed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Histograms {
+    /// The decimal logarithm of `max abs(x − f_a)` of every node, of which all below 10⁻¹² are taken for that.
+    pub log_residuals: Option<Histogram>,
+    /// All multipliers `λ`.
+    pub multipliers: Option<Histogram>,
 }
 
 /// The evaluation of an epoch's weights on states converged from zero.
@@ -134,6 +147,7 @@ impl EpochSums {
         lr: Option<f64>,
     ) -> EpochReport {
         let (right, all) = self.correct;
+        let (constraints, log_residuals) = self.constraints.map(ConstraintReport::finish).unzip();
         EpochReport {
             epoch,
             loss: self.loss,
@@ -146,8 +160,9 @@ impl EpochSums {
             multiplier_mean,
             lr,
             gradient_norms,
-            constraints: self.constraints.map(ConstraintReport::finish),
+            constraints,
             evaluation: None,
+            histograms: Histograms { log_residuals: log_residuals.flatten(), multipliers: None },
         }
     }
 }

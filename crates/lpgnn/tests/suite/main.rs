@@ -26,6 +26,7 @@ mod run_files;
 mod settings;
 mod solvers;
 mod stages;
+mod tensorboard;
 mod training;
 mod warm_start;
 mod weights;

@@ -6,9 +6,10 @@ use std::path::Path;
 
 use lpgnn::data::Dataset;
 use lpgnn::data::generate::CliqueConfig;
+use lpgnn::experiment::record::ModelNotes;
 use lpgnn::experiment::run::{Run, RunFolder};
-use lpgnn::report::Report;
-use lpgnn::run::RunConfig;
+use lpgnn::report::{LiveReport, Report, Seen};
+use lpgnn::run::{RunConfig, SavedModel};
 use serde_json::Value;
 
 fn dataset() -> Dataset {
@@ -83,4 +84,77 @@ fn what_is_no_run_or_not_done_gets_a_sentence() {
     std::fs::write(place.path().join("other/items.json"), "{\"of\":1,\"index\":[0]}").unwrap();
     let said = Report::of(&[place.path().join("other")]).unwrap_err().to_string();
     assert!(said.contains("items.json"), "{said}");
+}
+
+#[test]
+fn a_live_report_tells_each_reader_what_is_new_to_it() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    let folder = place.path().join("run");
+    train(&folder, &dataset, |_| ());
+    let run = RunFolder::open(&folder).unwrap();
+    let (epochs, config) = (run.metrics().unwrap(), run.config().unwrap());
+
+    let mut live = LiveReport::new("<title>", "secret");
+    let (mut first, mut late) = (Seen::default(), Seen::default());
+    let news = |live: &LiveReport, seen: &mut Seen| {
+        let news = live.news(seen).unwrap();
+        news.map(|(kind, json)| (kind, serde_json::from_str::<Value>(&json).unwrap()))
+    };
+    let (kind, data) = news(&live, &mut first).unwrap();
+    assert_eq!(
+        (kind, &data["title"], &data["live"]["token"]),
+        ("data", &"<title>".into(), &"secret".into())
+    );
+    live.begin(7, "run", (0, 6), &config);
+    live.epoch(7, &epochs[0]);
+    assert_eq!(news(&live, &mut first).unwrap().0, "data", "a run has begun");
+    assert_eq!(news(&live, &mut first), None);
+    live.epoch(7, &epochs[1]);
+    live.epoch(7, &epochs[2]);
+    live.epoch(8, &epochs[0]);
+    let (kind, tail) = news(&live, &mut first).unwrap();
+    assert_eq!((kind, &tail[0]["run"]), ("epochs", &0.into()));
+    assert_eq!(tail[0]["history"]["epoch"], serde_json::json!([2, 3]));
+    assert!(tail[0]["history"]["splits"]["val"]["accuracy"][0].is_number(), "epoch 2 is evaluated");
+    let (kind, data) = news(&live, &mut late).unwrap();
+    assert_eq!(kind, "data", "who comes late is told everything");
+    assert_eq!(data["runs"][0]["history"]["epoch"], serde_json::json!([1, 2, 3]));
+    assert_eq!(data_of(&live.html().unwrap()), data, "so is who loads the page");
+
+    live.done(7);
+    live.end(Report::of(&[&folder]).unwrap());
+    let (kind, data) = news(&live, &mut first).unwrap();
+    assert_eq!((kind, &data["live"]["token"]), ("data", &"secret".into()));
+    assert!(data["runs"][0]["items"].is_object());
+    assert_eq!(news(&live, &mut first), None);
+}
+
+#[test]
+fn a_model_without_a_folder_has_a_report() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    let folder = place.path().join("run");
+    train(&folder, &dataset, |_| ());
+    let run = RunFolder::open(&folder).unwrap();
+    let record = run.record().unwrap().unwrap();
+    let notes = ModelNotes {
+        stop_reason: Some(record.stop_reason),
+        metrics: run.metrics().unwrap(),
+        evaluation: record.evaluation,
+        final_evaluation: record.final_evaluation,
+    };
+    let saved = SavedModel::read(&run.file(RunFolder::MODEL)).unwrap();
+    let of_run = data_of(&Report::of(&[&folder]).unwrap().html().unwrap());
+    let report = Report::of_model(&saved, &notes, Some(&dataset)).unwrap();
+    let of_model = data_of(&report.html().unwrap());
+    for part in ["history", "final", "classes", "weights", "best_epoch", "stop"] {
+        assert_eq!(of_model["runs"][0][part], of_run["runs"][0][part], "{part}");
+    }
+    for part in ["target", "predicted", "pca_x", "split"] {
+        assert_eq!(of_model["runs"][0]["items"][part], of_run["runs"][0]["items"][part], "{part}");
+    }
+    let without = data_of(&Report::of_model(&saved, &notes, None).unwrap().html().unwrap());
+    assert!(without["runs"][0]["items"].is_null());
+    let other = CliqueConfig { graphs: 12, ..CliqueConfig::default() }.generate(4).unwrap();
+    let said = Report::of_model(&saved, &notes, Some(&other)).unwrap_err().to_string();
+    assert!(said.contains("trained on other data"), "{said}");
 }

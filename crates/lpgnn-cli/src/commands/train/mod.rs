@@ -8,12 +8,16 @@ use lpgnn::data::{Dataset, FeatureSource, Split};
 use lpgnn::experiment::record::RunRecord;
 use lpgnn::experiment::run::{CheckpointInterval, Run, RunFolder};
 use lpgnn::graph::SparseRows;
+use lpgnn::report::LiveReport;
 use lpgnn::run::{RunConfig, Setup};
+use lpgnn::tensorboard::EventWriter;
 use lpgnn::train::StopReason;
 
 use super::settings::{Chosen, SettingArguments, load};
+use super::views::ViewArguments;
 use crate::console::{Console, print};
 use crate::interrupt::Stopped;
+use crate::live_page::{LivePage, Shown};
 use crate::summary;
 use watch::Watch;
 
@@ -55,6 +59,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     report: bool,
 
+    #[command(flatten)]
+    views: ViewArguments,
+
     /// Print a line of JSON per epoch and one for the summary, instead of the run folder.
     #[arg(long)]
     json: bool,
@@ -70,6 +77,8 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
 /// Trains a new run.
 fn begin(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let Chosen { config, dataset } = arguments.settings.choose()?;
+    // First, since it fails without leaving anything.
+    let page = arguments.page(&dataset, console)?;
     let run = match &arguments.out {
         Some(path) if arguments.force => Run::replace(path, config, &dataset)?,
         Some(path) => Run::create(path, config, &dataset).map_err(|error| in_use(error, path))?,
@@ -79,7 +88,7 @@ fn begin(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     if let Some(unread) = unread(&dataset, run.config()) {
         console.say(unread);
     }
-    train(run, arguments, console)
+    train(run, page, arguments, console)
 }
 
 /// Names the options that apply to a folder that is already a run.
@@ -127,6 +136,7 @@ fn resume(arguments: &Arguments, path: &Path, console: &Console) -> anyhow::Resu
     }
     let (_, dataset) = load(&config.data.source, config.data.format)
         .with_context(|| format!("the data of {} are no longer there", path.display()))?;
+    let page = arguments.page(&dataset, console)?;
     let epochs = Some(config.training.epochs);
     let run = if arguments.accept_changes {
         Run::resume_with_changes(folder, &dataset, epochs)?
@@ -138,7 +148,7 @@ fn resume(arguments: &Arguments, path: &Path, console: &Console) -> anyhow::Resu
     } else {
         console.say(format_args!("{} has no checkpoint yet: starting over", path.display()));
     }
-    train(run, arguments, console)
+    train(run, page, arguments, console)
 }
 
 /// Names the option that applies to edited settings.
@@ -171,29 +181,60 @@ fn longer(arguments: &Arguments, before: &RunConfig) -> anyhow::Result<RunConfig
     Ok(config)
 }
 
-fn train(run: Run<'_>, arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
+impl Arguments {
+    fn page(&self, dataset: &Dataset, console: &Console) -> anyhow::Result<Option<LivePage>> {
+        self.views.page(console, |token| LiveReport::new(dataset.name(), token))
+    }
+}
+
+fn train(
+    run: Run<'_>,
+    page: Option<LivePage>,
+    arguments: &Arguments,
+    console: &Console,
+) -> anyhow::Result<()> {
     let Arguments { checkpoint_seconds: seconds, checkpoint_epochs: epochs, json, .. } = *arguments;
     let path = run.folder().path().to_owned();
-    let mut watch = Watch::new(run.config().training.epochs, run.epoch(), json, console)?;
+    let views = &arguments.views;
+    let watch = Watch::new(run.config().training.epochs, run.epoch(), json, console)?;
+    let events = views.events(&path, run.epoch(), run.config())?;
+    let shown = page.as_ref().map(|page| page.run(&run)).transpose()?;
     let run = if arguments.no_baseline { run.without_baseline() } else { run };
-    let trained = run
+    let run = run
         .checkpoint_every(CheckpointInterval { seconds, epochs })
-        .with_commit(env!("LPGNN_COMMIT"))
-        .train(&mut watch);
-    watch.finish()?;
-    let record = trained.map_err(|error| {
+        .with_commit(env!("LPGNN_COMMIT"));
+    let record = observed(run, (watch, (events, shown))).map_err(|error| {
         let stopped = format!(
             "training stopped because {} cannot be written; --resume continues it",
             path.display()
         );
-        let io = matches!(error, lpgnn::Error::Io { .. });
-        if io { anyhow::Error::from(error).context(stopped) } else { error.into() }
+        match error.downcast_ref() {
+            Some(lpgnn::Error::Io { .. }) => error.context(stopped),
+            _ => error,
+        }
     })?;
     console.say(summary::text(&record).trim_end());
     if arguments.report {
         super::report::write(&path, console)?;
     }
+    if let Some(page) = page {
+        page.end(&path, &record.stop_reason.to_string());
+    }
     end(&path, &record, json)
+}
+
+/// Trains while a watch, an event file and a page in the browser look on.
+fn observed(
+    run: Run<'_>,
+    mut observers: (Watch<'_>, (Option<EventWriter>, Option<Shown<'_>>)),
+) -> anyhow::Result<RunRecord> {
+    let trained = run.train(&mut observers);
+    let (watch, (events, _)) = observers;
+    watch.finish()?;
+    if let Some(events) = events {
+        events.finish(trained.as_ref().ok().map(|record| record.stop_reason))?;
+    }
+    Ok(trained?)
 }
 
 /// The last line of output. Fails unless training finished, so that scripts notice.

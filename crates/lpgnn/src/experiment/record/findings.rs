@@ -94,6 +94,8 @@ fn finding(title: &str, text: String, advice: Vec<String>) -> Finding {
 fn diverged(training: &TrainingConfig) -> Vec<String> {
     // However large it was: a larger one than this is hardly ever useful.
     let rate = (training.solver.weights().lr / 10.0).min(0.01);
+    // Without the digits that a division leaves.
+    let rate = format!("{rate:.2e}").parse().unwrap_or(rate);
     let mut advice = vec![format!("a smaller learning rate: --lr {rate}")];
     advice.extend(bound(training));
     advice

@@ -4,10 +4,12 @@ mod components;
 mod evaluation;
 mod findings;
 mod items;
+mod notes;
 
 pub use evaluation::{FinalEvaluation, GraphConvergence, SplitEvaluation};
 pub use findings::Finding;
 pub use items::Items;
+pub use notes::ModelNotes;
 
 use super::majority::majority_accuracy;
 use super::run::EpochMetrics;
@@ -118,7 +120,7 @@ impl RunRecord {
             seconds: *seconds,
             epoch_seconds: Quantiles::of(metrics.iter().map(|epoch| epoch.seconds)),
             last_epoch: metrics.last().map(|epoch| epoch.report.clone()),
-            constraints: constraints(metrics, dataset),
+            constraints: constraints(metrics, Some(dataset)),
             evaluation: trained.evaluation.clone(),
             majority: majority_accuracy(dataset, setup),
             baseline: baseline.clone(),
@@ -160,10 +162,10 @@ fn not_default(config: &RunConfig, dataset: &Dataset) -> Vec<SettingChange> {
 }
 
 /// The newest report on the constraints, with the names of graphs.
-fn constraints(metrics: &[EpochMetrics], dataset: &Dataset) -> Option<ConstraintReport> {
+fn constraints(metrics: &[EpochMetrics], dataset: Option<&Dataset>) -> Option<ConstraintReport> {
     let mut report = metrics.iter().rev().find_map(|epoch| epoch.report.constraints.clone())?;
     for of in &mut report.worst {
-        of.name = dataset.graph_name(of.graph).map(str::to_owned);
+        of.name = dataset.and_then(|data| data.graph_name(of.graph)).map(str::to_owned);
     }
     Some(report)
 }

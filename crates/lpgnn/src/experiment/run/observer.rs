@@ -28,6 +28,43 @@ impl RunObserver for () {
     }
 }
 
+/// Two observers, either of which may stop the run.
+impl<A: RunObserver, B: RunObserver> RunObserver for (A, B) {
+    fn epoch(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
+        let answers = (self.0.epoch(progress), self.1.epoch(progress));
+        if answers.0.is_break() { answers.0 } else { answers.1 }
+    }
+
+    fn step(&mut self, step: &StepProgress) {
+        self.0.step(step);
+        self.1.step(step);
+    }
+
+    fn note(&mut self, line: &str) {
+        self.0.note(line);
+        self.1.note(line);
+    }
+}
+
+/// An observer, if there is one.
+impl<A: RunObserver> RunObserver for Option<A> {
+    fn epoch(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
+        self.as_mut().map_or(ControlFlow::Continue(()), |observer| observer.epoch(progress))
+    }
+
+    fn step(&mut self, step: &StepProgress) {
+        if let Some(observer) = self {
+            observer.step(step);
+        }
+    }
+
+    fn note(&mut self, line: &str) {
+        if let Some(observer) = self {
+            observer.note(line);
+        }
+    }
+}
+
 /// A function as an observer.
 impl<F: FnMut(&Progress<'_>) -> ControlFlow<()>> RunObserver for F {
     fn epoch(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {

@@ -5,6 +5,8 @@
 const SVG = "http://www.w3.org/2000/svg";
 const COLOURS = 8;
 const DASHES = ["", "6 3", "2 3", "8 3 2 3"];
+// Around text that stands on lines.
+const HALO = { stroke: "var(--page)", "stroke-width": 4, "paint-order": "stroke", "stroke-linejoin": "round" };
 const SIZE = { width: 560, height: 300, left: 62, right: 14, top: 10, bottom: 40 };
 
 function el(name, attributes = {}, ...children) {
@@ -34,8 +36,14 @@ function number(value) {
   if (!Number.isFinite(value)) return value > 0 ? "∞" : value < 0 ? "−∞" : "not a number";
   const size = Math.abs(value);
   if (Number.isInteger(value) && size < 1e6) return String(value);
-  if (size !== 0 && (size < 1e-3 || size >= 1e5)) return value.toExponential(2);
+  if (size !== 0 && (size < 1e-3 || size >= 1e5)) return value.toExponential(2).replace(/\.?0+e/, "e").replace("e+", "e");
   return String(Number(value.toPrecision(4)));
+}
+
+// Whole characters, so that none is cut in two.
+function shortened(text, length) {
+  const all = [...String(text)];
+  return all.length > length ? `${all.slice(0, length - 1).join("")}…` : all.join("");
 }
 
 const percent = (value) => (known(value) ? `${(100 * value).toFixed(1)} %` : "–");
@@ -56,7 +64,10 @@ function ruler(values, { log = false, from, to, pixels }) {
   if (!known(to)) high += pad;
   const place = (value) => pixels[0] + (((log ? Math.log10(value) : value) - low) / (high - low)) * (pixels[1] - pixels[0]);
   const ticks = [];
-  for (let k = Math.ceil(low / step); k * step <= high && ticks.length < 40; k += 1) ticks.push(log ? 10 ** (k * step) : Number((k * step).toPrecision(12)));
+  // Within a decade or two there are other round numbers than its ends.
+  if (log && high - low < 2) {
+    for (let k = Math.floor(low); k <= high; k += 1) ticks.push(...(high - low < 0.7 ? [1, 2, 3, 4, 5, 6, 7, 8, 9] : [1, 2, 5]).map((factor) => factor * 10 ** k).filter((tick) => Math.log10(tick) >= low && Math.log10(tick) <= high));
+  } else for (let k = Math.ceil(low / step); k * step <= high && ticks.length < 40; k += 1) ticks.push(log ? 10 ** (k * step) : Number((k * step).toPrecision(12)));
   return { place, ticks, shows: (value) => known(value) && (!log || value > 0), pixels };
 }
 
@@ -77,12 +88,21 @@ function axes(picture, across, up, labels, format) {
   if (labels.y) picture.append(svg("text", { x: 12, y: (SIZE.top + height - bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${(SIZE.top + height - bottom) / 2})` }, labels.y));
 }
 
+// What was chosen in a chart, by its title: a page that is drawn again keeps it.
+const CHOSEN = new Map();
+
+function chosen(title) {
+  if (!CHOSEN.has(title)) CHOSEN.set(title, { hidden: new Set() });
+  return CHOSEN.get(title);
+}
+
 // The frame all charts share. `draw(picture, visible)` fills an empty picture; `table()` gives its rows.
 function chart({ title, about, names, draw, table, logScale, select }) {
   const picture = svg("svg", { viewBox: `0 0 ${SIZE.width} ${SIZE.height}`, role: "img", tabindex: 0, "aria-label": `${title}. ${about || ""}` });
   const readout = el("div", { class: "readout", "aria-live": "polite" });
-  const visible = names.map(() => true);
-  const options = { log: Boolean(logScale && logScale.on) };
+  const memory = chosen(title);
+  const visible = names.map((name) => !memory.hidden.has(name));
+  const options = { log: memory.log ?? Boolean(logScale && logScale.on) };
   let probe = null;
   const redraw = () => {
     picture.replaceChildren(svg("title", {}, title));
@@ -92,17 +112,19 @@ function chart({ title, about, names, draw, table, logScale, select }) {
   if (names.length > 1) {
     names.forEach((name, i) => {
       const key = el("span", { class: "key", style: `border-top-color: ${colour(i)}${dash(i) ? "; border-top-style: dashed" : ""}` });
-      tools.append(el("button", { type: "button", class: "legend", "aria-pressed": "true", onclick: (event) => {
+      tools.append(el("button", { type: "button", class: "legend", "aria-pressed": String(visible[i]), onclick: (event) => {
         visible[i] = !visible[i];
+        if (visible[i]) memory.hidden.delete(name); else memory.hidden.add(name);
         event.currentTarget.setAttribute("aria-pressed", String(visible[i]));
         redraw();
-      } }, key, String(name)));
+      } }, key, shortened(name, 40)));
     });
   }
   if (select) tools.append(select(redraw));
   if (logScale) {
     tools.append(el("button", { type: "button", class: "toggle", "aria-pressed": String(options.log), title: "Logarithmic axis", onclick: (event) => {
       options.log = !options.log;
+      memory.log = options.log;
       event.currentTarget.setAttribute("aria-pressed", String(options.log));
       redraw();
     } }, "log"));
@@ -112,7 +134,8 @@ function chart({ title, about, names, draw, table, logScale, select }) {
     el("button", { type: "button", title: `Save “${title}” as SVG`, onclick: () => save(new Blob([standalone(picture)], { type: "image/svg+xml" }), `${stem}.svg`) }, "SVG"),
     el("button", { type: "button", title: `Save “${title}” as PNG`, onclick: () => savePng(picture, `${stem}.png`) }, "PNG"),
     el("button", { type: "button", title: `Save the table of “${title}” as CSV`, onclick: () => save(new Blob([csv(table())], { type: "text/csv" }), `${stem}.csv`) }, "CSV")));
-  const behind = el("details", { ontoggle: (event) => {
+  const behind = el("details", { open: memory.open ? "" : null, ontoggle: (event) => {
+    memory.open = event.currentTarget.open;
     if (event.currentTarget.open && event.currentTarget.children.length === 1) event.currentTarget.append(el("div", { class: "scroll" }, tableOf(table())));
   } }, el("summary", {}, "Table"));
   let at = -1;
@@ -158,16 +181,17 @@ function lineChart({ title, about, x = "epoch", y = "", series, mark, share = fa
       series.forEach((line, i) => {
         if (!visible[i]) return;
         if (line.low) picture.append(band(line, across, up, i));
+        const [width, opacity] = line.thick ? [3.5, 1] : line.thin ? [1.2, 0.65] : [line.plain ? 1.2 : 2, 1];
         for (const piece of line.marks ? [] : pieces(line, across, up)) {
-          picture.append(svg("polyline", { points: piece.map((point) => point.join(",")).join(" "), fill: "none", stroke: line.plain ? "var(--faint)" : colour(i), "stroke-width": line.plain ? 1.2 : 2, "stroke-dasharray": line.plain ? "4 3" : dash(i) }));
+          picture.append(svg("polyline", { points: piece.map((point) => point.join(",")).join(" "), fill: "none", stroke: line.plain ? "var(--faint)" : colour(i), "stroke-width": width, "stroke-opacity": opacity, "stroke-dasharray": line.plain ? "4 3" : dash(i) }));
         }
         const points = pieces(line, across, up).flat();
-        if (line.marks || (points.length <= 40 && !line.plain)) for (const [px, py] of points) picture.append(svg("circle", { cx: px, cy: py, r: line.marks ? 5 : 2.6, fill: colour(i) }));
+        if (line.marks || (points.length <= 40 && !line.plain && !line.thin)) for (const [px, py] of points) picture.append(svg("circle", { cx: px, cy: py, r: line.marks ? 5 : 2.6, fill: colour(i) }));
       });
       if (mark && known(mark.x)) {
         const px = across.place(mark.x);
         picture.append(svg("line", { x1: px, x2: px, y1: SIZE.top, y2: SIZE.height - SIZE.bottom, stroke: "var(--faint)", "stroke-dasharray": "4 3" }));
-        picture.append(svg("text", { x: px + (px > SIZE.width / 2 ? -4 : 4), y: SIZE.top + 10, "text-anchor": px > SIZE.width / 2 ? "end" : "start" }, mark.label));
+        picture.append(svg("text", { x: px + (px > SIZE.width / 2 ? -4 : 4), y: SIZE.top + 10, "text-anchor": px > SIZE.width / 2 ? "end" : "start", ...HALO }, mark.label));
       }
       const places = [...new Set(shown.flatMap((line) => line.x.filter((_, k) => known(line.y[k]))))].sort((a, b) => a - b);
       return {
@@ -188,6 +212,11 @@ function lineChart({ title, about, x = "epoch", y = "", series, mark, share = fa
       return { head: [x, ...names.map((name) => name || title)], rows: rows.filter((row) => row.slice(1).some(known)) };
     },
   });
+}
+
+// A number that does not change needs no chart.
+function constant({ title, about, text }) {
+  return el("figure", { class: "constant" }, el("figcaption", {}, title, about ? el("small", {}, about) : null), el("p", {}, text));
 }
 
 function pieces(line, across, up) {
@@ -223,21 +252,25 @@ const SHAPES = [
 
 // views: [{ name, groups: [names], of: [group index per point] } | { name, values: [...] , log }]; points: { x, y, label }
 function pointChart({ title, about, x, y, points, views, line, choices, share = false }) {
-  let view = views[0];
+  const memory = chosen(title);
+  let view = views.find((one) => one.name === memory.view) || views[0];
   const names = () => view.groups || [];
   return chart({
     title, about,
     names: views.length === 1 && view.groups ? view.groups : [],
     select: views.length > 1 ? (redraw) => el("label", {}, "colour by ", el("select", { onchange: (event) => {
       view = views[Number(event.currentTarget.value)];
+      memory.view = view.name;
       redraw();
-    } }, ...views.map((one, i) => el("option", { value: i }, one.name)))) : null,
+    } }, ...views.map((one, i) => el("option", { value: i, selected: one === view ? "" : null }, one.name)))) : null,
     draw(picture, visible) {
-      const pixels = { x: [SIZE.left, SIZE.width - SIZE.right], y: [SIZE.height - SIZE.bottom, SIZE.top] };
+      // Beside or above its legend.
+      const [beside, above] = views.length < 2 ? [0, 0] : view.groups ? [126, 0] : [0, 16];
+      const pixels = { x: [SIZE.left, SIZE.width - SIZE.right - beside], y: [SIZE.height - SIZE.bottom, SIZE.top + above] };
       const across = ruler(points.x, { pixels: pixels.x, ...(choices ? { from: -0.5, to: choices.length - 0.5 } : {}) });
       const up = ruler(points.y, { pixels: pixels.y });
       if (choices) across.ticks = choices.map((_, k) => k);
-      axes(picture, across, up, { x, y }, { x: choices ? (k) => String(choices[k]) : number, y: share ? percent : number });
+      axes(picture, across, up, { x, y }, { x: choices ? (k) => shortened(choices[k], Math.max(6, Math.floor(80 / choices.length))) : number, y: share ? percent : number });
       if (line) picture.append(svg("line", { x1: across.place(line[0][0]), y1: up.place(line[0][1]), x2: across.place(line[1][0]), y2: up.place(line[1][1]), stroke: "var(--faint)", "stroke-dasharray": "4 3" }));
       const shade = view.values ? shades(view.values, view.log) : null;
       const shown = [];
@@ -285,10 +318,11 @@ function legend(picture, groups, view, shade) {
     picture.append(svg("text", { x: SIZE.width - 64, y: top + 8 }, number(high)));
     return;
   }
-  groups.slice(0, 12).forEach((name, i) => {
+  const shown = groups.slice(0, 12);
+  shown.forEach((name, i) => {
     const mark = SHAPES[i % SHAPES.length](SIZE.width - 130, top + 4 + 15 * i, 4);
     mark.setAttribute("fill", colour(i));
-    picture.append(mark, svg("text", { x: SIZE.width - 120, y: top + 8 + 15 * i }, String(name).slice(0, 18)));
+    picture.append(mark, svg("text", { x: SIZE.width - 120, y: top + 8 + 15 * i }, shortened(name, 18)));
   });
 }
 
@@ -306,7 +340,7 @@ function shades(values, log) {
   const low = shown.length ? shown.reduce((a, b) => Math.min(a, b)) : 0;
   const high = shown.length ? shown.reduce((a, b) => Math.max(a, b)) : 1;
   const scale = (value) => (log ? Math.log10(Math.max(value, low || 1e-300)) : value);
-  const of = (value) => (known(value) && high > low ? ramp((scale(value) - scale(low)) / (scale(high) - scale(low))) : ramp(0));
+  const of = (value, most = 1) => (known(value) && high > low ? ramp((most * (scale(value) - scale(low))) / (scale(high) - scale(low))) : ramp(0));
   of.ends = [low, high];
   return of;
 }
@@ -357,11 +391,11 @@ function parallelChart({ title, about, axes: columns, rows, best }) {
       const order = rows.map((_, k) => k).sort((a, b) => (rows[a].value ?? -Infinity) - (rows[b].value ?? -Infinity));
       for (const k of order) {
         const points = columns.map((column, i) => [place(i), rulers[i].place(rows[k].values[column.index])]).filter(([, y]) => known(y));
-        picture.append(svg("polyline", { points: points.map((point) => point.map((p) => p.toFixed(1)).join(",")).join(" "), fill: "none", stroke: shade(rows[k].value), "stroke-width": rows[k].name === best ? 4 : 1.6, "stroke-opacity": rows[k].name === best ? 1 : 0.75 }, svg("title", {}, `${rows[k].name}: ${percent(rows[k].value)}`)));
+        picture.append(svg("polyline", { points: points.map((point) => point.map((p) => p.toFixed(1)).join(",")).join(" "), fill: "none", stroke: shade(rows[k].value, 0.85), "stroke-width": rows[k].name === best ? 4 : 1.6, "stroke-opacity": rows[k].name === best ? 1 : 0.75 }, svg("title", {}, `${rows[k].name}: ${percent(rows[k].value)}`)));
       }
       columns.forEach((column, i) => {
         picture.append(svg("line", { x1: place(i), x2: place(i), y1: top + 10, y2: height - bottom - 4, stroke: "var(--faint)" }));
-        for (const tick of rulers[i].ticks) picture.append(svg("text", { x: place(i) + 4, y: rulers[i].place(tick) + 4 }, rulers[i].format(tick)));
+        for (const tick of rulers[i].ticks) picture.append(svg("text", { x: place(i) + 4, y: rulers[i].place(tick) + 4, ...HALO }, shortened(rulers[i].format(tick), 16)));
         picture.append(svg("text", { x: place(i), y: height - bottom + 14 + 13 * (i % 2), "text-anchor": i === 0 ? "start" : i === columns.length - 1 ? "end" : "middle" }, column.name));
       });
       return null;
@@ -370,10 +404,13 @@ function parallelChart({ title, about, axes: columns, rows, best }) {
   });
 }
 
+// A long name on one line, cut off for the eye alone.
+const label = (text) => ([...String(text)].length > 40 ? el("span", { class: "long", title: shortened(text, 400) }, String(text)) : String(text));
+
 function tableOf({ head, rows, caption }) {
-  const cell = (name, value) => el(name, typeof value === "number" || value === null ? { class: "n" } : {}, typeof value === "number" ? number(value) : value === null || value === undefined ? "–" : String(value));
+  const cell = (kind, value) => el(kind, typeof value === "number" || value === null ? { class: "n" } : {}, typeof value === "number" ? number(value) : value === null || value === undefined ? "–" : label(value));
   return el("table", {}, caption ? el("caption", {}, caption) : null,
-    el("thead", {}, el("tr", {}, ...head.map((name) => el("th", { scope: "col" }, String(name))))),
+    el("thead", {}, el("tr", {}, ...head.map((title) => el("th", { scope: "col" }, label(title))))),
     el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((value) => cell("td", value))))));
 }
 

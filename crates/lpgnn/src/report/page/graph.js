@@ -41,7 +41,7 @@ function layout(count, edges) {
   return [x, y];
 }
 
-function drawing({ title, count, edges, values, ringed, labels, text }) {
+function drawing({ title, count, edges, values, ringed, centre, text }) {
   const [x, y] = layout(count, edges);
   const ends = [...x, ...y].map(Math.abs).reduce((a, b) => Math.max(a, b), 0.2);
   const scale = 125 / ends;
@@ -55,8 +55,9 @@ function drawing({ title, count, edges, values, ringed, labels, text }) {
   }
   for (let v = 0; v < count; v += 1) {
     const [cx, cy] = [scale * x[v], scale * y[v]];
-    if (wrong.has(v)) picture.append(svg("circle", { cx, cy, r: radius + 3.5, fill: "none", stroke: "var(--c1)", "stroke-width": 2 }));
-    picture.append(svg("circle", { cx, cy, r: radius, fill: shade(values[v]), stroke: "var(--ink)", "stroke-width": 0.7 }, svg("title", {}, labels ? `node ${v}: ${labels[v]}` : `node ${v}`)));
+    const r = v === centre ? 1.6 * radius : radius;
+    if (wrong.has(v)) picture.append(svg("circle", { cx, cy, r: r + 3, fill: "none", stroke: "var(--c1)", "stroke-width": 2 }));
+    picture.append(svg("circle", { cx, cy, r, fill: shade(values[v]), stroke: "var(--ink)", "stroke-width": 0.7 }, svg("title", {}, `${number(values[v])}${wrong.has(v) ? ", predicted wrongly" : ""}`)));
   }
   const view = { x: -160, y: -150, width: 320, height: 300 };
   const show = () => picture.setAttribute("viewBox", `${view.x} ${view.y} ${view.width} ${view.height}`);

@@ -24,7 +24,7 @@ function duration(seconds) {
 }
 
 function alerts(run) {
-  return run.alerts.map(({ good, title, text, advice }) =>
+  return (run.alerts || []).map(({ good, title, text, advice }) =>
     el("div", { class: good ? "alert good" : "alert", role: good ? "note" : "alert" }, el("strong", {}, `${title}. `), text, advice ? el("p", {}, advice) : null));
 }
 
@@ -44,7 +44,33 @@ function scoreCards(run) {
   return el("div", { class: "cards" }, ...cards);
 }
 
+// Of a training that runs: where it is.
+function liveSummary(run, many) {
+  const { history } = run;
+  const last = (values) => (values || []).findLast(known);
+  const cards = [card(`${last(history.epoch) ?? 0} of ${run.until}`, run.done ? "epochs, done" : "epochs")];
+  for (const split of SPLITS) {
+    const of = history.splits[split];
+    if (known(last(of?.accuracy))) cards.push(card(percent(last(of.accuracy)), `${split} accuracy`));
+    else if (known(last(of?.loss))) cards.push(card(number(last(of.loss)), `${split} loss`));
+  }
+  if (history.epoch.length) cards.push(card(number(last(history.loss)), "loss"), card(number(last(history.residual_mean)), "mean residual"));
+  return [
+    many ? el("h3", {}, run.name) : null,
+    el("div", { class: "cards" }, ...cards),
+    many ? null : el("p", { class: "note" }, `${run.name}: ${run.transition}; solver ${run.solver}.`),
+    many ? null : folded("All settings", { head: ["setting", "value"], rows: run.settings }),
+  ];
+}
+
+// A table that is opened on demand, and stays open.
+function folded(title, table) {
+  const memory = chosen(title);
+  return el("details", { open: memory.open ? "" : null, ontoggle: (event) => { memory.open = event.currentTarget.open; } }, el("summary", {}, title), el("div", { class: "scroll" }, tableOf(table)));
+}
+
 function summary(run, many) {
+  if (run.live) return liveSummary(run, many);
   const rows = [
     ["Data", `${run.data.name} (SHA-256 ${run.data.fingerprint.slice(0, 12)}…)`],
     ["Predicts", run.level === "node" ? "nodes" : "graphs"],
@@ -57,10 +83,10 @@ function summary(run, many) {
   return [
     many ? el("h3", {}, run.name) : null,
     scoreCards(run),
-    el("table", {}, el("tbody", {}, ...rows.map(([name, value]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, String(value)))))),
+    el("table", { class: "facts" }, el("tbody", {}, ...rows.map(([name, value]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, String(value)))))),
     el("h3", {}, "Settings that differ from the defaults"),
     run.changed.length ? tableOf({ head: ["setting", "value", "default"], rows: run.changed }) : el("p", {}, "None: everything is at its default for this data."),
-    el("details", {}, el("summary", {}, "All settings"), el("div", { class: "scroll" }, tableOf({ head: ["setting", "value"], rows: run.settings }))),
+    folded("All settings", { head: ["setting", "value"], rows: run.settings }),
     run.rerun ? el("div", {}, el("h3", {}, "Run it again"), el("pre", { tabindex: 0 }, run.rerun)) : null,
   ];
 }
@@ -76,6 +102,11 @@ function curves(runs, columns, options) {
     }
   }
   if (!series.length) return null;
+  if (series.length === 1) {
+    const values = series[0].y.filter(known);
+    const format = options.share ? percent : number;
+    if (values.every((value) => value === values[0])) return constant({ ...options, text: values.length === 1 ? `${format(values[0])}, measured once, at epoch ${series[0].x[series[0].y.findIndex(known)]}.` : `${format(values[0])} in all ${values.length} epochs in which it was measured.` });
+  }
   const mark = runs.length === 1 && known(runs[0].best_epoch) ? { x: runs[0].best_epoch, label: "epoch kept" } : null;
   return lineChart({ series, mark, ...options });
 }
@@ -84,7 +115,7 @@ function curveSection(runs) {
   const of = (name) => (history) => history[name];
   const split = (name, what) => (history) => history.splits[name]?.[what];
   const each = (what) => SPLITS.map((name) => [name, split(name, what)]);
-  return section("curves", "Training", grid(
+  const all = [
     curves(runs, [["loss", of("loss")]], { title: "Loss", about: "Of the training data, as the solver saw it.", y: "loss" }),
     curves(runs, each("accuracy"), { title: "Accuracy", about: "On states converged from zero with the weights of the epoch.", share: true }),
     curves(runs, each("loss"), { title: "Loss on converged states", about: "Mean per node or graph.", y: "loss" }),
@@ -96,13 +127,16 @@ function curveSection(runs) {
     curves(runs, [["mean |x|", of("state_mean")]], { title: "Size of the states" }),
     curves(runs, [["learning rate", of("lr")]], { title: "Learning rate of the weights", log: true }),
     curves(runs, [["not converged", of("not_converged")]], { title: "Graphs that did not converge", mayLog: false }),
-    curves(runs, [["seconds", of("seconds")]], { title: "Seconds per epoch", about: "Evaluation included, where there is one." })));
+    curves(runs, [["seconds", of("seconds")]], { title: "Seconds per epoch", about: "Evaluation included, where there is one." }),
+  ].filter(Boolean);
+  const changes = (figure) => !figure.classList.contains("constant");
+  return section("curves", "Training", grid(all.filter(changes)), grid(all.filter((figure) => !changes(figure))));
 }
 
 function confusion(run, { split, metrics }) {
   const largest = Math.max(1, ...metrics.confusion.flat());
-  const head = el("tr", {}, el("th", { scope: "col" }, "true \\ predicted"), ...run.classes.map((name) => el("th", { scope: "col" }, String(name))));
-  const rows = metrics.confusion.map((row, i) => el("tr", {}, el("th", { scope: "row" }, String(run.classes[i])), ...row.map((count) => {
+  const head = el("tr", {}, el("th", { scope: "col" }, "true \\ predicted"), ...run.classes.map((one) => el("th", { scope: "col" }, label(one))));
+  const rows = metrics.confusion.map((row, i) => el("tr", {}, el("th", { scope: "row" }, label(run.classes[i])), ...row.map((count) => {
     const share = Math.round((85 * count) / largest);
     return el("td", { style: `background: color-mix(in srgb, var(--accent) ${share}%, transparent)${share > 55 ? "; color: var(--page)" : ""}` }, String(count));
   })));
@@ -150,8 +184,8 @@ function twoClasses(run) {
   }
   const filled = bins.filter(([count]) => count);
   return [
-    lineChart({ title: "ROC", about: `Class ${run.classes[1]} against ${run.classes[0]}, ${best.split}${known(best.metrics.auc) ? `; area ${best.metrics.auc.toFixed(3)}` : ""}.`, x: "false positive rate", y: "true positive rate", mayLog: false, series: [{ name: "model", x: points.map(([x]) => x), y: points.map(([, y]) => y) }, { name: "chance", x: [0, 1], y: [0, 1], plain: true }] }),
-    lineChart({ title: "Calibration", about: `Of those given a probability of class ${run.classes[1]}, how many are of it, ${best.split}; ten bins.`, x: "predicted probability", y: "share", mayLog: false, series: [{ name: "model", x: filled.map(([count, sum]) => sum / count), y: filled.map(([count, , truth]) => truth / count) }, { name: "perfect", x: [0, 1], y: [0, 1], plain: true }] }),
+    lineChart({ title: "ROC", about: `Class ${shortened(run.classes[1], 60)} against ${shortened(run.classes[0], 60)}, ${best.split}${known(best.metrics.auc) ? `; area ${best.metrics.auc.toFixed(3)}` : ""}.`, x: "false positive rate", y: "true positive rate", mayLog: false, series: [{ name: "model", x: points.map(([x]) => x), y: points.map(([, y]) => y) }, { name: "chance", x: [0, 1], y: [0, 1], plain: true }] }),
+    lineChart({ title: "Calibration", about: `Of those given a probability of class ${shortened(run.classes[1], 60)}, how many are of it, ${best.split}; ten bins.`, x: "predicted probability", y: "share", mayLog: false, series: [{ name: "model", x: filled.map(([count, sum]) => sum / count), y: filled.map(([count, , truth]) => truth / count) }, { name: "perfect", x: [0, 1], y: [0, 1], plain: true }] }),
   ];
 }
 
@@ -202,8 +236,8 @@ function stateSection(run) {
 
 function drawingSection(run) {
   if (!run.drawings?.length) return null;
-  return section("graphs", "Graphs to look at", el("p", { class: "note" }, "Drag to pan; zoom with + and −. Colour: the sum of a node's state in the last layer. A ring marks the node that was predicted."),
-    grid(run.drawings.map((one) => drawing({ title: `${one.why}: ${one.name}`, text: one.text, count: one.nodes, edges: one.edges, values: one.values, ringed: one.wrong, labels: one.labels }))));
+  return section("graphs", "Graphs to look at", el("p", { class: "note" }, `Drag to pan, or use the arrow keys; zoom with + and −. Colour: the sum of a node's state in the last layer.${run.level === "node" ? " A ring marks a node that is predicted wrongly; the node in question is larger." : ""}`),
+    grid(run.drawings.map((one) => drawing({ title: `${one.why}: ${one.name}`, text: one.text, count: one.nodes, edges: one.edges, values: one.values, ringed: one.wrong, centre: one.centre }))));
 }
 
 function crossvalSection(cv) {
@@ -219,7 +253,7 @@ function crossvalSection(cv) {
     tableOf({ caption: "Beside what needs no edges", head: ["model", "test", "± std, points"], rows }),
     grid(
       lineChart({ title: "Test score of each fold", about: `${cv.protocol}: mean ± standard deviation shaded.`, x: "fold", share: true, series: [{ name: "fold", x: folds, y: cv.values, marks: true }, band] }),
-      cv.curves?.length ? lineChart({ title: "Test score against epochs", about: "Every fold, and their mean.", share: true, series: [{ name: "mean", x: cv.epochs, y: cv.mean_curve }, ...cv.curves.map((curve, k) => ({ name: `fold ${k + 1}`, x: cv.epochs, y: curve }))], mark: cv.epoch ? { x: cv.epoch, label: "epoch chosen" } : null }) : null),
+      cv.curves?.length ? lineChart({ title: "Test score against epochs", about: "Every fold, and their mean.", share: true, series: [{ name: "mean", x: cv.epochs, y: cv.mean_curve, thick: true }, ...cv.curves.map((curve, k) => ({ name: `fold ${k + 1}`, x: cv.epochs, y: curve, thin: true }))], mark: cv.epoch ? { x: cv.epoch, label: "epoch chosen" } : null }) : null),
     cv.alerts.map(({ title, text }) => el("div", { class: "alert" }, el("strong", {}, `${title}. `), text)));
 }
 
@@ -256,7 +290,7 @@ function trialChart(search, column) {
 }
 
 function differences(runs) {
-  if (runs.length < 2) return null;
+  if (runs.length < 2 || runs.some((run) => run.live)) return null;
   const keys = [...new Set(runs.flatMap((run) => run.settings.map(([key]) => key)))];
   const value = (run, key) => run.settings.find(([name]) => name === key)?.[1] ?? null;
   const different = keys.filter((key) => new Set(runs.map((run) => value(run, key))).size > 1);
@@ -279,7 +313,7 @@ function render(data) {
     single ? section("summary", "Summary", ...summary(single, false)) : section("summary", "Runs", ...runs.flatMap((run) => summary(run, true))),
     differences(runs), crossvalSection(data.crossval), searchSection(data.search),
     runs.length ? curveSection(runs) : null,
-    ...(single ? [predictionSection(single), constraintSection(single), stateSection(single), drawingSection(single)] : []),
+    ...(single && !single.live ? [predictionSection(single), constraintSection(single), stateSection(single), drawingSection(single)] : []),
   ].filter(Boolean);
   document.getElementById("main").replaceChildren(...sections);
   document.getElementById("contents").replaceChildren(...sections.filter((one) => one.id).map((one) => el("a", { href: `#${one.id}` }, one.querySelector("h2").textContent)));

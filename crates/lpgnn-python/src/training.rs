@@ -34,10 +34,11 @@ pub(crate) fn train(
     on_event: Option<Py<PyAny>>,
 ) -> PyResult<TrainedModel> {
     let task = request.task(data, vec![])?;
+    task.warn_of_split(py)?;
     let outcome = work(py, &pool(threads)?, on_event, |reporter| match out {
         None => in_memory(&task, reporter),
         Some(out) => {
-            let (folder, Task { config, dataset }) = (Path::new(out), &task);
+            let (folder, Task { config, dataset, .. }) = (Path::new(out), &task);
             let run = if force {
                 Run::replace(folder, config.clone(), dataset)?
             } else {
@@ -79,7 +80,7 @@ fn in_folder(run: Run<'_>, reporter: &Reporter<'_>) -> Result<SavedModel, lpgnn:
 }
 
 fn in_memory(task: &Task<'_>, reporter: &Reporter<'_>) -> Result<SavedModel, lpgnn::Error> {
-    let Task { config, dataset } = task;
+    let Task { config, dataset, .. } = task;
     let setup = Setup::new(config, dataset)?;
     let trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
     let mut watch = Watch { reporter, metrics: vec![], begun: Instant::now() };

@@ -182,5 +182,5 @@ mod input;
 mod nan;
 mod numeric;
 
-pub use error::{Error, Origin, Place};
-pub use numeric::{Matrix, NormMemory, Scalar, Scratch, uniform};
+pub use error::{Error, Origin, Place, shortened};
+pub use numeric::{Matrix, NormMemory, Scalar, Scratch, check_instruction_set, uniform};

@@ -48,14 +48,16 @@ pub(crate) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let space = Space::find(&arguments.space)?;
-    let Chosen { config, dataset } = arguments.settings.choose_with(&space.settings())?;
+    space.check_settings(&arguments.settings.settings()?)?;
+    let chosen = arguments.settings.choose_with(&space.settings())?;
+    let Chosen { config, dataset, .. } = &chosen;
     let Arguments { budget, halving, min_epochs, .. } = *arguments;
     let options = SearchOptions { budget, halving, min_epochs };
-    let search = Search::new(&dataset, config.clone(), &space, options)?;
+    let search = Search::new(dataset, config.clone(), &space, options)?;
     let (plan, name) = (search.plan(), format!("{}-search", dataset.name()));
     let folder = match &arguments.out {
-        Some(path) => ResultFolder::open(path, &plan, &config)?,
-        None => ResultFolder::create_in(Path::new("runs"), &name, &plan, &config)?,
+        Some(path) => ResultFolder::open(path, &plan, config)?,
+        None => ResultFolder::create_in(Path::new("runs"), &name, &plan, config)?,
     };
     let epochs = |share: usize| config.training.epochs.div_ceil(share).to_string();
     let rounds: Vec<String> = search.rounds().iter().map(|round| epochs(round.share)).collect();
@@ -65,6 +67,10 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
         search.trials().len(),
         rounds.join(", then ")
     ));
+    chosen.tell_notes(search.split(), console)?;
+    if search.exhausts_space() {
+        console.say("note: these are all trials of the search space, fewer than the budget");
+    }
     let shown = folder.path().display();
     let Some(found) = search.run(&folder, &Bars::new(console)?)? else {
         let again = format!("interrupted; run the same command with --out {shown} to continue");

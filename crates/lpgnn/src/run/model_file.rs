@@ -5,7 +5,7 @@ use super::bundle::Bundle;
 use super::{Setup, SplitConfig, fingerprint};
 use crate::data::{Dataset, Encoding, Split};
 use crate::graph::{GraphBatch, Level};
-use crate::inference::{FixedPoint, Inference};
+use crate::inference::{FixedPoint, Inference, InferenceProgress};
 use crate::lagrangian::Model;
 use crate::registry::Registry;
 use crate::train::{ModelConfig, ModelDims, TrainingConfig};
@@ -232,6 +232,20 @@ impl SavedModel {
     ///
     /// [`Error::Mismatch`], [`Error::UnknownCategory`] when the data do not fit the model.
     pub fn predict(&self, dataset: &Dataset, targets: bool) -> Result<Predictions, Error> {
+        self.predict_observed(dataset, targets, &mut |_| ())
+    }
+
+    /// The same; `tell` is called on the way, on this thread.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`predict`](Self::predict).
+    pub fn predict_observed(
+        &self,
+        dataset: &Dataset,
+        targets: bool,
+        tell: &mut dyn FnMut(InferenceProgress),
+    ) -> Result<Predictions, Error> {
         let model = self.functions();
         let batch = if targets {
             self.encoding.batch(dataset)?
@@ -245,7 +259,8 @@ impl SavedModel {
         };
         self.check_memory(&inference, batch.nodes())?;
         let scratch = Scratch::new();
-        let fixed_point = inference.states(model, &self.weights, &batch, &scratch);
+        let fixed_point =
+            inference.states_observed(model, &self.weights, &batch, &scratch, tell);
         let outputs = fixed_point.outputs(model, &self.weights, &batch, &scratch);
         Ok(Predictions { batch, fixed_point, outputs }.without_false_convergence(self.task))
     }

@@ -6,6 +6,7 @@ use super::sample::Sample;
 use super::standardize::start_standardized;
 use super::update::{contract, frozen};
 use super::{Best, Observer, Stage, StepProgress, StopReason, Trained, TrainingData, TrainingPlan};
+use crate::inference::InferenceProgress;
 use crate::lagrangian::{L2, Model, ObjectiveLayer, Variables};
 use crate::numeric::{NormMemory, Scratch, uniform};
 use crate::readout::Supervision;
@@ -175,7 +176,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         while self.state.epoch < epochs {
             // Checked first, so that a resumed training that had stopped early does not go on.
             if self.out_of_patience() {
-                return Ok(self.finish(StopReason::NoImprovement, last_evaluation));
+                return Ok(self.finish(StopReason::NoImprovement, last_evaluation, observer));
             }
             let before = self.state.variables.weights.clone();
             let last = self.state.epoch + 1 == epochs;
@@ -183,14 +184,11 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             let brief = self.held_out_only && !last;
             let mut report = self.epoch(evaluated && !brief, observer)?;
             if let Some(reason) = self.diverged(&report, before) {
-                return Ok(self.finish(reason, last_evaluation));
+                return Ok(self.finish(reason, last_evaluation, observer));
             }
             if evaluated {
                 let epoch = self.state.epoch;
-                let mut tell = |number, total| {
-                    let stage = Stage::Evaluation;
-                    observer.step(&StepProgress { epoch, stage, number, total, passes: 0 });
-                };
+                let mut tell = tell_observer(epoch, observer);
                 let evaluation = if last {
                     self.evaluate_observed(&mut tell)
                 } else {
@@ -201,10 +199,21 @@ impl<'a, S: Scalar> Trainer<'a, S> {
                 report.evaluation = Some(evaluation);
             }
             if observer.epoch(&report, &self.state).is_break() {
-                return Ok(self.finish(StopReason::Stopped, last_evaluation));
+                return Ok(self.finish(StopReason::Stopped, last_evaluation, observer));
             }
         }
-        Ok(self.finish(StopReason::Epochs, last_evaluation))
+        Ok(self.finish(StopReason::Epochs, last_evaluation, observer))
+    }
+}
+
+/// Tells the observer of the parts of an evaluation.
+pub(super) fn tell_observer<S: Scalar>(
+    epoch: usize,
+    observer: &mut dyn Observer<S>,
+) -> impl FnMut(usize, usize, Option<InferenceProgress>) {
+    move |number, total, inference| {
+        let stage = Stage::Evaluation;
+        observer.step(&StepProgress { epoch, stage, number, total, passes: 0, inference });
     }
 }
 

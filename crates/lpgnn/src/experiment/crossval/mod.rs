@@ -21,7 +21,7 @@ use super::trial::{Trial, TrialFiles, TrialRecord};
 use crate::Error;
 use crate::data::Dataset;
 use crate::evaluate::{Baseline, Protocol};
-use crate::run::{Setup, fingerprint};
+use crate::run::{RunConfig, Setting, Setup, fingerprint, notes};
 
 /// A cross-validation that is ready to run.
 #[derive(Clone, Debug)]
@@ -53,6 +53,28 @@ impl<'a> Crossval<'a> {
     /// Its folds.
     pub fn folds(&self) -> &[Fold] {
         &self.folds
+    }
+
+    /// What whoever trains these folds by these settings should know before, as [`notes`] has it: a sentence each.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when there are no targets.
+    pub fn notes(&self, config: &RunConfig, settings: &[Setting]) -> Result<Vec<String>, Error> {
+        let mut found: Vec<(String, usize)> = vec![];
+        for fold in &self.folds {
+            for note in notes(config, settings, self.dataset, &fold.split)? {
+                match found.iter_mut().find(|(known, _)| *known == note) {
+                    Some((_, count)) => *count += 1,
+                    None => found.push((note, 1)),
+                }
+            }
+        }
+        let all = self.folds.len();
+        let text = |(note, count): (String, usize)| {
+            if count == all { note } else { format!("in {count} of {all} folds, {note}") }
+        };
+        Ok(found.into_iter().map(text).collect())
     }
 
     /// What its results depend on: a folder holds the results of one plan.

@@ -68,7 +68,8 @@ impl<'a> Search<'a> {
     /// The settings of the winner, in the folder.
     pub const BEST: &'static str = "best.toml";
 
-    /// A search of a space; `config` is what its trials have in common, and its seed draws them.
+    /// A search of a space; `config` is what its trials have in common, which includes the
+    /// [settings of the space](Space::settings), and its seed draws them.
     ///
     /// # Errors
     ///
@@ -102,6 +103,16 @@ impl<'a> Search<'a> {
     /// The configurations that are tried.
     pub fn trials(&self) -> &[RunConfig] {
         &self.trials
+    }
+
+    /// Whether they are all that the space has, although the budget is for more.
+    pub fn exhausts_space(&self) -> bool {
+        matches!(self.options.budget, Some(Budget::Trials(most)) if self.trials.len() < most)
+    }
+
+    /// The split that they are compared on.
+    pub fn split(&self) -> &Split {
+        &self.split
     }
 
     /// How far how many of them go.

@@ -55,8 +55,7 @@ const USAGE_ERROR: u8 = 2;
 fn main() -> ExitCode {
     let Arguments { command, quiet, threads, max_memory } = Arguments::parse();
     let console = Console::new(quiet);
-    let ready = use_threads(threads)
-        .and_then(|()| Ok(lpgnn::check_instruction_set()?));
+    let ready = use_threads(threads).and_then(|()| Ok(lpgnn::check_instruction_set()?));
     memory::limit_to(max_memory);
     let code = match ready.and_then(|()| command.run(&console)) {
         Ok(()) => DONE,

@@ -139,7 +139,10 @@ fn text(report: &CrossvalReport) -> Result<String, std::fmt::Error> {
         }
         1 => writeln!(text, "  LP-GNN                no mean: 1 of {folds} folds has no score")?,
         count => {
-            writeln!(text, "  LP-GNN                no mean: {count} of {folds} folds have no score")?;
+            writeln!(
+                text,
+                "  LP-GNN                no mean: {count} of {folds} folds have no score"
+            )?;
         }
     }
     writeln!(text, "  MLP without edges     {}", range(report.baseline))?;

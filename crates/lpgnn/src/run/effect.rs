@@ -137,7 +137,8 @@ fn class_note(dataset: &Dataset, task: Level, split: &Split) -> Option<String> {
             missing[0]
         )),
         (_, count) => {
-            let more = if count > NAMED { format!(" and {} more", count - NAMED) } else { String::new() };
+            let more =
+                if count > NAMED { format!(" and {} more", count - NAMED) } else { String::new() };
             Some(format!(
                 "classes {}{more} are not in the training split, so that they are never predicted",
                 missing[..count.min(NAMED)].join(", ")

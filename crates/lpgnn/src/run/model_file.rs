@@ -259,8 +259,7 @@ impl SavedModel {
         };
         self.check_memory(&inference, batch.nodes())?;
         let scratch = Scratch::new();
-        let fixed_point =
-            inference.states_observed(model, &self.weights, &batch, &scratch, tell);
+        let fixed_point = inference.states_observed(model, &self.weights, &batch, &scratch, tell);
         let outputs = fixed_point.outputs(model, &self.weights, &batch, &scratch);
         Ok(Predictions { batch, fixed_point, outputs }.without_false_convergence(self.task))
     }

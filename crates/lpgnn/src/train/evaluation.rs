@@ -33,10 +33,7 @@ impl<S: Scalar> Trainer<'_, S> {
 
     /// The same, as often as the plan has it before training ends: of the training graphs it measures a sample, and
     /// it leaves out the spectral radius, unless the plan asks for all.
-    pub(super) fn evaluate_in_passing(
-        &self,
-        tell: TellPart<'_>,
-    ) -> ModelEvaluation {
+    pub(super) fn evaluate_in_passing(&self, tell: TellPart<'_>) -> ModelEvaluation {
         if self.held_out_only {
             let (parts, converged) = self.evaluate_from(1, &self.state.variables.weights, tell);
             return unfinished(parts, &converged, None);
@@ -130,8 +127,7 @@ impl<S: Scalar> Trainer<'_, S> {
         tell: Tell<'_>,
     ) -> (FixedPoint<S>, Matrix<S>) {
         let inference = &self.plan.config().inference;
-        let converged =
-            inference.states_observed(self.model, weights, batch, &self.scratch, tell);
+        let converged = inference.states_observed(self.model, weights, batch, &self.scratch, tell);
         let outputs = converged.outputs(self.model, weights, batch, &self.scratch);
         (converged, outputs)
     }

@@ -402,7 +402,10 @@ mod tests {
     fn data_and_split_are_the_same_for_all_trials() {
         for path in ["split.seed", "split.train", "data.source", "model.layers, split.seed"] {
             let error = space(&format!("[values]\n\"{path}\" = [1, 2]")).unwrap_err();
-            assert!(error.contains(" cannot be varied: trials are compared on the same data"), "{error}");
+            assert!(
+                error.contains(" cannot be varied: trials are compared on the same data"),
+                "{error}"
+            );
         }
     }
 
@@ -411,7 +414,10 @@ mod tests {
         let space = space("[values]\n\"model.layers, model.state-dim\" = [1, 2]").unwrap();
         let set = |path: &str| [Setting::new("--set", path, 3)];
         let error = space.check_settings(&set("model.state-dim")).unwrap_err().to_string();
-        assert!(error.starts_with("--set: model.state-dim has no effect: the search space"), "{error}");
+        assert!(
+            error.starts_with("--set: model.state-dim has no effect: the search space"),
+            "{error}"
+        );
         space.check_settings(&set("training.epochs")).unwrap();
         let file = crate::run::settings_of_toml("all.toml", "[model]\nlayers = 3\n").unwrap();
         space.check_settings(&file).unwrap();

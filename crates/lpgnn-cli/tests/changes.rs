@@ -186,7 +186,8 @@ fn a_setting_that_the_data_leave_without_effect_is_refused() {
                  one instead\n";
     for setting in ["split.train=0.5", "split.val=0.1", "split.seed=3", "split={ test = 0.3 }"] {
         let done = train(&["--set", setting]);
-        let path = setting.split(['=']).next().unwrap();
+        let path = setting.split('=').next().filter(|path| *path != "split");
+        let path = path.unwrap_or("split.test");
         let expected = format!("error: --set: {path} {comes}");
         assert_eq!((done.code, done.stderr), (Some(2), expected));
     }
@@ -272,7 +273,7 @@ fn flags_come_before_what_a_search_space_sets_but_not_before_what_it_varies() {
 }
 
 #[test]
-fn folds_without_a_score_are_a_sentence() {
+fn a_split_without_targets_has_no_score() {
     let place = tempfile::tempdir().unwrap();
     write_ring(place.path(), BEFORE);
     let path = place.path().join("ring/nodes.csv");
@@ -296,10 +297,25 @@ fn folds_without_a_score_are_a_sentence() {
     ] {
         fs::write(folds.join(name), indices(range)).unwrap();
     }
-    let crossval = ["crossval", "ring", "--fold-files=folds", "--epochs=2"];
-    let done = succeed(place.path(), &crossval);
-    assert!(!done.stdout.contains("NaN"), "{}", done.stdout);
-    assert!(done.stdout.contains("no mean: 1 of 2 folds has no score"), "{}", done.stdout);
+    let said = refused(place.path(), &["crossval", "ring", "--fold-files=folds"], 1);
+    assert_eq!(said, "error: no node of the test split of fold 2 has a target\n");
+
+    // In a single split it is as if it was not there.
+    let lines = text.lines().map(|line| match line.split(',').collect::<Vec<_>>()[..] {
+        [id, size, _, split @ ("val" | "test")] => format!("{id},{size},,{split}\n"),
+        _ => format!("{line}\n"),
+    });
+    fs::write(&path, lines.collect::<String>()).unwrap();
+    let done = succeed(place.path(), &["train", "ring", "--epochs=2", "--out=run"]);
+    for name in ["validation", "test"] {
+        let note = format!("note: no node of the {name} split has a target: it is not evaluated\n");
+        assert!(done.stderr.contains(&note), "{}", done.stderr);
+    }
+    assert!(!done.stderr.contains("val 0.0"), "{}", done.stderr);
+    fs::write(place.path().join("space.toml"), "[values]\n\"model.state-dim\" = [2, 3]\n").unwrap();
+    let said = refused(place.path(), &["search", "ring", "--space=space.toml"], 1);
+    let expected = "error: ring has no validation split with targets, which a search requires\n";
+    assert_eq!(said, expected);
 }
 
 #[test]
@@ -344,6 +360,9 @@ fn an_infinite_loss_is_read_as_it_was_written() {
     assert!(!first.contains("null,null"), "{first}");
     // All of it is read from the folder.
     assert_eq!(succeed(place.path(), &crossval).stdout, first);
+    let text = succeed(place.path(), &crossval[..5]).stdout;
+    assert!(!text.contains("NaN") && !text.contains("inf "), "{text}");
+    assert!(text.contains("no mean: 1 of 2 folds has no finite score"), "{text}");
 }
 
 #[test]

@@ -132,12 +132,15 @@ fn text(report: &CrossvalReport) -> Result<String, std::fmt::Error> {
     let CrossvalReport { data, protocol, folds, seed, .. } = report;
     writeln!(text, "{data}, {folds} folds, protocol {protocol}, seed {seed}")?;
     let epoch = report.epoch.map(|epoch| format!("  epoch {epoch} of the mean curve"));
-    match report.values.iter().filter(|value| value.is_nan()).count() {
+    match report.values.iter().filter(|value| !value.is_finite()).count() {
         0 => {
             let test = range(report.test);
             writeln!(text, "  LP-GNN                {test}{}", epoch.unwrap_or_default())?;
         }
-        1 => writeln!(text, "  LP-GNN                no mean: 1 of {folds} folds has no score")?,
+        1 => writeln!(
+            text,
+            "  LP-GNN                no mean: 1 of {folds} folds has no finite score"
+        )?,
         count => {
             writeln!(
                 text,
@@ -159,8 +162,8 @@ fn text(report: &CrossvalReport) -> Result<String, std::fmt::Error> {
 }
 
 fn range(values: MeanAndStd) -> String {
-    if values.mean.is_nan() {
-        return "no mean: not all folds have a score".into();
+    if !values.mean.is_finite() {
+        return "no mean: not all folds have a finite score".into();
     }
     if values.mean < 0.0 {
         // The negative of a loss.

@@ -44,27 +44,32 @@ impl RunConfig {
 ///
 /// [`Error::Config`], which names the first one and says why.
 pub fn refuse(settings: &[Setting], paths: &[&str], why: &str) -> Result<(), Error> {
-    let meant = |setting: &&Setting| {
-        let path = setting.path();
-        let within = |of: &str| {
-            path == of || path.strip_prefix(of).is_some_and(|rest| rest.starts_with('.'))
-        };
-        paths.iter().any(|of| within(of)) && is_on_purpose(setting)
-    };
-    match settings.iter().find(meant) {
-        None => Ok(()),
-        Some(setting) => Err(Error::Config {
-            origin: setting.origin().clone(),
-            problem: format!("{} has no effect: {why}", setting.path()),
-        }),
+    for setting in settings {
+        let in_file = setting.origin().position().is_some();
+        for (path, value) in leaves(setting.path(), setting.value()) {
+            let within = |of: &&str| {
+                path.strip_prefix(*of).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            };
+            let info = Schema::of_runs().setting(&path);
+            let is_default = info.is_some_and(|info| info.default.as_ref() == Some(value));
+            if paths.iter().any(within) && !(in_file && is_default) {
+                let problem = format!("{path} has no effect: {why}");
+                return Err(Error::Config { origin: setting.origin().clone(), problem });
+            }
+        }
     }
+    Ok(())
 }
 
-/// Whether it was made by itself, or in a file with another value than the default.
-fn is_on_purpose(setting: &Setting) -> bool {
-    let info = Schema::of_runs().setting(setting.path());
-    setting.origin().position().is_none()
-        || info.is_none_or(|info| info.default.as_ref() != Some(setting.value()))
+/// The single settings of a value that may be a table.
+fn leaves<'v>(path: &str, value: &'v Value) -> Vec<(String, &'v Value)> {
+    match value {
+        Value::Object(entries) => {
+            let within = |(key, value)| leaves(&format!("{path}.{key}"), value);
+            entries.iter().flat_map(within).collect()
+        }
+        value => vec![(path.to_owned(), value)],
+    }
 }
 
 /// What whoever trains should know before: classes that cannot be learnt, and settings that have no effect. A
@@ -81,6 +86,15 @@ pub fn notes(
 ) -> Result<Vec<String>, Error> {
     let task = Level::of_task(config.data.task, dataset)?;
     let mut notes: Vec<String> = class_note(dataset, task, split).into_iter().collect();
+    let is_known = |row: usize| task.targets(dataset).is_some_and(|targets| targets.is_known(row));
+    for (name, members) in [("validation", &split.val), ("test", &split.test)] {
+        let rows = split.rows(members, task, dataset);
+        if !rows.is_empty() && !rows.into_iter().any(is_known) {
+            let member = task.as_str();
+            notes
+                .push(format!("no {member} of the {name} split has a target: it is not evaluated"));
+        }
+    }
     let features = dataset.node_features();
     let reads_degree = match config.features.source {
         FeatureSource::Auto => features.is_empty(),

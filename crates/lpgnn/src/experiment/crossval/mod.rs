@@ -21,6 +21,7 @@ use super::trial::{Trial, TrialFiles, TrialRecord};
 use crate::Error;
 use crate::data::Dataset;
 use crate::evaluate::{Baseline, Protocol};
+use crate::graph::Level;
 use crate::run::{RunConfig, Setting, Setup, fingerprint, notes};
 
 /// A cross-validation that is ready to run.
@@ -39,13 +40,25 @@ impl<'a> Crossval<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when there is nothing to train, and what is wrong with the first candidate
-    /// that does not fit the data.
+    /// [`Error::Mismatch`] when there is nothing to train, or nothing to test a fold on, and what is wrong with the
+    /// first candidate that does not fit the data.
     pub fn new(dataset: &'a Dataset, protocol: Protocol, folds: Vec<Fold>) -> Result<Self, Error> {
         let first = folds.first().filter(|_| folds.iter().all(|fold| !fold.candidates.is_empty()));
         let first = first.ok_or_else(|| Error::Mismatch("there is nothing to train".into()))?;
         for candidate in &first.candidates {
             Setup::with_split(candidate, dataset, first.split.clone())?;
+        }
+        let task = Level::of_task(first.candidates[0].data.task, dataset)?;
+        for Fold { name, split, .. } in &folds {
+            split.check(dataset.nodes(), dataset.graphs())?;
+            let targets = task.targets(dataset);
+            let known = |&row: &usize| targets.is_some_and(|targets| targets.is_known(row));
+            if !split.rows(&split.test, task, dataset).iter().any(known) {
+                return Err(Error::Mismatch(format!(
+                    "no {} of the test split of {name} has a target",
+                    task.as_str()
+                )));
+            }
         }
         Ok(Self { dataset, protocol, folds })
     }

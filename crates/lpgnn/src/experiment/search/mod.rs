@@ -28,6 +28,7 @@ use super::run::RunFolder;
 use super::trial::{Trial, TrialFiles, TrialRecord, test_value};
 use crate::data::{Dataset, Split};
 use crate::run::{RunConfig, SavedModel, Setup, fingerprint, write_file};
+use crate::train::SplitName;
 use crate::{Error, Place};
 use record::differences;
 use rounds::rounds;
@@ -88,10 +89,10 @@ impl<'a> Search<'a> {
         let trials = space.trials(&config, most, config.training.seed)?;
         let first =
             trials.first().ok_or_else(|| Error::Mismatch("the search space is empty".into()))?;
-        let split = Setup::new(first, dataset)?.split;
-        if split.val.is_empty() {
+        let Setup { split, data, .. } = Setup::new(first, dataset)?;
+        if !data.has(SplitName::Val) {
             return Err(Error::Mismatch(format!(
-                "{} has no validation split, which a search requires",
+                "{} has no validation split with targets, which a search requires",
                 dataset.name()
             )));
         }

@@ -211,8 +211,6 @@ fn a_setting_that_the_data_leave_without_effect_is_refused() {
     assert!(folds.contains(expected), "{folds}");
     let format = refused(place.path(), &["train", "clique", "--format=tu"], 2);
     assert_eq!(format, "error: format is tu, but clique is built in, not a file\n");
-    let weights = ["train", "chains", "--set=training.class-weights=balanced", "--out=run2"];
-    assert_eq!(lpgnn(place.path(), &weights).code, Some(0), "they have classes");
 }
 
 #[test]
@@ -363,6 +361,10 @@ fn an_infinite_loss_is_read_as_it_was_written() {
     let text = succeed(place.path(), &crossval[..5]).stdout;
     assert!(!text.contains("NaN") && !text.contains("inf "), "{text}");
     assert!(text.contains("no mean: 1 of 2 folds has no finite score"), "{text}");
+    // They are no classes.
+    let said = refused(place.path(), &["train", "far", "--set=training.class-weights=balanced"], 1);
+    let expected = "error: training.class-weights is balanced, which requires classes as targets\n";
+    assert_eq!(said, expected);
 }
 
 #[test]

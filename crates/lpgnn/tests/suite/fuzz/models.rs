@@ -74,7 +74,7 @@ fn weights_take_the_memory_of_their_bytes_not_of_their_claim() {
     let (read, cost) =
         measure(|| SavedModel::from_bytes(&claims).map_err(|error| error.to_string()));
     let said = read.unwrap().unwrap_err();
-    let refused = said.contains("transition.0.0.weight") || said.contains("memory limit");
+    let refused = said.contains("transition.") || said.contains("memory limit");
     assert!(refused, "{said}");
     assert!(cost.memory < (4 << 20) + 200 * claims.len(), "{cost:?} for {} bytes", claims.len());
 }

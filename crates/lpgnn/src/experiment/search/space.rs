@@ -344,6 +344,7 @@ mod tests {
             [("paper-nodes", 3 * 2 * 2 * 3 * 3 * 3), ("paper-graphs", 5 * 5 * 2 * 2 * 3)]
         {
             let space = Space::find(name).unwrap();
+            let base = base.with(&space.settings()).unwrap();
             let trials = space.trials(&base, None, 0).unwrap();
             assert_eq!(trials.len(), size, "{name}");
             assert!(trials.iter().enumerate().all(|(i, trial)| !trials[..i].contains(trial)));

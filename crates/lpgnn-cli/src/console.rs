@@ -3,6 +3,7 @@ use std::fmt::{Display, Write as _};
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
+use lpgnn::shortened;
 
 /// Messages to the user, on stderr.
 pub(crate) struct Console {
@@ -22,7 +23,9 @@ impl Console {
     pub(crate) fn say(&self, line: impl Display) {
         if !self.quiet {
             // If stderr cannot be written to, there is nowhere left to report it.
-            let _ = writeln!(io::stderr(), "{}", visible(&line.to_string()));
+            let text = line.to_string();
+            let lines: Vec<_> = text.split('\n').map(shortened).collect();
+            let _ = writeln!(io::stderr(), "{}", visible(&lines.join("\n")));
         }
     }
 }
@@ -32,7 +35,7 @@ pub(crate) fn tell_error(error: &anyhow::Error) {
     let causes = error.chain().skip(1).map(|cause| format!("  cause: {cause}"));
     for line in std::iter::once(format!("error: {error}")).chain(causes) {
         // A line that only looks like a message of its own is indented.
-        let line = visible(&line).replace('\n', "\n  ");
+        let line = visible(&shortened(&line)).replace('\n', "\n  ");
         let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
     }
 }

@@ -38,7 +38,7 @@ struct Arguments {
     threads: Option<NonZeroUsize>,
 
     /// Maximum amount of memory, such as 800M or 4G [default: 80 % of what is available].
-    #[arg(long, global = true, value_name = "SIZE", env = "LPGNN_MAX_MEMORY", hide_env_values = true, value_parser = memory::parse_size)]
+    #[arg(long, global = true, value_name = "SIZE", env = "LPGNN_MAX_MEMORY", hide_env_values = true, value_parser = lpgnn::memory::parse_size)]
     max_memory: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ const USAGE_ERROR: u8 = 2;
 fn main() -> ExitCode {
     let Arguments { command, quiet, threads, max_memory } = Arguments::parse();
     let console = Console::new(quiet);
-    let ready = use_threads(threads);
+    let ready = use_threads(threads).and_then(|()| Ok(lpgnn::check_instruction_set()?));
     memory::limit_to(max_memory);
     let code = match ready.and_then(|()| command.run(&console)) {
         Ok(()) => DONE,

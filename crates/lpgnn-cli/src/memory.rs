@@ -18,31 +18,6 @@ pub(crate) fn limit_to(bytes: Option<u64>) {
     enforce(limit);
 }
 
-/// The size that a user writes: `4G`, `512M`, `1.5GiB`, or a number of bytes.
-///
-/// # Errors
-///
-/// What is expected, if it is none.
-pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("“{text}” is not a size such as 800M or 4G");
-    let text = text.trim();
-    let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let shift = match unit.trim().to_ascii_lowercase().trim_end_matches("ib").trim_end_matches('b')
-    {
-        "" => 0,
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        "t" => 40,
-        _ => return Err(wrong()),
-    };
-    let number: f64 = number.parse().map_err(|_| wrong())?;
-    let bytes = number * f64::from(shift).exp2();
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked here")]
-    if bytes >= 1.0 && bytes < u64::MAX as f64 { Ok(bytes as u64) } else { Err(wrong()) }
-}
-
 /// What threads and libraries take that holds no data.
 #[cfg(target_os = "linux")]
 const OVERHEAD: u64 = 64 << 20;
@@ -110,37 +85,20 @@ fn some(pointer: *mut u8) -> *mut u8 {
 fn out_of_memory() {
     #[cfg(unix)]
     {
+        use std::cell::Cell;
         use std::sync::atomic::{AtomicBool, Ordering};
+        thread_local! { static ENDS: Cell<bool> = const { Cell::new(false) }; }
         static ENDING: AtomicBool = AtomicBool::new(false);
-        // Ending may allocate too; then the pointer is null, and the program aborts.
         if !ENDING.swap(true, Ordering::Relaxed) {
+            ENDS.set(true);
             let sentence = SENTENCE.get().map_or("error: out of memory\n", String::as_str);
             let _ = rustix::io::write(rustix::stdio::stderr(), sentence.as_bytes());
             std::process::exit(i32::from(crate::FAILED));
         }
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-mod tests {
-    use super::parse_size;
-
-    #[test]
-    fn sizes_are_read_in_the_usual_spellings() {
-        for (text, bytes) in [
-            ("4G", 4 << 30),
-            ("4g", 4 << 30),
-            ("1.5GiB", 3 << 29),
-            ("800 MB", 800 << 20),
-            ("1K", 1 << 10),
-            ("2T", 2 << 40),
-            ("123", 123),
-        ] {
-            assert_eq!(parse_size(text).unwrap(), bytes, "{text}");
-        }
-        for text in ["", "G", "0", "-1G", "4X", "1e99G", "99999999T", "4 G x", "nan"] {
-            assert!(parse_size(text).is_err(), "{text}");
+        // Ending may allocate too; then the pointer is null, and the program aborts. Other threads wait for the
+        // end: a null pointer would make them abort before it.
+        while !ENDS.get() {
+            std::thread::sleep(std::time::Duration::from_millis(100));
         }
     }
 }

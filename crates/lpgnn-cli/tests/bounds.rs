@@ -164,6 +164,10 @@ fn a_model_that_no_memory_holds_is_a_sentence() {
     let said = refusal(&run(folder.path(), &["train", "words", "--out", "run"]));
     assert!(said.contains(" weights") && said.contains("is left"), "{said}");
     assert!(!folder.path().join("run").exists());
+    for dims in ["model.hidden-dims=[65536,65536]", "model.readout-hidden-dims=[65536,65536]"] {
+        let said = refusal(&run(folder.path(), &["train", "karate", "--out=run", "--set", dims]));
+        assert!(said.starts_with("a model with 4") && said.contains("takes 17 GB"), "{said}");
+    }
 }
 
 #[test]

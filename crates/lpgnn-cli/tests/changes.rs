@@ -175,6 +175,176 @@ fn one_data_set_is_named_once() {
 }
 
 #[test]
+fn a_setting_that_the_data_leave_without_effect_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    write_ring(place.path(), BEFORE);
+    let train = |more: &[&str]| {
+        let arguments = [&["train", "ring", "--epochs=1", "--out=run", "--force"][..], more];
+        lpgnn(place.path(), &arguments.concat())
+    };
+    let comes = "has no effect: ring comes with a split, which is used; split.source=ratio draws \
+                 one instead\n";
+    for setting in ["split.train=0.5", "split.val=0.1", "split.seed=3", "split={ test = 0.3 }"] {
+        let done = train(&["--set", setting]);
+        let path = setting.split('=').next().filter(|path| *path != "split");
+        let path = path.unwrap_or("split.test");
+        let expected = format!("error: --set: {path} {comes}");
+        assert_eq!((done.code, done.stderr), (Some(2), expected));
+    }
+    let fractions = ["split.train=0.5", "split.val=0.25", "split.test=0.25", "split.source=ratio"];
+    let drawn = train(&fractions.map(|fraction| ["--set", fraction]).concat());
+    assert!(drawn.stderr.contains("nodes: train 15, val 7, test 8"), "{}", drawn.stderr);
+
+    // Complete files have all settings, and one that was changed is meant.
+    let all = succeed(place.path(), &["config", "ring"]).stdout;
+    fs::write(place.path().join("all.toml"), &all).unwrap();
+    let done = train(&["--config=all.toml"]);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    let other =
+        all.replacen("train = 0.8", "train = 0.7", 1).replacen("test = 0.1", "test = 0.2", 1);
+    fs::write(place.path().join("all.toml"), other).unwrap();
+    let done = train(&["--config=all.toml"]);
+    assert!(done.code == Some(2) && done.stderr.ends_with(comes), "{}", done.stderr);
+
+    let folds = refused(place.path(), &["crossval", "ring", "--set=split.seed=1"], 2);
+    let expected = "split.seed has no effect: cross-validation has folds; --folds and --fold-seed";
+    assert!(folds.contains(expected), "{folds}");
+    let format = refused(place.path(), &["train", "clique", "--format=tu"], 2);
+    assert_eq!(format, "error: format is tu, but clique is built in, not a file\n");
+}
+
+#[test]
+fn what_is_without_effect_and_harmless_is_noted() {
+    let place = tempfile::tempdir().unwrap();
+    let train = |more: &[&str]| {
+        let arguments = [&["train", "karate", "--epochs=1", "--out=run", "--force"][..], more];
+        succeed(place.path(), &arguments.concat()).stderr
+    };
+    let noted = train(&["--patience=3", "--batch-size=4", "--set=features.largest-degree=9"]);
+    for note in [
+        "note: training.patience has no effect, because there is no validation split\n",
+        "note: training.batch-size has no effect, because there is only one training graph\n",
+        "note: features.largest-degree has no effect, because the degree is not a feature\n",
+    ] {
+        assert!(noted.contains(note), "{noted}");
+    }
+    assert!(!train(&["--patience=none"]).contains("note: training"));
+}
+
+#[test]
+fn classes_that_cannot_be_learnt_are_noted() {
+    let place = tempfile::tempdir().unwrap();
+    write_ring(place.path(), BEFORE);
+    let path = place.path().join("ring/nodes.csv");
+    let text = fs::read_to_string(&path).unwrap();
+    let train = |text: &str| {
+        fs::write(&path, text).unwrap();
+        let arguments = ["train", "ring", "--epochs=1", "--out=run", "--force"];
+        succeed(place.path(), &arguments).stderr
+    };
+    assert!(!train(&text).contains("note: "));
+    let missing = train(&text.replace(",c1,train", ",c2,train"));
+    let note = "note: class “c1” is not in the training split, so that it is never predicted\n";
+    assert!(missing.contains(note), "{missing}");
+    let one = train(&text.replace(",c1,train", ",c0,train").replace(",c2,train", ",c0,train"));
+    let note = "note: all training nodes are of class “c0”: there is nothing to learn\n";
+    assert!(one.contains(note), "{one}");
+}
+
+#[test]
+fn flags_come_before_what_a_search_space_sets_but_not_before_what_it_varies() {
+    let place = tempfile::tempdir().unwrap();
+    let space = "method = \"random\"\n[set]\n\"training.epochs\" = 9\n[values]\n\
+                 \"model.state-dim\" = [2, 3]\n";
+    fs::write(place.path().join("space.toml"), space).unwrap();
+    let search = ["search", "clique", "--space=space.toml", "--budget=5"];
+    let done = succeed(place.path(), &[&search[..], &["--epochs=3", "--json"]].concat());
+    let found: Value = serde_json::from_str(&done.stdout).unwrap();
+    let ranked = found["ranked"].as_array().unwrap();
+    assert!(ranked.len() == 2 && ranked.iter().all(|trial| trial["epochs"] == 3), "{found}");
+    let note = "note: these are all trials of the search space, fewer than the budget\n";
+    assert!(done.stderr.contains(note), "{}", done.stderr);
+    let said = refused(place.path(), &[&search[..], &["--state-dim=7"]].concat(), 2);
+    let expected = "error: --state-dim: model.state-dim has no effect: the search space space.toml \
+                    varies it\n";
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn a_split_without_targets_has_no_score() {
+    let place = tempfile::tempdir().unwrap();
+    write_ring(place.path(), BEFORE);
+    let path = place.path().join("ring/nodes.csv");
+    let text = fs::read_to_string(&path).unwrap();
+    // No node of the last third has a target, and they are the second fold.
+    let lines = text.lines().map(|line| match line.split(',').collect::<Vec<_>>()[..] {
+        [id, size, _, "test"] => format!("{id},{size},\n"),
+        [id, size, y, _] => format!("{id},{size},{y}\n"),
+        _ => String::new(),
+    });
+    fs::write(&path, lines.collect::<String>()).unwrap();
+    let folds = place.path().join("folds");
+    fs::create_dir(&folds).unwrap();
+    let indices =
+        |range: std::ops::Range<usize>| range.map(|index| format!("{index}\n")).collect::<String>();
+    for (name, range) in [
+        ("train_idx-1.txt", 0..10),
+        ("test_idx-1.txt", 10..20),
+        ("train_idx-2.txt", 0..20),
+        ("test_idx-2.txt", 20..30),
+    ] {
+        fs::write(folds.join(name), indices(range)).unwrap();
+    }
+    let said = refused(place.path(), &["crossval", "ring", "--fold-files=folds"], 1);
+    assert_eq!(said, "error: no node of the test split of fold 2 has a target\n");
+
+    // In a single split it is as if it was not there.
+    let lines = text.lines().map(|line| match line.split(',').collect::<Vec<_>>()[..] {
+        [id, size, _, split @ ("val" | "test")] => format!("{id},{size},,{split}\n"),
+        _ => format!("{line}\n"),
+    });
+    fs::write(&path, lines.collect::<String>()).unwrap();
+    let done = succeed(place.path(), &["train", "ring", "--epochs=2", "--out=run"]);
+    for name in ["validation", "test"] {
+        let note = format!("note: no node of the {name} split has a target: it is not evaluated\n");
+        assert!(done.stderr.contains(&note), "{}", done.stderr);
+    }
+    assert!(!done.stderr.contains("val 0.0"), "{}", done.stderr);
+    fs::write(place.path().join("space.toml"), "[values]\n\"model.state-dim\" = [2, 3]\n").unwrap();
+    let said = refused(place.path(), &["search", "ring", "--space=space.toml"], 1);
+    let expected = "error: ring has no validation split with targets, which a search requires\n";
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn values_of_any_length_are_quoted_in_short() {
+    let place = tempfile::tempdir().unwrap();
+    let long = "x".repeat(10_000);
+    let said = refused(place.path(), &["train", &format!("--set=training.epochs={long}")], 2);
+    assert!(said.len() < 300 && said.contains("xxx…xxx"), "{said}");
+    assert!(said.ends_with(", but a positive integer is expected\n"), "{said}");
+    let said = refused(place.path(), &["data", "info", &long], 1);
+    assert!(said.len() < 2000, "{said}");
+}
+
+#[test]
+fn an_unknown_instruction_set_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let info = |set: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lpgnn"));
+        let command = command.current_dir(&place).args(["data", "info", "karate"]);
+        let output = command.env("LPGNN_SIMD", set).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, said) = info("avx3");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.starts_with("error: LPGNN_SIMD is “avx3”, but one of portable, "), "{said}");
+    for set in ["portable", ""] {
+        assert_eq!(info(set), (Some(0), String::new()));
+    }
+}
+
+#[test]
 fn an_infinite_loss_is_read_as_it_was_written() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("far");
@@ -188,6 +358,13 @@ fn an_infinite_loss_is_read_as_it_was_written() {
     assert!(!first.contains("null,null"), "{first}");
     // All of it is read from the folder.
     assert_eq!(succeed(place.path(), &crossval).stdout, first);
+    let text = succeed(place.path(), &crossval[..5]).stdout;
+    assert!(!text.contains("NaN") && !text.contains("inf "), "{text}");
+    assert!(text.contains("no mean: 1 of 2 folds has no finite score"), "{text}");
+    // They are no classes.
+    let said = refused(place.path(), &["train", "far", "--set=training.class-weights=balanced"], 1);
+    let expected = "error: training.class-weights is balanced, which requires classes as targets\n";
+    assert_eq!(said, expected);
 }
 
 #[test]

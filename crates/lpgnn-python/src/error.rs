@@ -1,3 +1,4 @@
+use lpgnn::shortened;
 use pyo3::PyErr;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyFileNotFoundError, PyOSError, PyValueError};
@@ -7,16 +8,17 @@ create_exception!(lpgnn, Error, PyValueError, "Invalid input: what, where, what 
 /// An error of the library as an exception: `OSError` if the operating system failed.
 #[allow(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
 pub(crate) fn exception(error: lpgnn::Error) -> PyErr {
+    let text = shortened(&error.to_string()).into_owned();
     match &error {
         lpgnn::Error::Io { source, .. } => {
-            let text = format!("{error}: {source}");
+            let text = format!("{text}: {source}");
             match source.kind() {
                 std::io::ErrorKind::NotFound => PyFileNotFoundError::new_err(text),
                 _ => PyOSError::new_err(text),
             }
         }
-        lpgnn::Error::UnknownSet { .. } => PyFileNotFoundError::new_err(error.to_string()),
-        _ => Error::new_err(error.to_string()),
+        lpgnn::Error::UnknownSet { .. } => PyFileNotFoundError::new_err(text),
+        _ => Error::new_err(text),
     }
 }
 

@@ -9,7 +9,7 @@ use lpgnn::experiment::run::RunFolder;
 use lpgnn::experiment::search::{RankedTrial, Search, SearchOptions, Space};
 use lpgnn::experiment::{ExperimentObserver, ResultFolder, TrialKind, TrialName, TrialObserver};
 use lpgnn::graph::Level;
-use lpgnn::run::{SavedModel, Setup};
+use lpgnn::run::{SavedModel, Setup, refuse};
 use lpgnn::train::EpochReport;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use crate::dataset::{Dataset, SplitTuple, split_of};
 use crate::error::{Error, exception, json_exception};
 use crate::events::{Reporter, work};
 use crate::model::{Model, notes_to_json};
-use crate::settings::{Request, Task};
+use crate::settings::{Request, Task, warn};
 use crate::threads::pool;
 
 /// A search space: the name of a built-in one or of a file, or its description as JSON.
@@ -67,9 +67,21 @@ pub(crate) fn crossval(
     threads: usize,
     on_event: Option<Py<PyAny>>,
 ) -> PyResult<Reported> {
-    let task = request.task(data, vec![])?;
+    let space = how.space.as_ref().map(SpaceRequest::space).transpose()?;
+    let shared = space.as_ref().map(Space::settings).unwrap_or_default();
+    let count = shared.len();
+    let task = request.task(data, shared)?;
+    let made = &task.settings[count..];
+    if let Some(space) = &space {
+        space.check_settings(made).map_err(exception)?;
+    }
+    if how.seeds.is_none() {
+        let why = "cross-validation has folds; folds and fold_seed draw them";
+        refuse(made, &["split"], why).map_err(exception)?;
+    }
     let (protocol, folds) = how.folds(&task)?;
     let crossval = Crossval::new(&task.dataset, protocol, folds).map_err(exception)?;
+    warn(py, &crossval.notes(&task.config, &task.settings).map_err(exception)?)?;
     let folder = ResultFolder::open(Path::new(out), &crossval.plan(), &task.config);
     let folder = folder.map_err(exception)?;
     let (report, interrupt) = work(py, &pool(threads)?, on_event, |reporter| {
@@ -89,7 +101,7 @@ pub(crate) fn crossval(
 impl CrossvalRequest {
     fn folds(self, task: &Task<'_>) -> PyResult<(Protocol, Vec<Fold>)> {
         let protocol: Protocol = self.protocol.parse().map_err(exception)?;
-        let Task { config, dataset } = task;
+        let Task { config, dataset, .. } = task;
         if let Some(seeds) = self.seeds {
             let split = Setup::new(config, dataset).map_err(exception)?.split;
             let fold = |seed| Fold::with_seed(config, split.clone(), seed);
@@ -147,16 +159,25 @@ pub(crate) fn search(
     on_event: Option<Py<PyAny>>,
 ) -> PyResult<Found> {
     let space = how.space.space()?;
-    let Task { config, dataset } = request.task(data, space.settings())?;
+    let shared = space.settings();
+    let count = shared.len();
+    let task = request.task(data, shared)?;
+    space.check_settings(&task.settings[count..]).map_err(exception)?;
+    let Task { config, dataset, .. } = &task;
     let budget = how.budget.map(|budget| budget.parse()).transpose().map_err(exception)?;
     let options = SearchOptions { budget, halving: how.halving, min_epochs: how.min_epochs };
-    let search = Search::new(&dataset, config.clone(), &space, options).map_err(exception)?;
-    let folder = ResultFolder::open(Path::new(out), &search.plan(), &config).map_err(exception)?;
+    let search = Search::new(dataset, config.clone(), &space, options).map_err(exception)?;
+    task.warn(py, search.split())?;
+    if search.exhausts_space() {
+        let note = "the search space has fewer trials than the budget: all are tried";
+        warn(py, &[note.into()])?;
+    }
+    let folder = ResultFolder::open(Path::new(out), &search.plan(), config).map_err(exception)?;
     let (found, interrupt) = work(py, &pool(threads)?, on_event, |reporter| {
         let Some(record) = search.run(&folder, &Watch(reporter))? else { return Ok(None) };
         let mut saved = SavedModel::read(&folder.file(RunFolder::MODEL))?;
         if let Some(split) = &saved.members {
-            let final_evaluation = FinalEvaluation::new(&saved, &dataset, split)?;
+            let final_evaluation = FinalEvaluation::new(&saved, dataset, split)?;
             let stop_reason = record.ranked.first().and_then(|best| best.result.stop_reason);
             let (metrics, evaluation) = (vec![], None);
             let notes = ModelNotes { stop_reason, metrics, evaluation, final_evaluation };

@@ -6,6 +6,7 @@ mod dataset;
 mod error;
 mod events;
 mod experiments;
+mod memory;
 mod model;
 mod runs;
 mod selection;
@@ -26,6 +27,8 @@ mod _native {
     #[pymodule_export]
     use crate::experiments::{crossval, search};
     #[pymodule_export]
+    use crate::memory::{get_max_memory, set_max_memory};
+    #[pymodule_export]
     use crate::model::Model;
     #[pymodule_export]
     use crate::runs::{Run, report};
@@ -40,6 +43,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        lpgnn::check_instruction_set().map_err(crate::error::exception)?;
         // NumPy is loaded here, where it can fail as an import does, and not in the middle of a call.
         numpy::dtype::<f32>(module.py());
         module.add("__version__", env!("CARGO_PKG_VERSION"))

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use lpgnn::evaluate::{Metrics, probabilities};
@@ -144,10 +145,12 @@ impl Model {
         &self,
         py: Python<'py>,
         data: &Dataset,
+        max_iter: Option<usize>,
         threads: usize,
     ) -> PyResult<Predicted<'py>> {
         let pool = pool(threads)?;
-        let predicted = py.detach(|| pool.install(|| self.0.predict(&data.0, false)));
+        let model = self.with_max_iter(max_iter);
+        let predicted = py.detach(|| pool.install(|| model.predict(&data.0, false)));
         // Somebody may have pressed Ctrl-C in the meantime.
         py.check_signals()?;
         let predicted = predicted.map_err(exception)?;
@@ -202,11 +205,13 @@ impl Model {
         py: Python<'_>,
         data: &Dataset,
         rows: Vec<usize>,
+        max_iter: Option<usize>,
         threads: usize,
     ) -> PyResult<String> {
         let pool = pool(threads)?;
+        let model = self.with_max_iter(max_iter);
         let evaluate = || {
-            let predicted = self.0.predict(&data.0, true)?;
+            let predicted = model.predict(&data.0, true)?;
             predicted.check_finite()?;
             let targets = self.0.task.targets_of(&predicted.batch);
             let outputs = predicted.outputs.select(rows.iter().copied());
@@ -216,5 +221,15 @@ impl Model {
         py.check_signals()?;
         let metrics = metrics.map_err(exception)?;
         serde_json::to_string(&metrics).map_err(|error| json_exception(&error))
+    }
+}
+
+impl Model {
+    /// The model, limited to so many iterations.
+    fn with_max_iter(&self, max_iter: Option<usize>) -> Cow<'_, SavedModel> {
+        match max_iter {
+            Some(max_iter) => Cow::Owned(self.0.clone().with_max_iter(max_iter)),
+            None => Cow::Borrowed(&self.0),
+        }
     }
 }

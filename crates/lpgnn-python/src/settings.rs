@@ -1,8 +1,13 @@
 use std::borrow::Cow;
+use std::ffi::CString;
 
+use lpgnn::graph::Level;
 use lpgnn::run::{
-    RunConfig, Schema, Setting, SettingInfo, SplitSource, settings_of_json, settings_of_toml,
+    RunConfig, Schema, Setting, SettingInfo, SplitSource, notes, refuse, settings_of_json,
+    settings_of_toml,
 };
+use lpgnn::shortened;
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 
 use crate::dataset::{Dataset, SplitTuple, split_of};
@@ -16,6 +21,34 @@ pub(crate) struct Request(Option<(String, String)>, String, Option<SplitTuple>);
 pub(crate) struct Task<'a> {
     pub(crate) config: RunConfig,
     pub(crate) dataset: Cow<'a, lpgnn::data::Dataset>,
+    /// The settings that were made.
+    pub(crate) settings: Vec<Setting>,
+}
+
+impl Task<'_> {
+    /// Warns of what should be known before training on the split that the settings ask for.
+    pub(crate) fn warn_of_split(&self, py: Python<'_>) -> PyResult<()> {
+        let Self { config, dataset, .. } = self;
+        let task = Level::of_task(config.data.task, dataset).map_err(exception)?;
+        let split = config.split.divide(dataset, task).map_err(exception)?;
+        self.warn(py, &split)
+    }
+
+    /// Warns of what should be known before training on this split.
+    pub(crate) fn warn(&self, py: Python<'_>, split: &lpgnn::data::Split) -> PyResult<()> {
+        let notes = notes(&self.config, &self.settings, &self.dataset, split);
+        warn(py, &notes.map_err(exception)?)
+    }
+}
+
+/// Warns, where the function of this package was called.
+pub(crate) fn warn(py: Python<'_>, notes: &[String]) -> PyResult<()> {
+    for note in notes {
+        // Python's strings may have it, C's may not.
+        let note = CString::new(shortened(note).replace('\0', "\\0"))?;
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &note, 2)?;
+    }
+    Ok(())
 }
 
 impl Request {
@@ -28,7 +61,17 @@ impl Request {
             settings.extend(settings_of_toml(&path, &text).map_err(exception)?);
         }
         settings.extend(settings_of_python(&json)?);
+        let single = |setting: &&Setting| setting.origin().position().is_none();
+        let single: Vec<Setting> = settings.iter().filter(single).cloned().collect();
+        let why = "data has been read already";
+        refuse(&single, &["data.source", "data.format"], why).map_err(exception)?;
         let given = split.is_some();
+        if given {
+            // A file may have it, as `lpgnn.settings` writes it for a split.
+            let other = |setting: &&Setting| *setting.value() != "given";
+            let of_split: Vec<Setting> = settings.iter().filter(other).cloned().collect();
+            refuse(&of_split, &["split"], "split is an argument").map_err(exception)?;
+        }
         let dataset = match split {
             Some(split) => {
                 let split = Some(split_of(split)?);
@@ -37,13 +80,11 @@ impl Request {
             None => Cow::Borrowed(&data.0),
         };
         let source = data.1.as_deref().unwrap_or(dataset.name());
-        let mut config =
-            RunConfig::for_data(source, &dataset, &settings).with(&settings).map_err(exception)?;
-        source.clone_into(&mut config.data.source);
+        let mut config = RunConfig::choose(source, &dataset, &settings).map_err(exception)?;
         if given {
             config.split.source = SplitSource::Given;
         }
-        Ok(Task { config, dataset })
+        Ok(Task { config, dataset, settings })
     }
 }
 

@@ -46,9 +46,10 @@ pub(crate) fn train(
     on_event: Option<Py<PyAny>>,
 ) -> PyResult<TrainedModel> {
     let task = request.task(data, vec![])?;
+    task.warn_of_split(py)?;
     let Places { out, force, tensorboard } = places;
     let outcome = work(py, &pool(threads)?, on_event, |reporter| {
-        let (Task { config, dataset }, events) = (&task, tensorboard.as_deref());
+        let (Task { config, dataset, .. }, events) = (&task, tensorboard.as_deref());
         match &out {
             None => in_memory(&task, Watch::new(reporter, events, 0, config)?),
             Some(folder) if force => {
@@ -100,7 +101,7 @@ fn in_folder(
 }
 
 fn in_memory(task: &Task<'_>, mut watch: Watch<'_>) -> Result<SavedModel, lpgnn::Error> {
-    let Task { config, dataset } = task;
+    let Task { config, dataset, .. } = task;
     let setup = Setup::new(config, dataset)?;
     let trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
     let Trained { weights, epoch, evaluation, reason, .. } = trainer.run(&mut watch)?;

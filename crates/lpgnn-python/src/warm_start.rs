@@ -66,7 +66,7 @@ pub(crate) fn train_from(
 }
 
 fn train(
-    Task { config, dataset }: &Task<'_>,
+    Task { config, dataset, .. }: &Task<'_>,
     before: Option<(&SavedModel, &lpgnn::run::WarmStart)>,
     reporter: &Reporter<'_>,
 ) -> Result<(SavedModel, lpgnn::run::WarmStart), lpgnn::Error> {

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -212,6 +213,50 @@ pub enum Error {
     },
 }
 
+/// A message for people, in which no quoted value and nothing else is of any length: names in files may be.
+///
+/// ```
+/// use lpgnn::shortened;
+///
+/// assert_eq!(shortened("y is “a”, but a number is expected"), "y is “a”, but a number is expected");
+/// let long = format!("y is “{}z”, but a number is expected", "a".repeat(10_000));
+/// assert!(shortened(&long).starts_with("y is “aaaaaaaa"));
+/// assert!(shortened(&long).ends_with("aaa…aaaaaaaaaaaaaaaaaaz”, but a number is expected"));
+/// ```
+pub fn shortened(text: &str) -> Cow<'_, str> {
+    /// The first and the last characters that are left of a quoted value, and of a message.
+    const QUOTED: (usize, usize) = (80, 20);
+    const MESSAGE: (usize, usize) = (1000, 500);
+    if text.len() <= QUOTED.0 + QUOTED.1 {
+        return Cow::Borrowed(text);
+    }
+    let (mut short, mut rest) = (String::new(), text);
+    while let Some(open) = rest.find(['“', '"']) {
+        let mark = if rest[open..].starts_with('“') { '“' } else { '"' };
+        let (before, quoted) = rest.split_at(open + mark.len_utf8());
+        let close = quoted.find(if mark == '“' { '”' } else { '"' }).unwrap_or(quoted.len());
+        short.push_str(before);
+        short.push_str(&cut(&quoted[..close], QUOTED));
+        rest = &quoted[close..];
+        // The mark that closes is not one that opens.
+        let mark = rest.chars().next().map_or(0, char::len_utf8);
+        short.push_str(&rest[..mark]);
+        rest = &rest[mark..];
+    }
+    short.push_str(rest);
+    Cow::Owned(cut(&short, MESSAGE).into_owned())
+}
+
+/// The first and the last characters, with an ellipsis for what was between them.
+fn cut(text: &str, (first, last): (usize, usize)) -> Cow<'_, str> {
+    let count = text.chars().count();
+    if count <= first + last + 1 {
+        return Cow::Borrowed(text);
+    }
+    let place = |number: usize| text.char_indices().nth(number).map_or(text.len(), |(at, _)| at);
+    Cow::Owned(format!("{}…{}", &text[..place(first)], &text[place(count - last)..]))
+}
+
 /// Where a setting was made: a file, with line and column, or a flag or an argument.
 ///
 /// ```
@@ -324,5 +369,30 @@ impl fmt::Display for Place {
             Position::Line(line) => write!(f, "{path}, line {line}"),
             Position::Byte(byte) => write!(f, "{path}, byte {byte}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_has_a_bounded_length_whatever_it_quotes() {
+        let long = "ä".repeat(10_000);
+        for text in [
+            format!("nodes.csv, line 3: y is “{long}”, but “{long}” is expected"),
+            format!("--set: training.epochs is \"{long}\", but a positive integer is expected"),
+            format!("{long} has no column {long}"),
+            format!("“{long}"),
+            format!("“{long}“{long}”"),
+        ] {
+            let short = shortened(&text);
+            assert!(short.chars().count() <= 1501 && short.contains('…'), "{short}");
+            let ends = |text: &str| (text.chars().next(), text.chars().last());
+            assert_eq!(ends(&short), ends(&text));
+            assert_eq!(shortened(&short), short, "it is short now");
+        }
+        let short = "“a” and “b”, \"c\" and ".repeat(9);
+        assert_eq!(shortened(&short), short);
     }
 }

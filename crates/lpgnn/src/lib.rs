@@ -186,8 +186,8 @@ mod input;
 mod nan;
 mod numeric;
 
-pub use error::{Error, Origin, Place};
-pub use numeric::{Matrix, NormMemory, Scalar, Scratch, uniform};
+pub use error::{Error, Origin, Place, shortened};
+pub use numeric::{Matrix, NormMemory, Scalar, Scratch, check_instruction_set, uniform};
 
 /// The page of the crate has an example that runs, too.
 #[cfg(doctest)]

@@ -35,6 +35,40 @@ pub fn set_limit(bytes: u64) {
     LIMIT.store(bytes.max(1), Ordering::Relaxed);
 }
 
+/// The size that a user writes: `4G`, `512M`, `1.5GiB`, or a number of bytes.
+///
+/// ```
+/// assert_eq!(lpgnn::memory::parse_size("1.5 GiB")?, 3 << 29);
+/// # Ok::<(), lpgnn::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Option`] if it is none.
+pub fn parse_size(text: &str) -> Result<u64, Error> {
+    let wrong = || Error::Option {
+        option: "max-memory",
+        value: format!("“{text}”"),
+        expected: "a size such as 800M or 4G is expected".into(),
+    };
+    let text = text.trim();
+    let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.trim().to_ascii_lowercase().trim_end_matches("ib").trim_end_matches('b')
+    {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    let bytes = number * f64::from(shift).exp2();
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked here")]
+    if bytes >= 1.0 && bytes < u64::MAX as f64 { Ok(bytes as u64) } else { Err(wrong()) }
+}
+
 /// Amounts below are not worth a look at how much is in use.
 const SMALL: u64 = 1 << 22;
 
@@ -126,6 +160,24 @@ mod tests {
             (35_000_000_000, "35 GB"),
         ] {
             assert_eq!(readable(bytes), text);
+        }
+    }
+
+    #[test]
+    fn sizes_are_read_in_the_usual_spellings() {
+        for (text, bytes) in [
+            ("4G", 4 << 30),
+            ("4g", 4 << 30),
+            ("1.5GiB", 3 << 29),
+            ("800 MB", 800 << 20),
+            ("1K", 1 << 10),
+            ("2T", 2 << 40),
+            ("123", 123),
+        ] {
+            assert_eq!(parse_size(text).unwrap(), bytes, "{text}");
+        }
+        for text in ["", "G", "0", "-1G", "4X", "1e99G", "99999999T", "4 G x", "nan"] {
+            assert!(parse_size(text).is_err(), "{text}");
         }
     }
 

@@ -10,7 +10,7 @@ use lpgnn::experiment::crossval::{Crossval, CrossvalReport, Division};
 use lpgnn::experiment::search::Space;
 use lpgnn::graph::Level;
 use lpgnn::report::LiveReport;
-use lpgnn::run::RunConfig;
+use lpgnn::run::refuse;
 use lpgnn::tensorboard::TrialEvents;
 
 use super::settings::{Chosen, SettingArguments};
@@ -68,19 +68,23 @@ fn protocol() -> impl TypedValueParser<Value = Protocol> {
 }
 
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
-    let Chosen { config, dataset } = arguments.settings.choose()?;
-    let task = Level::of_task(config.data.task, &dataset)?;
-    let candidates = candidates(arguments, &config)?;
+    let chosen = choose(arguments)?;
+    let Chosen { config, dataset, .. } = &chosen;
+    let task = Level::of_task(config.data.task, dataset)?;
+    let candidates = match &arguments.space {
+        None => vec![config.clone()],
+        Some(space) => Space::find(space)?.trials(config, None, config.training.seed)?,
+    };
     let Arguments { folds, fold_files, fold_seed, protocol, .. } = arguments;
     let division = Division { folds: *folds, files: fold_files.clone(), seed: *fold_seed };
-    let folds = division.folds(&dataset, task, *protocol, &candidates)?;
-    let crossval = Crossval::new(&dataset, *protocol, folds)?;
+    let folds = division.folds(dataset, task, *protocol, &candidates)?;
+    let crossval = Crossval::new(dataset, *protocol, folds)?;
     let live = |token: &str| LiveReport::new(dataset.name(), token).with_protocol(*protocol);
     let page = arguments.views.page(console, live)?;
     let (plan, name) = (crossval.plan(), format!("{}-cv", dataset.name()));
     let folder = match &arguments.out {
-        Some(path) => ResultFolder::open(path, &plan, &config)?,
-        None => ResultFolder::create_in(Path::new("runs"), &name, &plan, &config)?,
+        Some(path) => ResultFolder::open(path, &plan, config)?,
+        None => ResultFolder::create_in(Path::new("runs"), &name, &plan, config)?,
     };
     console.say(format_args!(
         "{}: {} folds, {} ({})",
@@ -89,13 +93,16 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
         protocol,
         protocol.describe()
     ));
+    for note in crossval.notes(config, &chosen.settings)? {
+        console.say(format_args!("note: {note}"));
+    }
     let shown = folder.path().display();
     let config_of = |name, candidate: usize| {
         let fold = crossval.folds().iter().find(|fold| fold.name == name)?;
         fold.candidates.get(candidate)
     };
     let events = arguments.views.trial_events(folder.path(), config_of);
-    let shows = page.as_ref().map(|page| page.trials(&config));
+    let shows = page.as_ref().map(|page| page.trials(config));
     let observers = (Bars::new(console)?, (events, shows));
     let run = crossval.run(&folder, &observers);
     observers.1.0.map_or(Ok(()), TrialEvents::finish)?;
@@ -113,14 +120,26 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     if arguments.json { print_json(&report) } else { print(&text(&report)?) }
 }
 
-/// The candidate configurations: the given one, or those of a search space.
-fn candidates(arguments: &Arguments, config: &RunConfig) -> anyhow::Result<Vec<RunConfig>> {
-    match (&arguments.space, arguments.protocol) {
-        (None, _) => Ok(vec![config.clone()]),
-        (Some(space), Protocol::Nested) => {
-            Ok(Space::find(space)?.trials(config, None, config.training.seed)?)
+/// The settings, none of which is about a split or varied by the space: they would have no effect.
+fn choose(arguments: &Arguments) -> anyhow::Result<Chosen> {
+    let Arguments { settings, space, protocol, fold_files, fold_seed, .. } = arguments;
+    let made = settings.settings()?;
+    refuse(&made, &["split"], "cross-validation has folds; --folds and --fold-seed draw them")?;
+    if fold_files.is_some() && *fold_seed != 0 && *protocol != Protocol::Nested {
+        bail!(lpgnn::Error::Option {
+            option: "--fold-seed",
+            value: fold_seed.to_string(),
+            expected: "the folds of --fold-files are not drawn".into(),
+        });
+    }
+    match space {
+        None => settings.choose(),
+        Some(space) if *protocol == Protocol::Nested => {
+            let space = Space::find(space)?;
+            space.check_settings(&made)?;
+            settings.choose_with(&space.settings())
         }
-        (Some(_), _) => bail!(lpgnn::Error::Option {
+        Some(_) => bail!(lpgnn::Error::Option {
             option: "--space",
             value: "given".into(),
             expected: "model selection requires --protocol nested".into(),
@@ -133,7 +152,22 @@ fn text(report: &CrossvalReport) -> Result<String, std::fmt::Error> {
     let CrossvalReport { data, protocol, folds, seed, .. } = report;
     writeln!(text, "{data}, {folds} folds, protocol {protocol}, seed {seed}")?;
     let epoch = report.epoch.map(|epoch| format!("  epoch {epoch} of the mean curve"));
-    writeln!(text, "  LP-GNN                {}{}", range(report.test), epoch.unwrap_or_default())?;
+    match report.values.iter().filter(|value| !value.is_finite()).count() {
+        0 => {
+            let test = range(report.test);
+            writeln!(text, "  LP-GNN                {test}{}", epoch.unwrap_or_default())?;
+        }
+        1 => writeln!(
+            text,
+            "  LP-GNN                no mean: 1 of {folds} folds has no finite score"
+        )?,
+        count => {
+            writeln!(
+                text,
+                "  LP-GNN                no mean: {count} of {folds} folds have no score"
+            )?;
+        }
+    }
     writeln!(text, "  MLP without edges     {}", range(report.baseline))?;
     if let Some(majority) = report.majority {
         writeln!(text, "  majority class        {}", range(majority))?;
@@ -148,6 +182,9 @@ fn text(report: &CrossvalReport) -> Result<String, std::fmt::Error> {
 }
 
 fn range(values: MeanAndStd) -> String {
+    if !values.mean.is_finite() {
+        return "no mean: not all folds have a finite score".into();
+    }
     if values.mean < 0.0 {
         // The negative of a loss.
         return format!("loss {:.4} ± {:.4}", -values.mean, values.std);

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::data::read_format;
 use super::settings::load;
 use crate::console::Console;
+use crate::slow::Waiting;
 
 /// A model and the data to apply it to.
 #[derive(Debug, Args)]
@@ -55,7 +56,11 @@ impl ModelArguments {
                 dataset.name()
             );
         }
-        let predictions = model.predict(&dataset, targets).map_err(|error| {
+        let mut waiting = Waiting::new(console);
+        let predicted =
+            model.predict_observed(&dataset, targets, &mut |progress| waiting.tell(progress));
+        drop(waiting);
+        let predictions = predicted.map_err(|error| {
             let fits = matches!(error, lpgnn::Error::Memory { .. });
             let error = anyhow::Error::from(error);
             let unfit = || format!("{} does not fit {}", dataset.name(), self.model.display());

@@ -54,15 +54,17 @@ pub(crate) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let space = Space::find(&arguments.space)?;
-    let Chosen { config, dataset } = arguments.settings.choose_with(&space.settings())?;
+    space.check_settings(&arguments.settings.settings()?)?;
+    let chosen = arguments.settings.choose_with(&space.settings())?;
+    let Chosen { config, dataset, .. } = &chosen;
     let Arguments { budget, halving, min_epochs, .. } = *arguments;
     let options = SearchOptions { budget, halving, min_epochs };
-    let search = Search::new(&dataset, config.clone(), &space, options)?;
+    let search = Search::new(dataset, config.clone(), &space, options)?;
     let page = arguments.views.page(console, |token| LiveReport::new(dataset.name(), token))?;
     let (plan, name) = (search.plan(), format!("{}-search", dataset.name()));
     let folder = match &arguments.out {
-        Some(path) => ResultFolder::open(path, &plan, &config)?,
-        None => ResultFolder::create_in(Path::new("runs"), &name, &plan, &config)?,
+        Some(path) => ResultFolder::open(path, &plan, config)?,
+        None => ResultFolder::create_in(Path::new("runs"), &name, &plan, config)?,
     };
     let epochs = |share: usize| config.training.epochs.div_ceil(share).to_string();
     let rounds: Vec<String> = search.rounds().iter().map(|round| epochs(round.share)).collect();
@@ -72,11 +74,15 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
         search.trials().len(),
         rounds.join(", then ")
     ));
+    chosen.tell_notes(search.split(), console)?;
+    if search.exhausts_space() {
+        console.say("note: these are all trials of the search space, fewer than the budget");
+    }
     let shown = folder.path().display();
     let config_of =
         |name: TrialName, _| search.trials().get(usize::try_from(name.number - 1).ok()?);
     let events = arguments.views.trial_events(folder.path(), config_of);
-    let shows = page.as_ref().map(|page| page.trials(&config));
+    let shows = page.as_ref().map(|page| page.trials(config));
     let observers = (Bars::new(console)?, (events, shows));
     let run = search.run(&folder, &observers);
     observers.1.0.map_or(Ok(()), TrialEvents::finish)?;

@@ -2,10 +2,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::Args;
-use lpgnn::data::{Cache, Dataset, Format, ReadOptions, Source};
-use lpgnn::run::{RunConfig, Setting, SplitSource, read_text, settings_of_toml};
+use lpgnn::data::{Cache, Dataset, Format, ReadOptions, Source, Split};
+use lpgnn::run::{RunConfig, Setting, SplitSource, notes, read_text, settings_of_toml};
 
 use super::flags::Flags;
+use crate::console::Console;
 
 /// How a run is configured: data, a settings file, single settings, and flags for common ones.
 #[derive(Debug, Args)]
@@ -30,6 +31,18 @@ pub(crate) struct SettingArguments {
 pub(crate) struct Chosen {
     pub(crate) config: RunConfig,
     pub(crate) dataset: Dataset,
+    /// The settings that were made.
+    pub(crate) settings: Vec<Setting>,
+}
+
+impl Chosen {
+    /// Says what should be known before training on this split.
+    pub(crate) fn tell_notes(&self, split: &Split, console: &Console) -> anyhow::Result<()> {
+        for note in notes(&self.config, &self.settings, &self.dataset, split)? {
+            console.say(format_args!("note: {note}"));
+        }
+        Ok(())
+    }
 }
 
 impl SettingArguments {
@@ -53,7 +66,7 @@ impl SettingArguments {
                     .into(),
             });
         }
-        Ok(Chosen { config, dataset })
+        Ok(Chosen { config, dataset, settings })
     }
 
     /// The given settings, in order of increasing precedence.
@@ -65,6 +78,11 @@ impl SettingArguments {
             }
             None => vec![],
         };
+        let names_data = settings.iter().any(|setting| setting.path() == "data.source");
+        if self.data.is_some() && names_data {
+            // The format is that of the file's data, not of DATA.
+            settings.retain(|setting| !["data.source", "data.format"].contains(&setting.path()));
+        }
         for text in &self.set {
             let setting = Setting::parse("--set", text)?;
             if let (Some(data), "data.source") = (&self.data, setting.path()) {
@@ -106,7 +124,5 @@ pub(crate) fn config_for(
     dataset: &Dataset,
     settings: &[Setting],
 ) -> anyhow::Result<RunConfig> {
-    let mut config = RunConfig::for_data(source, dataset, settings).with(settings)?;
-    source.clone_into(&mut config.data.source);
-    Ok(config)
+    Ok(RunConfig::choose(source, dataset, settings)?)
 }

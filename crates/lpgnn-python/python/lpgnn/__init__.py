@@ -20,6 +20,7 @@ from ._convert import Frames
 from ._dataset import Dataset, concat
 from ._frames import from_frames
 from ._graphs import from_arrays, from_networkx, from_pyg, read
+from ._memory import get_max_memory, set_max_memory
 from ._model import Model, Prediction, load
 from ._native import Error, __version__
 from ._records import CrossvalReport, FoldRecord, MeanAndStd, RunRecord, SearchResult, SearchTrial, TrialRecord
@@ -49,10 +50,12 @@ __all__ = [
     "from_frames",
     "from_networkx",
     "from_pyg",
+    "get_max_memory",
     "load",
     "read",
     "resume",
     "search",
+    "set_max_memory",
     "settings",
     "train",
 ]

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _native
 from ._arguments import check_dataset, thread_count
-from ._columns import DataWarning, class_values
+from ._columns import DataWarning, check_integer, class_values
 from ._dataset import Dataset
 from ._history import evaluation_of, flat, frame_of_epochs
 from ._native import Error
@@ -111,11 +111,14 @@ class Model:
         """The names of the real values it predicts; empty for classes."""
         return self._native.value_names
 
-    def predict(self, data: Dataset, *, threads: int | None = None) -> Prediction:
-        """Computes the states of the graphs and reads out the predictions; targets are ignored."""
+    def predict(self, data: Dataset, *, max_iter: int | None = None, threads: int | None = None) -> Prediction:
+        """Computes the states of the graphs and reads out the predictions; targets are ignored.
+
+        ``max_iter`` is the maximum number of iterations per layer, by default that of the model's settings, up to 100000.
+        """
         check_dataset(data)
         self._note_unread(data)
-        found = self._native.predict(data._native, thread_count(threads))
+        found = self._native.predict(data._native, _max_iter(max_iter), thread_count(threads))
         outputs, probabilities, converged, residuals, states = found
         classes = self.classes
         finite = np.isfinite(outputs).all(axis=1)
@@ -137,14 +140,21 @@ class Model:
         return Prediction(y, outputs, probabilities, converged, residuals, states)
 
     def evaluate(
-        self, data: Dataset, subset: Any = None, *, split: str | None = None, threads: int | None = None
+        self,
+        data: Dataset,
+        subset: Any = None,
+        *,
+        split: str | None = None,
+        max_iter: int | None = None,
+        threads: int | None = None,
     ) -> dict[str, Any]:
         """Accuracy, confusion matrix and other metrics, over all nodes or graphs that have a target or over some of them.
 
         ``split`` is ``"train"``, ``"val"`` or ``"test"``: that part of the split which the model was trained with, so that
         ``data`` have to be the data it was trained on. ``subset`` is an array of indices, or a mask, of the nodes or graphs
         that are predicted. It can also be a dictionary as ``data.folds`` returns them, of which ``split`` selects a part,
-        by default ``"test"``; if that splits graphs and nodes are predicted, all nodes of those graphs count.
+        by default ``"test"``; if that splits graphs and nodes are predicted, all nodes of those graphs count. ``max_iter``
+        is that of :meth:`predict`.
         """
         check_dataset(data)
         level = self.task
@@ -164,7 +174,7 @@ class Model:
             found = _of_split(data, self._split_of(data), split, level)
         else:
             found = list(range(count))
-        return json.loads(self._native.evaluate(native, found, thread_count(threads)))
+        return json.loads(self._native.evaluate(native, found, _max_iter(max_iter), thread_count(threads)))
 
     def plot(self, axes: Any = None) -> Any:
         """Draws loss, accuracy, residual and cheating gap over the epochs, and returns the matplotlib ``Figure``.
@@ -252,6 +262,13 @@ def _of_split(data: Dataset, splits: Mapping[str, Any], name: str, level: str) -
         raise Error("the split is one of nodes, but graphs are predicted")
     ptr = data.ptr.tolist()
     return [node for graph in found for node in range(ptr[graph], ptr[graph + 1])]
+
+
+def _max_iter(max_iter: int | None) -> int | None:
+    if max_iter is None:
+        return None
+    check_integer("max_iter", max_iter, 1)
+    return int(max_iter)
 
 
 def _of_bytes(data: bytes) -> Model:

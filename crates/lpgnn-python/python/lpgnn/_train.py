@@ -207,6 +207,8 @@ def crossval(
         raise Error(f"protocol is {protocol!r}, but seeds belong to the protocol \"split\", and only to it")
     if space is not None and protocol != "nested":
         raise Error(f"protocol is {protocol!r}, but a space to select from requires \"nested\"")
+    if split is not None and protocol != "split":
+        raise Error(f"split is given, but the protocol is {protocol!r}, which has folds: pass them as folds=[…]")
     given = None
     if not isinstance(folds, (int, np.integer)):
         given, folds = [data._split_tuple(each) for each in folds], 2

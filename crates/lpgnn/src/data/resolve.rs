@@ -50,11 +50,16 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// Those of [`read`].
+    /// Those of [`read`]; [`Error::Option`] for the format of a built-in data set, which has none.
     pub fn load(&self, options: &ReadOptions) -> Result<Dataset, Error> {
-        match self {
-            Self::Path(path) => read(path, options),
-            Self::Builtin(builtin) => builtin.generate(0),
+        match (self, options.format) {
+            (Self::Path(path), _) => read(path, options),
+            (Self::Builtin(builtin), None) => builtin.generate(0),
+            (Self::Builtin(builtin), Some(format)) => Err(Error::Option {
+                option: "format",
+                value: format.as_str().to_owned(),
+                expected: format!("{} is built in, not a file", builtin.as_str()),
+            }),
         }
     }
 }

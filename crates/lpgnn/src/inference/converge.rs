@@ -1,7 +1,7 @@
 use std::ops::Range;
 
 use super::layer::{Converged, Layer};
-use super::{FixedPoint, RelaxOptions, relax};
+use super::{FixedPoint, InferenceProgress, RelaxOptions, Tell, relax_observed};
 use crate::graph::GraphBatch;
 use crate::lagrangian::{Model, ReadFrom};
 use crate::numeric::{Scratch, worse};
@@ -72,6 +72,8 @@ const FAR: f64 = 1.0;
 
 /// Nodes of small graphs whose states converge together, in cache, on one thread.
 const CHUNK: usize = 1 << 10;
+/// Chunks per thread between two reports of progress.
+const TOGETHER: usize = 16;
 
 /// Iterates `X ← f_a(X)` from zero, graph by graph and layer by layer, until a graph is within
 /// `tol` or `max_iter` is reached.
@@ -106,12 +108,24 @@ pub fn converge_from<S: Scalar>(
     options: &FixedPointOptions,
     scratch: &Scratch<S>,
 ) -> FixedPoint<S> {
-    let mut found = iterate(model, weights, batch, start, options, scratch);
-    let failed: Vec<usize> = (0..batch.graphs()).filter(|&graph| !found.converged[graph]).collect();
-    if let (Some(relaxation), false) = (&options.fall_back, failed.is_empty()) {
+    converge_observed(model, weights, batch, start, options, scratch, &mut |_| ())
+}
+
+/// The same; `tell` is called on the way.
+pub(super) fn converge_observed<S: Scalar>(
+    model: &Model<S>,
+    weights: &[S],
+    batch: &GraphBatch<S>,
+    start: Vec<Matrix<S>>,
+    options: &FixedPointOptions,
+    scratch: &Scratch<S>,
+    tell: Tell<'_>,
+) -> FixedPoint<S> {
+    let mut found = iterate(model, weights, batch, start, options, scratch, tell);
+    if let (Some(relaxation), true) = (&options.fall_back, found.failures() > 0) {
         let tol = relaxation.tol.min(options.tol);
         let relaxation = RelaxOptions { tol, ..*relaxation };
-        relax_failed(model, weights, batch, &failed, &relaxation, scratch, &mut found);
+        relax_failed(model, weights, batch, &relaxation, scratch, &mut found, tell);
     }
     found.converged = found.residuals.iter().map(|&residual| residual <= options.tol).collect();
     found
@@ -126,6 +140,7 @@ fn iterate<S: Scalar>(
     mut states: Vec<Matrix<S>>,
     options: &FixedPointOptions,
     scratch: &Scratch<S>,
+    tell: Tell<'_>,
 ) -> FixedPoint<S> {
     let reads_transition = model.reads().from == ReadFrom::Transition;
     let mut f_x: Vec<Matrix<S>> = if reads_transition {
@@ -150,11 +165,19 @@ fn iterate<S: Scalar>(
         let rows = split_rows(matrix.as_mut_slice(), width, &nodes);
         work.iter_mut().zip(rows).for_each(|(chunk, rows)| chunk.f_x.push(rows));
     }
-    for_each_group(&mut work, |chunk| {
-        let all = chunk.graphs.len() == batch.graphs();
-        let part = (!all).then(|| batch.select(&chunk.graphs.clone().collect::<Vec<_>>()));
-        chunk.iterate(model, weights, part.as_ref().unwrap_or(batch), options, scratch);
-    });
+    if let [all] = &mut work[..] {
+        all.iterate(model, weights, batch, options, scratch, tell);
+    } else {
+        // Many at a time, so that threads seldom wait for each other.
+        for some in work.chunks_mut(TOGETHER * rayon::current_num_threads()) {
+            for_each_group(some, |chunk| {
+                let part = batch.select(&chunk.graphs.clone().collect::<Vec<_>>());
+                chunk.iterate(model, weights, &part, options, scratch, &mut |_| ());
+            });
+            let done = some.last().map_or(0, |chunk| chunk.graphs.end);
+            tell(InferenceProgress::Graphs { done, total: batch.graphs() });
+        }
+    }
     // A layer took as long as its slowest graph.
     let slowest = |layer: usize| work.iter().map(|chunk| chunk.slowest[layer]).max().unwrap_or(0);
     let iterations = (0..model.layers()).map(slowest).sum();
@@ -210,7 +233,13 @@ impl<S: Scalar> Chunk<'_, S> {
         batch: &GraphBatch<S>,
         options: &FixedPointOptions,
         scratch: &Scratch<S>,
+        tell: Tell<'_>,
     ) {
+        let mut number = 0;
+        let mut tell = || {
+            number += 1;
+            tell(InferenceProgress::Iteration { number });
+        };
         (self.residuals, self.counts) = (vec![0.0; batch.graphs()], vec![0; batch.graphs()]);
         let mut below: Option<Matrix<S>> = None;
         for (layer, rows) in self.states.iter_mut().enumerate() {
@@ -218,7 +247,8 @@ impl<S: Scalar> Chunk<'_, S> {
             let start = Matrix::from_entries(batch.nodes(), width, rows.to_vec())
                 .expect("there is a row per node");
             let this = Layer::of(model, layer, weights, below.as_ref(), scratch);
-            let Converged { states, f_x, residuals, counts } = this.converge(batch, start, options);
+            let Converged { states, f_x, residuals, counts } =
+                this.converge(batch, start, options, &mut tell);
             rows.copy_from_slice(states.as_slice());
             for (worst, residual) in self.residuals.iter_mut().zip(residuals) {
                 *worst = worse(*worst, residual);
@@ -241,19 +271,20 @@ fn relax_failed<S: Scalar>(
     model: &Model<S>,
     weights: &[S],
     batch: &GraphBatch<S>,
-    failed: &[usize],
     options: &RelaxOptions,
     scratch: &Scratch<S>,
     found: &mut FixedPoint<S>,
+    tell: Tell<'_>,
 ) {
-    let part = batch.select(failed);
+    let failed: Vec<usize> = (0..batch.graphs()).filter(|&graph| !found.converged[graph]).collect();
+    let part = batch.select(&failed);
     let mut start = model.zeros(part.nodes(), weights.to_vec());
     // Diverged states are no place to start from: those graphs start at zero.
     for (i, _) in failed.iter().enumerate().filter(|(_, graph)| found.residuals[**graph] <= FAR) {
         let (from, to) = (batch.nodes_of(failed[i]).collect::<Vec<_>>(), part.nodes_of(i));
         scatter(&gather(&found.states, &from), &to.collect::<Vec<_>>(), &mut start.states);
     }
-    let relaxed = relax(model, start, &part, options, scratch);
+    let relaxed = relax_observed(model, start, &part, options, scratch, tell);
     for (i, &graph) in failed.iter().enumerate() {
         found.graph_iterations[graph] += relaxed.graph_iterations[i];
         if relaxed.residuals[i] < found.residuals[graph] || found.residuals[graph].is_nan() {

@@ -44,12 +44,14 @@ impl<'a, S: Scalar> Layer<'a, S> {
         Self { transition: model.transition(layer), weights, below, scratch }
     }
 
-    /// Iterates from `start` until all graphs are within `tol` or `max_iter` is reached.
+    /// Iterates from `start` until all graphs are within `tol` or `max_iter` is reached; `tell` is called after
+    /// every iteration.
     pub(crate) fn converge(
         &self,
         batch: &GraphBatch<S>,
         start: Matrix<S>,
         options: &FixedPointOptions,
+        tell: &mut dyn FnMut(),
     ) -> Converged<S> {
         let (graphs, width) = (batch.graphs(), self.transition.state_dim());
         let mut all = Converged {
@@ -68,6 +70,7 @@ impl<'a, S: Scalar> Layer<'a, S> {
             while iterations < options.max_iter {
                 iterations += 1;
                 self.apply(&mut part);
+                tell();
                 for (i, &graph) in active.iter().enumerate().filter(|(i, _)| !converged[*i]) {
                     all.counts[graph] += 1;
                     all.residuals[graph] = graph_residual(&part.batch, i, &part.x, &part.f);

@@ -6,10 +6,14 @@ mod explain;
 mod layer;
 mod relax;
 
+use converge::converge_observed;
 pub use converge::{FixedPointOptions, converge, converge_from};
 pub use explain::{EdgeEffect, Explanation, Question, Score, explain};
 pub(crate) use layer::Layer;
+use relax::relax_observed;
 pub use relax::{RelaxOptions, relax};
+
+use std::fmt;
 
 use crate::graph::GraphBatch;
 use crate::lagrangian::{Model, ReadFrom, side_by_side};
@@ -52,6 +56,38 @@ pub struct FixedPoint<S = f32> {
     /// The number of these that each graph took.
     pub graph_iterations: Vec<usize>,
 }
+
+/// How far the search for states has come.
+///
+/// In text: `iteration 57`, or `120 of 300 graphs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InferenceProgress {
+    /// All graphs go on together, as one large graph does.
+    Iteration {
+        /// The iterations so far, over all layers.
+        number: usize,
+    },
+    /// Small graphs go all the way a few at a time.
+    Graphs {
+        /// How many are done.
+        done: usize,
+        /// How many there are.
+        total: usize,
+    },
+}
+
+impl fmt::Display for InferenceProgress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Iteration { number } => write!(f, "iteration {number}"),
+            Self::Graphs { done, total } => write!(f, "{done} of {total} graphs"),
+        }
+    }
+}
+
+/// What is told how far the search for states has come.
+pub(crate) type Tell<'a> = &'a mut dyn FnMut(InferenceProgress);
 
 impl<S: Scalar> FixedPoint<S> {
     /// Number of graphs that did not converge.
@@ -124,11 +160,26 @@ impl Inference {
         batch: &GraphBatch<S>,
         scratch: &Scratch<S>,
     ) -> FixedPoint<S> {
+        self.states_observed(model, weights, batch, scratch, &mut |_| ())
+    }
+
+    /// The same; `tell` is called on the way, on this thread.
+    pub fn states_observed<S: Scalar>(
+        &self,
+        model: &Model<S>,
+        weights: &[S],
+        batch: &GraphBatch<S>,
+        scratch: &Scratch<S>,
+        tell: &mut dyn FnMut(InferenceProgress),
+    ) -> FixedPoint<S> {
         match self {
-            Self::FixedPoint(options) => converge(model, weights, batch, options, scratch),
+            Self::FixedPoint(options) => {
+                let start = model.zeros(batch.nodes(), vec![]).states;
+                converge_observed(model, weights, batch, start, options, scratch, tell)
+            }
             Self::Relax(options) => {
                 let start = model.zeros(batch.nodes(), weights.to_vec());
-                relax(model, start, batch, options, scratch)
+                relax_observed(model, start, batch, options, scratch, tell)
             }
         }
     }

@@ -1,4 +1,4 @@
-use super::{FixedPoint, residuals};
+use super::{FixedPoint, InferenceProgress, Tell, residuals};
 use crate::graph::{GraphBatch, Targets};
 use crate::lagrangian::{Lagrangian, Model, Variables, Weighing};
 use crate::numeric::Scratch;
@@ -66,6 +66,18 @@ pub fn relax<S: Scalar>(
     options: &RelaxOptions,
     scratch: &Scratch<S>,
 ) -> FixedPoint<S> {
+    relax_observed(model, start, batch, options, scratch, &mut |_| ())
+}
+
+/// The same; `tell` is called after every update.
+pub(super) fn relax_observed<S: Scalar>(
+    model: &Model<S>,
+    start: Variables<S>,
+    batch: &GraphBatch<S>,
+    options: &RelaxOptions,
+    scratch: &Scratch<S>,
+    tell: Tell<'_>,
+) -> FixedPoint<S> {
     let nothing = Supervision::all(Targets::None(model.readout().level().rows(batch)));
     let lagrangian = Lagrangian::new(model, batch, &nothing, Weighing::default(), scratch)
         .expect("a model that has read a batch can read it again, and there are no targets");
@@ -83,6 +95,7 @@ pub fn relax<S: Scalar>(
     let mut iterations = 0;
     while iterations < options.max_iter {
         iterations += 1;
+        tell(InferenceProgress::Iteration { number: iterations });
         let before = at.states.clone();
         // The evaluation is of the point before the step.
         let residual = solver.relax(&lagrangian, &mut at, &mut state).residual_max;

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::lanes::{EachEight, Eights, Lanes};
-use crate::Scalar;
+use crate::{Error, Scalar};
 
 /// A loop that is compiled once per instruction set and runs on the best one the processor has.
 ///
@@ -93,6 +93,9 @@ impl Arithmetic for Neon {
     type Eights<S: Scalar, const W: usize> = EachEight<S::Neon, W>;
 }
 
+/// It names the best instruction set that may be used.
+const VARIABLE: &str = "LPGNN_SIMD";
+
 /// What a processor can do, the more the later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -153,10 +156,32 @@ impl InstructionSet {
         Self::ALL.iter().copied().filter(|set| set.is_here())
     }
 
+    /// The best that the variable `LPGNN_SIMD` allows; none if it is not set.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Option`] if it is none of those for this kind of processor.
+    pub(crate) fn most() -> Result<Option<Self>, Error> {
+        let Some(name) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) else {
+            return Ok(None);
+        };
+        match Self::ALL.iter().find(|set| name == set.name()) {
+            Some(set) => Ok(Some(*set)),
+            None => Err(Error::Option {
+                option: VARIABLE,
+                value: format!("“{}”", name.to_string_lossy()),
+                expected: format!(
+                    "one of {} is expected",
+                    Self::ALL.iter().map(|set| set.name()).collect::<Vec<_>>().join(", ")
+                ),
+            }),
+        }
+    }
+
     /// The best that this processor has and the variable `LPGNN_SIMD` allows.
     fn choose() -> Self {
-        let most = std::env::var("LPGNN_SIMD").ok();
-        let most = Self::ALL.iter().copied().find(|set| Some(set.name()) == most.as_deref());
+        // Programs check it when they start; here there is nobody to tell.
+        let most = Self::most().unwrap_or(None);
         let allowed = Self::here().filter(|&set| most.is_none_or(|most| set <= most));
         allowed.last().unwrap_or(Self::Portable)
     }
@@ -186,6 +211,15 @@ impl InstructionSet {
             }
         }
     }
+}
+
+/// That the variable `LPGNN_SIMD`, if it is set, names an instruction set; if it does not, it has no effect.
+///
+/// # Errors
+///
+/// [`Error::Option`], which names those for this kind of processor.
+pub fn check_instruction_set() -> Result<(), Error> {
+    InstructionSet::most().map(|_| ())
 }
 
 /// The [`register`](Arithmetic::register) of what loops run on.

@@ -11,6 +11,7 @@ mod scratch;
 mod sums;
 mod transposed;
 
+pub use dispatch::check_instruction_set;
 pub(crate) use dispatch::{Arithmetic, InstructionSet, Kernel, dispatch};
 pub(crate) use lanes::{Eights, LANES, Lanes, Numbers, each, for_lanes, total};
 pub use matrix::Matrix;

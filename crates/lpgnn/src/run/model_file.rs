@@ -5,7 +5,9 @@ use super::bundle::Bundle;
 use super::{Setup, SplitConfig, fingerprint};
 use crate::data::{Dataset, Encoding, Split};
 use crate::graph::{GraphBatch, Level};
-use crate::inference::{Explanation, FixedPoint, Inference, Question, Score, explain};
+use crate::inference::{
+    Explanation, FixedPoint, Inference, InferenceProgress, Question, Score, explain,
+};
 use crate::lagrangian::Model;
 use crate::readout::largest;
 use crate::registry::Registry;
@@ -233,6 +235,20 @@ impl SavedModel {
     ///
     /// [`Error::Mismatch`], [`Error::UnknownCategory`] when the data do not fit the model.
     pub fn predict(&self, dataset: &Dataset, targets: bool) -> Result<Predictions, Error> {
+        self.predict_observed(dataset, targets, &mut |_| ())
+    }
+
+    /// The same; `tell` is called on the way, on this thread.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`predict`](Self::predict).
+    pub fn predict_observed(
+        &self,
+        dataset: &Dataset,
+        targets: bool,
+        tell: &mut dyn FnMut(InferenceProgress),
+    ) -> Result<Predictions, Error> {
         let model = self.functions();
         let batch = if targets {
             self.encoding.batch(dataset)?
@@ -241,19 +257,24 @@ impl SavedModel {
         };
         model.check(&batch)?;
         let scratch = Scratch::new();
-        let fixed_point = self.states(&batch, &scratch)?;
+        let fixed_point = self.states(&batch, &scratch, tell)?;
         let outputs = fixed_point.outputs(model, &self.weights, &batch, &scratch);
         Ok(Predictions { batch, fixed_point, outputs }.without_false_convergence(self.task))
     }
 
     /// The states of graphs that it can read.
-    fn states(&self, batch: &GraphBatch, scratch: &Scratch) -> Result<FixedPoint, Error> {
+    fn states(
+        &self,
+        batch: &GraphBatch,
+        scratch: &Scratch,
+        tell: &mut dyn FnMut(InferenceProgress),
+    ) -> Result<FixedPoint, Error> {
         let inference = match self.max_iter {
             Some(max_iter) => self.training.inference.with_max_iter(max_iter),
             None => self.training.inference.at_most(MOST_ITERATIONS),
         };
         self.check_memory(&inference, batch.nodes())?;
-        Ok(inference.states(self.functions(), &self.weights, batch, scratch))
+        Ok(inference.states_observed(self.functions(), &self.weights, batch, scratch, tell))
     }
 
     /// Explains what it predicts of a node or graph: the class it predicts, or output `output`; with the graph that the item
@@ -289,7 +310,7 @@ impl SavedModel {
         };
         let batch = batch.select(&[graph]);
         let scratch = Scratch::new();
-        let found = self.states(&batch, &scratch)?;
+        let found = self.states(&batch, &scratch, &mut |_| ())?;
         let outputs = found.outputs(model, &self.weights, &batch, &scratch);
         let score = match self.classes() {
             Some(_) => Score::Class(output.unwrap_or_else(|| largest(outputs.row(item)))),

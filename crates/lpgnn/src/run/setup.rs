@@ -125,21 +125,13 @@ impl SplitConfig {
     /// [`Error::Mismatch`] when the data are to have one and do not, [`Error::Option`] for shares
     /// that are none.
     pub fn divide(&self, dataset: &Dataset, task: Level) -> Result<Split, Error> {
-        let usable = |split: &&Split| !(task == Level::Graph && split.level == Level::Node);
-        let own = if self.source == SplitSource::Given {
-            dataset.split()
-        } else {
-            dataset.split().filter(usable)
-        };
-        match (self.source, own) {
+        match (self.source, self.of_data(dataset, task)) {
+            (_, Some(split)) => Ok(split.clone()),
             (SplitSource::Given, None) => Err(Error::Mismatch(format!(
                 "the split of the {} of {} was given at training and is not known here",
                 task.plural(),
                 dataset.name()
             ))),
-            (SplitSource::Auto | SplitSource::Data | SplitSource::Given, Some(split)) => {
-                Ok(split.clone())
-            }
             (SplitSource::Data, None) => Err(Error::Mismatch(format!(
                 "{} comes without a split of its {}",
                 dataset.name(),
@@ -149,6 +141,16 @@ impl SplitConfig {
                 let ratio = Ratio { train: self.train, val: self.val, test: self.test };
                 Split::by_ratio(dataset, task.of_split(dataset), ratio, self.seed)
             }
+        }
+    }
+
+    /// The split of the data, if it is the one that is used.
+    pub(super) fn of_data<'d>(&self, dataset: &'d Dataset, task: Level) -> Option<&'d Split> {
+        let usable = |split: &&Split| !(task == Level::Graph && split.level == Level::Node);
+        match self.source {
+            SplitSource::Given => dataset.split(),
+            SplitSource::Auto | SplitSource::Data => dataset.split().filter(usable),
+            SplitSource::Ratio => None,
         }
     }
 }

@@ -20,7 +20,8 @@ pub(super) fn weighted<S: Scalar>(
 /// Weights with which all classes have the same total weight.
 fn balanced<S: Scalar>(supervision: Supervision<S>) -> Result<Supervision<S>, Error> {
     let Targets::Classes { classes, class } = supervision.targets() else {
-        return Ok(supervision);
+        let problem = "training.class-weights is balanced, which requires classes as targets";
+        return Err(Error::Mismatch(problem.into()));
     };
     let mut counts = vec![0.0; *classes];
     for (&class, &count) in class.iter().zip(supervision.counts()) {

@@ -22,8 +22,7 @@ impl<S: Scalar> Trainer<'_, S> {
         let mut sums = EpochSums::default();
         sums.constraints = measured.then(ConstraintReport::default);
         let stage = Stage::Update;
-        let mut step =
-            StepProgress { epoch: self.state.epoch + 1, stage, number: 1, total: 1, passes: 0 };
+        let mut step = StepProgress::after(self.state.epoch + 1, stage);
         self.state.optimizer.undecayed = self.model.parameters().undecayed().into();
         if self.plan.config().standardize {
             self.state.optimizer.coordinates =

@@ -2,7 +2,7 @@
 
 use super::{Best, ModelEvaluation, Monitor, SplitMetrics, SplitName, Trainer};
 use crate::graph::GraphBatch;
-use crate::inference::{FixedPoint, predict, spectral_radius};
+use crate::inference::{FixedPoint, InferenceProgress, Tell, predict, spectral_radius};
 use crate::readout::Supervision;
 use crate::saddle::gather;
 use crate::{Matrix, Scalar};
@@ -10,17 +10,20 @@ use crate::{Matrix, Scalar};
 /// Power iterations for the reported spectral radius.
 const RADIUS_ITERATIONS: usize = 20;
 
+/// What is told which part of an evaluation, of how many, is how far.
+type TellPart<'a> = &'a mut dyn FnMut(usize, usize, Option<InferenceProgress>);
+
 /// A split with its metrics.
 type Part = (SplitName, SplitMetrics);
 
 impl<S: Scalar> Trainer<'_, S> {
     /// Evaluates the current weights on states converged from zero, on all graphs.
     pub fn evaluate(&self) -> ModelEvaluation {
-        self.evaluate_observed(&mut |_, _| ())
+        self.evaluate_observed(&mut |_, _, _| ())
     }
 
-    /// The same; `tell` is called when a split begins, with its number and that of the last.
-    pub(super) fn evaluate_observed(&self, tell: &mut dyn FnMut(usize, usize)) -> ModelEvaluation {
+    /// The same; `tell` is called when a split begins, with its number and that of the last, and within it.
+    pub(super) fn evaluate_observed(&self, tell: TellPart<'_>) -> ModelEvaluation {
         let (weights, trained) = (&self.state.variables.weights, &self.state.variables.states);
         let mut evaluation = self.evaluate_all(weights, tell);
         let (graphs, supervision) = (self.data.training_graphs(), &self.data.scored[0].2);
@@ -30,10 +33,7 @@ impl<S: Scalar> Trainer<'_, S> {
 
     /// The same, as often as the plan has it before training ends: of the training graphs it measures a sample, and
     /// it leaves out the spectral radius, unless the plan asks for all.
-    pub(super) fn evaluate_in_passing(
-        &self,
-        tell: &mut dyn FnMut(usize, usize),
-    ) -> ModelEvaluation {
+    pub(super) fn evaluate_in_passing(&self, tell: TellPart<'_>) -> ModelEvaluation {
         if self.held_out_only {
             let (parts, converged) = self.evaluate_from(1, &self.state.variables.weights, tell);
             return unfinished(parts, &converged, None);
@@ -50,7 +50,7 @@ impl<S: Scalar> Trainer<'_, S> {
             return evaluation;
         };
         let (mut parts, mut converged) = self.evaluate_from(1, weights, tell);
-        let (found, outputs) = self.converge(weights, &sample.graphs);
+        let (found, outputs) = self.converge(weights, &sample.graphs, &mut |_| ());
         parts.insert(0, (SplitName::Train, metrics(&sample.supervision, &outputs, None)));
         converged.push(found);
         let mut evaluation = unfinished(parts, &converged, Some(sample.graphs.graphs()));
@@ -62,16 +62,16 @@ impl<S: Scalar> Trainer<'_, S> {
 
     /// The evaluation of the best weights on all graphs. The states they were trained with are gone, so that the
     /// cheating gap stays the one that was measured then.
-    pub(super) fn evaluate_best(&self, best: &Best<S>) -> ModelEvaluation {
+    pub(super) fn evaluate_best(&self, best: &Best<S>, tell: TellPart<'_>) -> ModelEvaluation {
         if self.held_out_only || best.evaluation.is_complete() {
             return best.evaluation.clone();
         }
         let (sample, cheating_gap) = (best.evaluation.sample, best.evaluation.cheating_gap);
-        ModelEvaluation { cheating_gap, sample, ..self.evaluate_all(&best.weights, &mut |_, _| ()) }
+        ModelEvaluation { cheating_gap, sample, ..self.evaluate_all(&best.weights, tell) }
     }
 
     /// All splits and the spectral radius, without the cheating gap.
-    fn evaluate_all(&self, weights: &[S], tell: &mut dyn FnMut(usize, usize)) -> ModelEvaluation {
+    fn evaluate_all(&self, weights: &[S], tell: TellPart<'_>) -> ModelEvaluation {
         let (parts, converged) = self.evaluate_from(0, weights, tell);
         let (graphs, states) = (self.data.training_graphs(), &converged[0].states);
         let spectral_radius =
@@ -102,12 +102,13 @@ impl<S: Scalar> Trainer<'_, S> {
         &self,
         first: usize,
         weights: &[S],
-        tell: &mut dyn FnMut(usize, usize),
+        tell: TellPart<'_>,
     ) -> (Vec<Part>, Vec<FixedPoint<S>>) {
         let batches = &self.data.batches[first..];
         let converge = |(number, batch): (usize, &GraphBatch<S>)| {
-            tell(number, batches.len());
-            self.converge(weights, batch)
+            tell(number, batches.len(), None);
+            let mut within = |progress| tell(number, batches.len(), Some(progress));
+            self.converge(weights, batch, &mut within)
         };
         let (converged, outputs): (Vec<_>, Vec<_>) = (1..).zip(batches).map(converge).unzip();
         let scored = self.data.scored.iter().filter(|(_, batch, _)| *batch >= first);
@@ -119,9 +120,14 @@ impl<S: Scalar> Trainer<'_, S> {
     }
 
     /// The states of some graphs, from zero, and what is predicted from them.
-    fn converge(&self, weights: &[S], batch: &GraphBatch<S>) -> (FixedPoint<S>, Matrix<S>) {
+    fn converge(
+        &self,
+        weights: &[S],
+        batch: &GraphBatch<S>,
+        tell: Tell<'_>,
+    ) -> (FixedPoint<S>, Matrix<S>) {
         let inference = &self.plan.config().inference;
-        let converged = inference.states(self.model, weights, batch, &self.scratch);
+        let converged = inference.states_observed(self.model, weights, batch, &self.scratch, tell);
         let outputs = converged.outputs(self.model, weights, batch, &self.scratch);
         (converged, outputs)
     }

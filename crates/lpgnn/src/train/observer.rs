@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 
 use super::{EpochReport, TrainerState};
 use crate::Scalar;
+use crate::inference::InferenceProgress;
 use crate::lagrangian::{Evaluation, Objective, Request, Variables};
 
 /// Observes training, and may stop it.
@@ -13,7 +14,7 @@ pub trait Observer<S: Scalar = f32> {
     /// Called after every epoch.
     fn epoch(&mut self, report: &EpochReport, state: &TrainerState<S>) -> ControlFlow<()>;
 
-    /// Called within an epoch: after every pass over a batch, and for every part of an evaluation. It
+    /// Called within an epoch: after every pass over a batch, and within every part of an evaluation. It
     /// does nothing by default.
     fn step(&mut self, step: &StepProgress) {
         let _ = step;
@@ -36,7 +37,7 @@ impl<S: Scalar> Observer<S> for () {
 
 /// How far an epoch has come.
 ///
-/// In text: `update 3 of 40, pass 2`, or `evaluating, part 2 of 3`.
+/// In text: `update 3 of 40, pass 2`, or `evaluating, part 2 of 3, iteration 57`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepProgress {
     /// The epoch, counted from 1.
@@ -49,6 +50,8 @@ pub struct StepProgress {
     pub total: usize,
     /// Number of passes of the current update over its batch so far; solvers differ in how many they make.
     pub passes: usize,
+    /// How far the states of an evaluation are, once they are being searched.
+    pub inference: Option<InferenceProgress>,
 }
 
 /// The stages of a training run.
@@ -68,7 +71,12 @@ pub enum Stage {
 impl StepProgress {
     /// A stage after the last epoch, which has no parts.
     pub(crate) fn after(epoch: usize, stage: Stage) -> Self {
-        Self { epoch, stage, number: 1, total: 1, passes: 0 }
+        Self { epoch, stage, number: 1, total: 1, passes: 0, inference: None }
+    }
+
+    /// The same, with how far the states are.
+    pub(crate) fn with_inference(self, inference: InferenceProgress) -> Self {
+        Self { inference: Some(inference), ..self }
     }
 }
 
@@ -82,7 +90,8 @@ impl fmt::Display for StepProgress {
             Stage::Evaluation => write!(f, "evaluating, part {number} of {total}"),
             Stage::Baseline => f.write_str("training the MLP without edges"),
             Stage::FinalEvaluation => f.write_str("evaluating the best model on all graphs"),
-        }
+        }?;
+        self.inference.map_or(Ok(()), |inference| write!(f, ", {inference}"))
     }
 }
 

@@ -58,7 +58,7 @@ impl<S: Scalar> TrainingData<S> {
     /// The splits of `batch`, with the targets of its nodes or of its graphs.
     ///
     /// If graphs are split, those of other splits are not seen in training. If nodes are split, all
-    /// graphs are seen, but only the training targets.
+    /// graphs are seen, but only the training targets. A validation or test split without targets is not evaluated.
     ///
     /// # Errors
     ///
@@ -72,13 +72,18 @@ impl<S: Scalar> TrainingData<S> {
             (SplitName::Test, &split.test),
         ];
         let targets = |batch: &GraphBatch<S>| level.targets_of(batch).clone();
+        // Without targets there is nothing to measure.
+        let is_scored = |name: SplitName, supervision: &Supervision<S>| {
+            name == SplitName::Train || supervision.total() > 0.0
+        };
         let (mut batches, mut scored) = (vec![], vec![]);
         match split.level {
             Level::Graph => {
                 for (name, graphs) in members {
-                    if name == SplitName::Train || !graphs.is_empty() {
-                        let part = batch.select(graphs);
-                        scored.push((name, batches.len(), Supervision::all(targets(&part))));
+                    let part = batch.select(graphs);
+                    let supervision = Supervision::all(targets(&part));
+                    if is_scored(name, &supervision) {
+                        scored.push((name, batches.len(), supervision));
                         batches.push(part);
                     }
                 }
@@ -92,8 +97,9 @@ impl<S: Scalar> TrainingData<S> {
             Level::Node => {
                 batches.push(batch.clone());
                 for (name, nodes) in members {
-                    if name == SplitName::Train || !nodes.is_empty() {
-                        scored.push((name, 0, Supervision::of(targets(batch), nodes)?));
+                    let supervision = Supervision::of(targets(batch), nodes)?;
+                    if is_scored(name, &supervision) {
+                        scored.push((name, 0, supervision));
                     }
                 }
             }

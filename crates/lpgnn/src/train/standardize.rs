@@ -34,7 +34,7 @@ pub(super) fn start_standardized<S: Scalar>(
             ReadFrom::Transition => f_x.as_ref(),
         };
         let layer = Layer::of(model, layer, &at.weights, below, scratch);
-        let found = layer.converge(graphs, std::mem::take(&mut rest[0]), &options);
+        let found = layer.converge(graphs, std::mem::take(&mut rest[0]), &options, &mut || ());
         (rest[0], f_x) = (found.states, Some(found.f_x));
     }
     for coordinates in readout_coordinates(model, graphs, &at.states) {

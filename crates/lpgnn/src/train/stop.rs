@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use super::{EpochReport, ModelEvaluation, SplitMetrics, SplitName, Trainer, TrainerState};
+use super::trainer::tell_observer;
+use super::{
+    EpochReport, ModelEvaluation, Observer, SplitMetrics, SplitName, Trainer, TrainerState,
+};
 use crate::lagrangian::Variables;
 use crate::{Matrix, Scalar};
 
@@ -150,8 +153,10 @@ impl<S: Scalar> Trainer<'_, S> {
         self,
         reason: StopReason,
         last: Option<(usize, ModelEvaluation)>,
+        observer: &mut dyn Observer<S>,
     ) -> Trained<S> {
-        let evaluation = self.state.best.as_ref().map(|best| self.evaluate_best(best));
+        let mut tell = tell_observer(self.state.epoch, observer);
+        let evaluation = self.state.best.as_ref().map(|best| self.evaluate_best(best, &mut tell));
         match self.state.best {
             Some(best) => Trained {
                 weights: best.weights,
@@ -168,7 +173,7 @@ impl<S: Scalar> Trainer<'_, S> {
                     {
                         Some(evaluation)
                     }
-                    _ => Some(self.evaluate()),
+                    _ => Some(self.evaluate_observed(&mut tell)),
                 },
                 weights: self.state.variables.weights,
                 epoch: self.state.epoch,

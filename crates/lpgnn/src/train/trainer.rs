@@ -9,6 +9,7 @@ use super::{
     Best, ModelEvaluation, Observer, Stage, StepProgress, StopReason, Trained, TrainingData,
     TrainingPlan,
 };
+use crate::inference::InferenceProgress;
 use crate::lagrangian::{L2, Model, ObjectiveLayer, Variables};
 use crate::numeric::{NormMemory, Scratch, uniform};
 use crate::readout::Supervision;
@@ -200,7 +201,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
     /// [`Error::Mismatch`] when a Lipschitz bound is asked of a function that cannot keep one.
     pub fn run(mut self, observer: &mut dyn Observer<S>) -> Result<Trained<S>, Error> {
         let (reason, last) = self.train(observer)?;
-        Ok(self.finish(reason, last))
+        Ok(self.finish(reason, last, observer))
     }
 
     /// The same, and the state in which training has ended.
@@ -214,7 +215,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
     ) -> Result<(Trained<S>, TrainerState<S>), Error> {
         let (reason, last) = self.train(observer)?;
         let state = self.state.clone();
-        Ok((self.finish(reason, last), state))
+        Ok((self.finish(reason, last, observer), state))
     }
 
     /// Why training ended, and the last evaluation with its epoch.
@@ -236,10 +237,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             }
             if evaluated {
                 let epoch = self.state.epoch;
-                let mut tell = |number, total| {
-                    let stage = Stage::Evaluation;
-                    observer.step(&StepProgress { epoch, stage, number, total, passes: 0 });
-                };
+                let mut tell = tell_observer(epoch, observer);
                 let evaluation = if last {
                     self.evaluate_observed(&mut tell)
                 } else {
@@ -254,6 +252,17 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             }
         }
         Ok((StopReason::Epochs, last_evaluation))
+    }
+}
+
+/// Tells the observer of the parts of an evaluation.
+pub(super) fn tell_observer<S: Scalar>(
+    epoch: usize,
+    observer: &mut dyn Observer<S>,
+) -> impl FnMut(usize, usize, Option<InferenceProgress>) {
+    move |number, total, inference| {
+        let stage = Stage::Evaluation;
+        observer.step(&StepProgress { epoch, stage, number, total, passes: 0, inference });
     }
 }
 

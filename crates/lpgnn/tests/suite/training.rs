@@ -339,7 +339,20 @@ fn progress_is_told_within_epochs_and_evaluations() {
     };
     let evaluation = [1, 2, 3].map(|n| (2, Stage::Evaluation, n, 3, 0));
     let expected = [&update(1)[..], &update(2), &evaluation].concat();
-    assert_eq!(steps.0.iter().map(told).collect::<Vec<_>>(), expected);
+    let begun = steps.0.iter().filter(|step| step.inference.is_none());
+    assert_eq!(begun.map(told).collect::<Vec<_>>(), expected);
+    // Every part of the evaluation tells of every iteration.
+    let within = |part| {
+        let of_part = steps.0.iter().filter(move |step| step.number == part);
+        of_part.filter_map(|step| step.inference).map(|inference| inference.to_string())
+    };
+    for part in 1..=3 {
+        let told: Vec<String> = within(part).collect();
+        let numbers = (1..=told.len()).map(|number| format!("iteration {number}"));
+        assert!(told.len() > 2 && told.iter().cloned().eq(numbers), "{told:?}");
+    }
+    let last = steps.0.last().unwrap().to_string();
+    assert!(last.starts_with("evaluating, part 3 of 3, iteration "), "{last}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use lpgnn::run::{RunConfig, Setup};
 use lpgnn::tensorboard::EventWriter;
 use lpgnn::train::StopReason;
 
-use super::settings::{Chosen, SettingArguments, load};
+use super::settings::{SettingArguments, load};
 use super::views::ViewArguments;
 use crate::console::{Console, print};
 use crate::interrupt::Stopped;
@@ -76,18 +76,20 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
 
 /// Trains a new run.
 fn begin(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
-    let Chosen { config, dataset } = arguments.settings.choose()?;
+    let chosen = arguments.settings.choose()?;
+    let (config, dataset) = (chosen.config.clone(), &chosen.dataset);
     // First, since it fails without leaving anything.
-    let page = arguments.page(&dataset, console)?;
+    let page = arguments.page(dataset, console)?;
     let run = match &arguments.out {
-        Some(path) if arguments.force => Run::replace(path, config, &dataset)?,
-        Some(path) => Run::create(path, config, &dataset).map_err(|error| in_use(error, path))?,
-        None => Run::create_in(Path::new("runs"), config, &dataset)?,
+        Some(path) if arguments.force => Run::replace(path, config, dataset)?,
+        Some(path) => Run::create(path, config, dataset).map_err(|error| in_use(error, path))?,
+        None => Run::create_in(Path::new("runs"), config, dataset)?,
     };
-    console.say(describe(&dataset, run.config(), run.setup()));
-    if let Some(unread) = unread(&dataset, run.config()) {
+    console.say(describe(dataset, run.config(), run.setup()));
+    if let Some(unread) = unread(dataset, run.config()) {
         console.say(unread);
     }
+    chosen.tell_notes(&run.setup().split, console)?;
     train(run, page, arguments, console)
 }
 

@@ -21,7 +21,8 @@ use super::trial::{Trial, TrialFiles, TrialRecord};
 use crate::Error;
 use crate::data::Dataset;
 use crate::evaluate::{Baseline, Protocol};
-use crate::run::{Setup, fingerprint};
+use crate::graph::Level;
+use crate::run::{RunConfig, Setting, Setup, fingerprint, notes};
 
 /// A cross-validation that is ready to run.
 #[derive(Clone, Debug)]
@@ -39,13 +40,25 @@ impl<'a> Crossval<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when there is nothing to train, and what is wrong with the first candidate
-    /// that does not fit the data.
+    /// [`Error::Mismatch`] when there is nothing to train, or nothing to test a fold on, and what is wrong with the
+    /// first candidate that does not fit the data.
     pub fn new(dataset: &'a Dataset, protocol: Protocol, folds: Vec<Fold>) -> Result<Self, Error> {
         let first = folds.first().filter(|_| folds.iter().all(|fold| !fold.candidates.is_empty()));
         let first = first.ok_or_else(|| Error::Mismatch("there is nothing to train".into()))?;
         for candidate in &first.candidates {
             Setup::with_split(candidate, dataset, first.split.clone())?;
+        }
+        let task = Level::of_task(first.candidates[0].data.task, dataset)?;
+        for Fold { name, split, .. } in &folds {
+            split.check(dataset.nodes(), dataset.graphs())?;
+            let targets = task.targets(dataset);
+            let known = |&row: &usize| targets.is_some_and(|targets| targets.is_known(row));
+            if !split.rows(&split.test, task, dataset).iter().any(known) {
+                return Err(Error::Mismatch(format!(
+                    "no {} of the test split of {name} has a target",
+                    task.as_str()
+                )));
+            }
         }
         Ok(Self { dataset, protocol, folds })
     }
@@ -53,6 +66,28 @@ impl<'a> Crossval<'a> {
     /// Its folds.
     pub fn folds(&self) -> &[Fold] {
         &self.folds
+    }
+
+    /// What whoever trains these folds by these settings should know before, as [`notes`] has it: a sentence each.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when there are no targets.
+    pub fn notes(&self, config: &RunConfig, settings: &[Setting]) -> Result<Vec<String>, Error> {
+        let mut found: Vec<(String, usize)> = vec![];
+        for fold in &self.folds {
+            for note in notes(config, settings, self.dataset, &fold.split)? {
+                match found.iter_mut().find(|(known, _)| *known == note) {
+                    Some((_, count)) => *count += 1,
+                    None => found.push((note, 1)),
+                }
+            }
+        }
+        let all = self.folds.len();
+        let text = |(note, count): (String, usize)| {
+            if count == all { note } else { format!("in {count} of {all} folds, {note}") }
+        };
+        Ok(found.into_iter().map(text).collect())
     }
 
     /// What its results depend on: a folder holds the results of one plan.

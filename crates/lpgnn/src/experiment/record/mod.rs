@@ -17,6 +17,7 @@ use super::{Machine, Versions, today};
 use crate::data::Dataset;
 use crate::evaluate::{BaselineReport, Quantiles};
 use crate::graph::Level;
+use crate::inference::Tell;
 use crate::run::{
     DataOrigin, EpochChange, RunConfig, SavedModel, Setting, SettingChange, Setup, TrainingOrigin,
 };
@@ -93,12 +94,12 @@ pub(super) struct Outcome<'a> {
 }
 
 impl RunRecord {
-    /// The record, and single nodes or graphs.
-    pub(super) fn new(outcome: &Outcome<'_>) -> Result<(Self, Items), Error> {
+    /// The record, and single nodes or graphs; `tell` is called while the model is evaluated.
+    pub(super) fn new(outcome: &Outcome<'_>, tell: Tell<'_>) -> Result<(Self, Items), Error> {
         let Outcome { origin, dataset, setup, saved, trained, metrics, epochs, seconds, baseline } =
             outcome;
         let multipliers = trained.multipliers.iter().flat_map(Matrix::as_slice);
-        let predictions = saved.predict(dataset, true)?;
+        let predictions = saved.predict_observed(dataset, true, tell)?;
         let whose = (&setup.split, setup.task);
         let items = Items::new(&predictions, dataset, whose, &trained.multipliers);
         let record = Self {

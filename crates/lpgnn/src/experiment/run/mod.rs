@@ -284,10 +284,12 @@ impl<'a> Run<'a> {
             Baseline { seed, budget, ..Baseline::default() }.train(&setup.data)
         });
         tell(Stage::FinalEvaluation);
+        let step = StepProgress::after(trained.epoch, Stage::FinalEvaluation);
         let baseline = baseline.flatten();
         let outcome =
             Outcome { origin, dataset, setup, saved, trained, metrics, epochs, seconds, baseline };
-        let (mut record, items) = RunRecord::new(&outcome)?;
+        let mut tell = |progress| observer.step(&step.with_inference(progress));
+        let (mut record, items) = RunRecord::new(&outcome, &mut tell)?;
         record.versions.commit = self.commit.clone().or(record.versions.commit);
         folder.write_items(&items)?;
         folder.write_record(&record)?;

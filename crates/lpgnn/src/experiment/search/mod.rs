@@ -28,6 +28,7 @@ use super::run::RunFolder;
 use super::trial::{Trial, TrialFiles, TrialRecord, test_value};
 use crate::data::{Dataset, Split};
 use crate::run::{RunConfig, SavedModel, Setup, fingerprint, write_file};
+use crate::train::SplitName;
 use crate::{Error, Place};
 use record::differences;
 use rounds::rounds;
@@ -68,7 +69,8 @@ impl<'a> Search<'a> {
     /// The settings of the winner, in the folder.
     pub const BEST: &'static str = "best.toml";
 
-    /// A search of a space; `config` is what its trials have in common, and its seed draws them.
+    /// A search of a space; `config` is what its trials have in common, which includes the
+    /// [settings of the space](Space::settings), and its seed draws them.
     ///
     /// # Errors
     ///
@@ -87,10 +89,10 @@ impl<'a> Search<'a> {
         let trials = space.trials(&config, most, config.training.seed)?;
         let first =
             trials.first().ok_or_else(|| Error::Mismatch("the search space is empty".into()))?;
-        let split = Setup::new(first, dataset)?.split;
-        if split.val.is_empty() {
+        let Setup { split, data, .. } = Setup::new(first, dataset)?;
+        if !data.has(SplitName::Val) {
             return Err(Error::Mismatch(format!(
-                "{} has no validation split, which a search requires",
+                "{} has no validation split with targets, which a search requires",
                 dataset.name()
             )));
         }
@@ -102,6 +104,16 @@ impl<'a> Search<'a> {
     /// The configurations that are tried.
     pub fn trials(&self) -> &[RunConfig] {
         &self.trials
+    }
+
+    /// Whether they are all that the space has, although the budget is for more.
+    pub fn exhausts_space(&self) -> bool {
+        matches!(self.options.budget, Some(Budget::Trials(most)) if self.trials.len() < most)
+    }
+
+    /// The split that they are compared on.
+    pub fn split(&self) -> &Split {
+        &self.split
     }
 
     /// How far how many of them go.

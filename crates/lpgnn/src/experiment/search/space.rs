@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use serde_json::Value;
@@ -66,6 +66,8 @@ const TRIALS: usize = 32;
 const MOST: usize = 1_000_000;
 /// Trials of the largest search.
 const MOST_TRIALS: usize = 100_000;
+/// Draws in a row that bring nothing new, after which a random search takes its space for exhausted.
+const REPEATS: usize = 10_000;
 
 impl Space {
     /// The space in a file, or the built-in one of this name: `paper-nodes` or `paper-graphs`.
@@ -100,6 +102,11 @@ impl Space {
     /// That there is something to choose from for everything that is varied.
     fn check(&self) -> Result<(), Error> {
         for (paths, choice) in &self.values {
+            let fixed = |path: &&str| path.starts_with("data.") || path.starts_with("split.");
+            if let Some(path) = split_paths(paths).find(fixed) {
+                let why = "trials are compared on the same data and the same split";
+                return Err(self.wrong(format!("{path} cannot be varied: {why}")));
+            }
             match choice {
                 Choice::OneOf(values) if values.is_empty() => {
                     return Err(self.wrong(format!("{paths} has no values")));
@@ -131,13 +138,37 @@ impl Space {
         Ok(space)
     }
 
+    /// That none of these settings is one that the trials vary.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`], which names the first one. A file may have it: complete files have all settings.
+    pub fn check_settings(&self, settings: &[Setting]) -> Result<(), Error> {
+        let varies = |path: &str| {
+            self.values.keys().any(|paths| split_paths(paths).any(|varied| varied == path))
+        };
+        let alone = |setting: &&Setting| setting.origin().position().is_none();
+        match settings.iter().filter(alone).find(|setting| varies(setting.path())) {
+            None => Ok(()),
+            Some(setting) => Err(Error::Config {
+                origin: setting.origin().clone(),
+                problem: format!(
+                    "{} has no effect: the search space {} varies it",
+                    setting.path(),
+                    self.name
+                ),
+            }),
+        }
+    }
+
     /// Settings that all trials share.
     pub fn settings(&self) -> Vec<Setting> {
         let set = |(path, value): (&String, &toml::Value)| self.setting(path, value);
         self.set.iter().map(set).collect()
     }
 
-    /// The configurations to try, at most `most` of them.
+    /// The configurations to try, at most `most` of them, and no two alike: fewer than `most` are all that
+    /// there are. `base` already has the [settings](Self::settings) that they share.
     ///
     /// # Errors
     ///
@@ -148,7 +179,6 @@ impl Space {
         most: Option<usize>,
         seed: u64,
     ) -> Result<Vec<RunConfig>, Error> {
-        let base = base.with(&self.settings())?;
         let mut draw = uniform(seed);
         let size = match self.method {
             Method::Grid => self.grid_size()?.min(most.unwrap_or(usize::MAX)),
@@ -160,15 +190,18 @@ impl Space {
                  fewer"
             )));
         }
-        let chosen: Vec<Vec<Setting>> = match self.method {
+        match self.method {
             Method::Grid => {
                 let mut places: Vec<usize> = (0..self.grid_size()?).collect();
                 shuffle(&mut places, &mut draw);
-                places.into_iter().take(size).map(|place| self.combination(place)).collect()
+                let combinations = places.into_iter().map(|place| self.combination(place));
+                distinct(base, combinations, size, usize::MAX)
             }
-            Method::Random => (0..size).map(|_| self.draw(&mut draw)).collect(),
-        };
-        chosen.iter().map(|settings| base.with(settings)).collect()
+            Method::Random => {
+                let drawn = std::iter::repeat_with(|| self.draw(&mut draw));
+                distinct(base, drawn, size, REPEATS)
+            }
+        }
     }
 
     /// The number of combinations of a grid.
@@ -215,7 +248,7 @@ impl Space {
     }
 
     fn together(&self, paths: &str, value: &toml::Value) -> Vec<Setting> {
-        paths.split(',').map(|path| self.setting(path.trim(), value)).collect()
+        split_paths(paths).map(|path| self.setting(path, value)).collect()
     }
 
     fn wrong(&self, problem: String) -> Error {
@@ -248,6 +281,41 @@ impl Between {
     }
 }
 
+/// The settings that change together.
+fn split_paths(paths: &str) -> impl Iterator<Item = &str> {
+    paths.split(',').map(str::trim)
+}
+
+/// The first `size` different configurations that these settings make of `base`; it ends when `repeats` in a row are
+/// known already.
+fn distinct(
+    base: &RunConfig,
+    settings: impl Iterator<Item = Vec<Setting>>,
+    size: usize,
+    repeats: usize,
+) -> Result<Vec<RunConfig>, Error> {
+    let (mut found, mut known, mut repeated) = (vec![], HashSet::new(), 0);
+    if size == 0 {
+        return Ok(found);
+    }
+    for settings in settings {
+        // The same values make the same configuration, which takes longer to make.
+        let values: Vec<String> =
+            settings.iter().map(|setting| setting.value().to_string()).collect();
+        if known.insert(values.join(",")) {
+            let config = base.with(&settings)?;
+            repeated = 0;
+            found.push(config);
+        } else {
+            repeated += 1;
+        }
+        if found.len() == size || repeated == repeats {
+            break;
+        }
+    }
+    Ok(found)
+}
+
 /// An integer below `count`, or 0.
 fn below(count: usize, draw: &mut impl FnMut() -> f64) -> usize {
     #[allow(
@@ -276,6 +344,7 @@ mod tests {
             [("paper-nodes", 3 * 2 * 2 * 3 * 3 * 3), ("paper-graphs", 5 * 5 * 2 * 2 * 3)]
         {
             let space = Space::find(name).unwrap();
+            let base = base.with(&space.settings()).unwrap();
             let trials = space.trials(&base, None, 0).unwrap();
             assert_eq!(trials.len(), size, "{name}");
             assert!(trials.iter().enumerate().all(|(i, trial)| !trials[..i].contains(trial)));
@@ -311,6 +380,48 @@ mod tests {
             let error = space(&text).unwrap_err();
             assert!(error.contains("training.lipschitz"), "{range}: {error}");
         }
+    }
+
+    #[test]
+    fn no_trial_is_made_twice_and_a_finite_space_is_exhausted() {
+        let base = RunConfig::default();
+        let dims = "\"model.state-dim\" = [2, 3, 3]\n\"model.layers\" = [1, 2]";
+        let layers = "\"model.layers\" = { low = 1, high = 9, log = true, integer = true }";
+        for (method, values, size) in
+            [("random", dims, 4), ("grid", dims, 4), ("random", layers, 9)]
+        {
+            let space = space(&format!("method = \"{method}\"\n[values]\n{values}")).unwrap();
+            let trials = space.trials(&base, Some(50), 7).unwrap();
+            assert_eq!(trials.len(), size, "{method} {values}");
+            assert!(trials.iter().enumerate().all(|(i, trial)| !trials[..i].contains(trial)));
+            // Fewer of them are the first of these.
+            assert_eq!(space.trials(&base, Some(3), 7).unwrap(), trials[..3]);
+        }
+    }
+
+    #[test]
+    fn data_and_split_are_the_same_for_all_trials() {
+        for path in ["split.seed", "split.train", "data.source", "model.layers, split.seed"] {
+            let error = space(&format!("[values]\n\"{path}\" = [1, 2]")).unwrap_err();
+            assert!(
+                error.contains(" cannot be varied: trials are compared on the same data"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_setting_that_the_space_varies_is_refused_unless_a_file_has_it() {
+        let space = space("[values]\n\"model.layers, model.state-dim\" = [1, 2]").unwrap();
+        let set = |path: &str| [Setting::new("--set", path, 3)];
+        let error = space.check_settings(&set("model.state-dim")).unwrap_err().to_string();
+        assert!(
+            error.starts_with("--set: model.state-dim has no effect: the search space"),
+            "{error}"
+        );
+        space.check_settings(&set("training.epochs")).unwrap();
+        let file = crate::run::settings_of_toml("all.toml", "[model]\nlayers = 3\n").unwrap();
+        space.check_settings(&file).unwrap();
     }
 
     #[test]

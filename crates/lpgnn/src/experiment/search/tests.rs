@@ -1,8 +1,13 @@
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+
 use super::*;
 use crate::Matrix;
 use crate::data::{DatasetParts, FeatureColumns, TargetColumn};
+use crate::experiment::TrialObserver;
 use crate::experiment::run::Run;
-use crate::train::SplitName;
+use crate::train::{EpochReport, SplitName, StopReason};
 
 /// Pairs of nodes, and around a thousand to be predicted of each.
 fn dataset() -> Dataset {
@@ -53,4 +58,79 @@ fn the_winner_is_evaluated_in_the_units_it_was_trained_in() {
     assert_eq!(found.val, Some(-loss(SplitName::Val)));
     let difference = found.test_of_the_winner.unwrap() + loss(SplitName::Test);
     assert!(difference.abs() < 1e-3, "{found:?} {evaluation:?}");
+}
+
+/// Every epoch that is trained, by trial.
+#[derive(Default)]
+struct Epochs(Mutex<BTreeMap<u64, Vec<usize>>>);
+
+impl ExperimentObserver for Epochs {
+    fn trial(&self, name: TrialName, _: usize, _: usize) -> Box<dyn TrialObserver + '_> {
+        Box::new(EpochsOf(self, name.number))
+    }
+}
+
+struct EpochsOf<'a>(&'a Epochs, u64);
+
+impl TrialObserver for EpochsOf<'_> {
+    fn epoch(&mut self, report: &EpochReport) -> ControlFlow<()> {
+        let mut all = self.0.0.lock().unwrap();
+        all.entry(self.1).or_default().push(report.epoch);
+        ControlFlow::Continue(())
+    }
+}
+
+fn space(text: &str) -> Space {
+    Space::from_json("space", toml::from_str(text).unwrap()).unwrap()
+}
+
+#[test]
+fn no_epoch_is_trained_twice_and_a_trial_that_has_stopped_early_not_again() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    let space = space("[values]\n\"training.solver.weights.lr\" = [1e-9, 1e-8, 0.01, 0.02]\n");
+    let mut config = RunConfig::for_data("pairs", &dataset, &[]);
+    config.training.epochs = 90;
+    config.training.eval_every = 1;
+    config.training.patience = Some(3);
+    let options = SearchOptions { min_epochs: 5, ..SearchOptions::default() };
+    let search = Search::new(&dataset, config.clone(), &space, options).unwrap();
+    assert!(search.rounds().len() > 2);
+    let folder = ResultFolder::open(&place.path().join("found"), &search.plan(), &config).unwrap();
+    let epochs = Epochs::default();
+    let found = search.run(&folder, &epochs).unwrap().unwrap();
+    let early = |trial: &RankedTrial| trial.result.stop_reason == Some(StopReason::NoImprovement);
+    assert!(found.ranked.iter().any(early), "{found:?}");
+    for (trial, epochs) in epochs.0.into_inner().unwrap() {
+        let once: Vec<usize> = (1..=epochs.len()).collect();
+        assert_eq!(epochs, once, "trial {trial}");
+    }
+}
+
+#[test]
+fn the_result_of_another_trial_is_not_taken() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    let space = space("[values]\n\"model.state-dim\" = [3, 4]\n");
+    let mut config = RunConfig::for_data("pairs", &dataset, &[]);
+    config.training.epochs = 2;
+    let search = Search::new(&dataset, config.clone(), &space, SearchOptions::default()).unwrap();
+    let folder = ResultFolder::open(&place.path().join("found"), &search.plan(), &config).unwrap();
+    search.run(&folder, &()).unwrap();
+    std::fs::copy(folder.file(&file(1, 1)), folder.file(&file(0, 1))).unwrap();
+    let error = search.run(&folder, &()).unwrap_err().to_string();
+    let expected = "trial-00001-of-1.json: it is the result of trial 2, not of this one";
+    assert!(error.ends_with(expected), "{error}");
+}
+
+#[test]
+fn a_budget_for_more_trials_than_there_are_is_noticed() {
+    let dataset = dataset();
+    let space = space("method = \"random\"\n[values]\n\"model.state-dim\" = [3, 4]\n");
+    let config = RunConfig::for_data("pairs", &dataset, &[]);
+    let search = |trials| {
+        let budget = Some(Budget::Trials(trials));
+        let options = SearchOptions { budget, ..SearchOptions::default() };
+        Search::new(&dataset, config.clone(), &space, options).unwrap()
+    };
+    assert!(search(5).exhausts_space() && search(5).trials().len() == 2);
+    assert!(!search(2).exhausts_space());
 }

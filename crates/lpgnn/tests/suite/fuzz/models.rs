@@ -7,7 +7,9 @@ use lpgnn::run::{RunConfig, SavedModel, Setting, Setup};
 use lpgnn::train::Trainer;
 use rand::seq::IndexedRandom;
 
+use super::cost::measure;
 use super::mutate::damage_signed;
+use super::signed::Contents;
 use super::{Target, files, readers};
 
 /// A model of cliques, one of tables with categories and real targets, and one of relaxation.
@@ -56,6 +58,25 @@ fn model_files() {
             Ok(())
         },
     );
+}
+
+/// A description that asks for many weights takes no memory for them: the file has to have them.
+#[test]
+fn weights_take_the_memory_of_their_bytes_not_of_their_claim() {
+    let (_, model) = models().remove(0);
+    let file = model.to_bytes().unwrap();
+    let mut contents = Contents::read(&file).unwrap();
+    let mut about: serde_json::Value = serde_json::from_str(&contents.about).unwrap();
+    // 400 million weights, 1.6 GB.
+    about["model"]["hidden-dims"] = serde_json::json!([20_000, 20_000]);
+    contents.about = about.to_string();
+    let claims = contents.write().unwrap();
+    let (read, cost) =
+        measure(|| SavedModel::from_bytes(&claims).map_err(|error| error.to_string()));
+    let said = read.unwrap().unwrap_err();
+    let refused = said.contains("transition.") || said.contains("memory limit");
+    assert!(refused, "{said}");
+    assert!(cost.memory < (4 << 20) + 200 * claims.len(), "{cost:?} for {} bytes", claims.len());
 }
 
 /// What a user's own limit on iterations does to a model of a stranger.

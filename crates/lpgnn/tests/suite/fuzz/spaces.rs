@@ -31,7 +31,8 @@ fn search_spaces() {
         },
         |folder| {
             let space = Space::find(folder.join("space.toml").to_str().unwrap())?;
-            let trials = space.trials(&RunConfig::default(), Some(20), 0)?;
+            let base = RunConfig::default().with(&space.settings())?;
+            let trials = space.trials(&base, Some(20), 0)?;
             assert!(trials.len() <= 20);
             Ok(())
         },

@@ -1,0 +1,28 @@
+"""The memory that this process may take."""
+
+from __future__ import annotations
+
+import numbers
+import os
+
+from . import _native
+
+
+def set_max_memory(size: int | str) -> None:
+    """Sets the most memory that this process may take: a number of bytes, or a size such as ``"800M"`` or ``"4G"``.
+
+    Whatever would exceed it raises :class:`Error` before it is allocated. It holds for all threads, from now on. By default it
+    is ``LPGNN_MAX_MEMORY``, or else 80 % of what is available when it is first needed.
+    """
+    if isinstance(size, bool) or not isinstance(size, (str, numbers.Integral)):
+        raise TypeError(f"size is {size!r}, but a number of bytes or a size such as \"4G\" is expected")
+    _native.set_max_memory(size if isinstance(size, str) else str(int(size)))
+
+
+def get_max_memory() -> int:
+    """The most memory that this process may take, in bytes."""
+    return _native.get_max_memory()
+
+
+if os.environ.get("LPGNN_MAX_MEMORY"):
+    set_max_memory(os.environ["LPGNN_MAX_MEMORY"])

@@ -1,0 +1,162 @@
+//! What was asked for and does not happen is not passed over in silence: it is an error where results would be
+//! taken for something else, and a note otherwise.
+
+use serde_json::Value;
+
+use super::{RunConfig, Schema, Setting, SplitSource};
+use crate::Error;
+use crate::data::{Dataset, FeatureSource, Split, TargetColumn};
+use crate::graph::{Level, NO_TARGET};
+
+/// The settings that draw a split.
+const DRAWING: [&str; 4] = ["split.train", "split.val", "split.test", "split.seed"];
+
+impl RunConfig {
+    /// The [defaults](Self::for_data) for these data [`with`](Self::with) these settings.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`with`](Self::with), and [`Error::Config`] for a setting of the random split when the data come
+    /// with a split that is used instead.
+    pub fn choose(source: &str, dataset: &Dataset, settings: &[Setting]) -> Result<Self, Error> {
+        let mut config = Self::for_data(source, dataset, settings).with(settings)?;
+        source.clone_into(&mut config.data.source);
+        let task = Level::of_task(config.data.task, dataset);
+        let comes_with_data = config.split.source != SplitSource::Given
+            && task.is_ok_and(|task| config.split.of_data(dataset, task).is_some());
+        if comes_with_data {
+            let why = format!(
+                "{} comes with a split, which is used; split.source=ratio draws one instead",
+                dataset.name()
+            );
+            refuse(settings, &DRAWING, &why)?;
+        }
+        Ok(config)
+    }
+}
+
+/// That none of the settings at these paths, or in these sections, was made on purpose, because they would have no
+/// effect.
+///
+/// A file may have them, as long as their values are the defaults: complete files have all settings.
+///
+/// # Errors
+///
+/// [`Error::Config`], which names the first one and says why.
+pub fn refuse(settings: &[Setting], paths: &[&str], why: &str) -> Result<(), Error> {
+    for setting in settings {
+        let in_file = setting.origin().position().is_some();
+        for (path, value) in leaves(setting.path(), setting.value()) {
+            let within = |of: &&str| {
+                path.strip_prefix(*of).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            };
+            let info = Schema::of_runs().setting(&path);
+            let is_default = info.is_some_and(|info| info.default.as_ref() == Some(value));
+            if paths.iter().any(within) && !(in_file && is_default) {
+                let problem = format!("{path} has no effect: {why}");
+                return Err(Error::Config { origin: setting.origin().clone(), problem });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The single settings of a value that may be a table.
+fn leaves<'v>(path: &str, value: &'v Value) -> Vec<(String, &'v Value)> {
+    match value {
+        Value::Object(entries) => {
+            let within = |(key, value)| leaves(&format!("{path}.{key}"), value);
+            entries.iter().flat_map(within).collect()
+        }
+        value => vec![(path.to_owned(), value)],
+    }
+}
+
+/// What whoever trains should know before: classes that cannot be learnt, and settings that have no effect. A
+/// sentence each.
+///
+/// # Errors
+///
+/// [`Error::Mismatch`] when there are no targets.
+pub fn notes(
+    config: &RunConfig,
+    settings: &[Setting],
+    dataset: &Dataset,
+    split: &Split,
+) -> Result<Vec<String>, Error> {
+    let task = Level::of_task(config.data.task, dataset)?;
+    let mut notes: Vec<String> = class_note(dataset, task, split).into_iter().collect();
+    let is_known = |row: usize| task.targets(dataset).is_some_and(|targets| targets.is_known(row));
+    for (name, members) in [("validation", &split.val), ("test", &split.test)] {
+        let rows = split.rows(members, task, dataset);
+        if !rows.is_empty() && !rows.into_iter().any(is_known) {
+            let member = task.as_str();
+            notes
+                .push(format!("no {member} of the {name} split has a target: it is not evaluated"));
+        }
+    }
+    let features = dataset.node_features();
+    let reads_degree = match config.features.source {
+        FeatureSource::Auto => features.is_empty(),
+        source => source == FeatureSource::Degree,
+    };
+    let graphs = if split.level == Level::Graph { split.train.len() } else { dataset.graphs() };
+    let idle = [
+        ("training.patience", split.val.is_empty(), "there is no validation split"),
+        ("training.monitor", split.val.is_empty(), "there is no validation split"),
+        ("training.batch-size", graphs == 1, "there is only one training graph"),
+        ("features.row-normalize", features.sparse().is_none(), "there are no sparse features"),
+        ("features.largest-degree", !reads_degree, "the degree is not a feature"),
+    ];
+    for (path, idle, why) in idle {
+        let made = |setting: &&Setting| {
+            let off = matches!(setting.value(), Value::Null | Value::Bool(false));
+            setting.path() == path && !off && *setting.value() != "none"
+        };
+        let alone = |setting: &Setting| setting.origin().position().is_none();
+        if idle && settings.iter().rfind(made).is_some_and(alone) {
+            notes.push(format!("{path} has no effect, because {why}"));
+        }
+    }
+    Ok(notes)
+}
+
+/// That not all classes can be learnt from this training split.
+fn class_note(dataset: &Dataset, task: Level, split: &Split) -> Option<String> {
+    /// Classes that are named.
+    const NAMED: usize = 5;
+    let Some(TargetColumn::Classes(classes)) = task.targets(dataset) else { return None };
+    let mut present = vec![false; classes.values().len()];
+    for row in split.rows(&split.train, task, dataset) {
+        let class = classes.codes()[row];
+        if class != NO_TARGET {
+            present[class as usize] = true;
+        }
+    }
+    let is = |wanted: bool| {
+        let of = classes.values().iter().zip(&present);
+        of.filter(move |(_, present)| **present == wanted).map(|(class, _)| format!("“{class}”"))
+    };
+    let missing: Vec<String> = is(false).collect();
+    match (is(true).count(), missing.len()) {
+        (0, _) => None,
+        (1, _) => {
+            let only: String = is(true).collect();
+            let members = task.plural();
+            Some(format!("all training {members} are of class {only}: there is nothing to learn"))
+        }
+        (_, 0) => None,
+        (_, 1) => Some(format!(
+            "class {} is not in the training split, so that it is never predicted",
+            missing[0]
+        )),
+        (_, count) => {
+            let more =
+                if count > NAMED { format!(" and {} more", count - NAMED) } else { String::new() };
+            Some(format!(
+                "classes {}{more} are not in the training split, so that they are never predicted",
+                missing[..count.min(NAMED)].join(", ")
+            ))
+        }
+    }
+}

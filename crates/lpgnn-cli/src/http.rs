@@ -38,12 +38,15 @@ pub(crate) struct Request {
     pub(crate) body: Vec<u8>,
 }
 
+/// What writes server-sent events.
+pub(crate) type SendEvents = Box<dyn FnOnce(&mut EventStream) -> io::Result<()> + Send>;
+
 /// What a request is answered with.
 pub(crate) enum Answer {
     /// A status, a content type and a body.
     Whole(u16, &'static str, Vec<u8>),
     /// Server-sent events, until the function returns.
-    Events(Box<dyn FnOnce(&mut EventStream) -> io::Result<()> + Send>),
+    Events(SendEvents),
 }
 
 impl Answer {

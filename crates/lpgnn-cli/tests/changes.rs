@@ -285,8 +285,9 @@ fn a_split_without_targets_has_no_score() {
     fs::write(&path, lines.collect::<String>()).unwrap();
     let folds = place.path().join("folds");
     fs::create_dir(&folds).unwrap();
-    let indices =
-        |range: std::ops::Range<usize>| range.map(|index| format!("{index}\n")).collect::<String>();
+    let indices = |range: std::ops::Range<usize>| {
+        range.map(|index| index.to_string()).collect::<Vec<_>>().join("\n")
+    };
     for (name, range) in [
         ("train_idx-1.txt", 0..10),
         ("test_idx-1.txt", 10..20),

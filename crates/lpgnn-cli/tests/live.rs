@@ -150,7 +150,7 @@ fn epochs_are_sent_in_order_and_stopping_is_as_by_ctrl_c() {
                     .as_array()
                     .unwrap()
                     .last()
-                    .map_or(vec![], |run| epochs_of(&run["history"]))
+                    .map_or(vec![], |run| epochs_of(&run["history"]));
             }
             "epochs" => seen.extend(epochs_of(&data[0]["history"])),
             kind => panic!("{kind}"),
@@ -183,8 +183,8 @@ fn a_reader_that_takes_nothing_delays_nothing() {
         .map(|_| training.send("GET", &training.known("/events"), &training.address, ""))
         .collect();
     let epochs = || {
-        let metrics = std::fs::read(place.path().join("run/metrics.jsonl")).unwrap_or_default();
-        metrics.iter().filter(|&&byte| byte == b'\n').count()
+        let metrics = std::fs::read_to_string(place.path().join("run/metrics.jsonl"));
+        metrics.unwrap_or_default().lines().count()
     };
     let begun = Instant::now();
     while epochs() < 500 {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use lpgnn::evaluate::{Metrics, probabilities};
 use lpgnn::experiment::record::ModelNotes;
 use lpgnn::experiment::run::RunFolder;
+use lpgnn::inference::Score;
 use lpgnn::report::Report;
 use lpgnn::run::{SavedModel, fingerprint};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, ToPyArray};
@@ -46,6 +47,15 @@ type Predicted<'py> = (
     Bound<'py, PyArray1<bool>>,
     Bound<'py, PyArray1<f64>>,
     Vec<Bound<'py, PyArray2<f32>>>,
+);
+
+/// The graph, output and score that are explained; the gradient; what nodes contribute; edges, and what they do.
+type Explained<'py> = (
+    (usize, usize, f64),
+    Bound<'py, PyArray2<f32>>,
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray2<usize>>,
+    Bound<'py, PyArray1<f64>>,
 );
 
 #[pymethods]
@@ -196,6 +206,30 @@ impl Model {
         let found = py.detach(|| pool.install(multipliers));
         py.check_signals()?;
         found.map_err(exception)?.iter().map(|layer| array(py, layer)).collect()
+    }
+
+    /// What the prediction of a node or graph rests on.
+    fn explain<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Dataset,
+        item: (usize, Option<usize>),
+        edges: usize,
+        threads: usize,
+    ) -> PyResult<Explained<'py>> {
+        let (pool, (item, output)) = (pool(threads)?, item);
+        let found = py.detach(|| pool.install(|| self.0.explain(&data.0, item, output, edges)));
+        py.check_signals()?;
+        let (graph, found) = found.map_err(exception)?;
+        let output = match found.score {
+            Score::Class(output) | Score::Value(output) => output,
+        };
+        let ends = found.edges.iter().flat_map(|edge| [edge.nodes.0, edge.nodes.1]);
+        let ends = ends.collect::<Vec<_>>().to_pyarray(py).reshape([found.edges.len(), 2])?;
+        let effects: Vec<f64> = found.edges.iter().map(|edge| edge.effect).collect();
+        let gradient = array(py, &found.gradient)?;
+        let nodes = found.nodes.to_pyarray(py);
+        Ok(((graph, output, found.value), gradient, nodes, ends, effects.to_pyarray(py)))
     }
 
     /// The metrics over these nodes or graphs, as JSON.

@@ -138,7 +138,10 @@ impl<'a> Watch<'a> {
     }
 
     /// The epochs of training in memory.
-    pub(crate) fn finish(self, reason: Option<StopReason>) -> Result<Vec<EpochMetrics>, lpgnn::Error> {
+    pub(crate) fn finish(
+        self,
+        reason: Option<StopReason>,
+    ) -> Result<Vec<EpochMetrics>, lpgnn::Error> {
         self.events.map_or(Ok(()), |events| events.finish(reason))?;
         Ok(self.metrics)
     }

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from ._columns import DataWarning
 from ._convert import Frames
 from ._dataset import Dataset, concat
+from ._explain import Explanation
 from ._frames import from_frames
 from ._graphs import from_arrays, from_networkx, from_pyg, read
 from ._memory import get_max_memory, set_max_memory
@@ -32,6 +33,7 @@ __all__ = [
     "DataWarning",
     "Dataset",
     "Error",
+    "Explanation",
     "FoldRecord",
     "Frames",
     "Interrupted",

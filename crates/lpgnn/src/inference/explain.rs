@@ -90,7 +90,8 @@ pub fn explain<S: Scalar>(
     let width = batch.node_features().width();
     memory::require(memory::bytes_of::<S>(&[batch.nodes(), width]), what)?;
 
-    let read = readout_gradient(model, weights, batch, found, &score.derivative(&outputs, item), scratch);
+    let read =
+        readout_gradient(model, weights, batch, found, &score.derivative(&outputs, item), scratch);
     let (gradient, pull) = through_layers(model, weights, batch, found, &read, scratch)?;
     let node = |v: usize| -> f64 {
         batch.node_features().entries(v).map(|(j, l)| l.f64() * gradient.row(v)[j].f64()).sum()
@@ -265,11 +266,7 @@ fn adjoint<S: Scalar>(
 }
 
 /// The edges to try, as pairs of nodes: at most `most` of them, those with the largest pull at their ends.
-fn candidates<S: Scalar>(
-    batch: &GraphBatch<S>,
-    pull: &[f64],
-    most: usize,
-) -> Vec<(usize, usize)> {
+fn candidates<S: Scalar>(batch: &GraphBatch<S>, pull: &[f64], most: usize) -> Vec<(usize, usize)> {
     let neighbours = batch.neighbours();
     let mut pairs: Vec<(usize, usize)> = (0..batch.nodes())
         .filter(|&v| !neighbours.is_isolated(v))
@@ -283,7 +280,11 @@ fn candidates<S: Scalar>(
 }
 
 /// The same graphs without the edges between `u` and `v`; features stay what they are.
-fn without_edge<S: Scalar>(batch: &GraphBatch<S>, u: usize, v: usize) -> Result<GraphBatch<S>, Error> {
+fn without_edge<S: Scalar>(
+    batch: &GraphBatch<S>,
+    u: usize,
+    v: usize,
+) -> Result<GraphBatch<S>, Error> {
     let neighbours = batch.neighbours();
     let with_features = batch.edge_features().width() > 0;
     let (mut edges, mut rows) = (vec![], vec![]);

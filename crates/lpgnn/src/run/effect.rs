@@ -139,13 +139,12 @@ fn class_note(dataset: &Dataset, task: Level, split: &Split) -> Option<String> {
     };
     let missing: Vec<String> = is(false).collect();
     match (is(true).count(), missing.len()) {
-        (0, _) => None,
         (1, _) => {
             let only: String = is(true).collect();
             let members = task.plural();
             Some(format!("all training {members} are of class {only}: there is nothing to learn"))
         }
-        (_, 0) => None,
+        (0, _) | (_, 0) => None,
         (_, 1) => Some(format!(
             "class {} is not in the training split, so that it is never predicted",
             missing[0]

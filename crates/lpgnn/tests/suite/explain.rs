@@ -1,5 +1,9 @@
 //! What a prediction rests on: the gradient through the fixed point, and what edges add.
-#![allow(clippy::cast_possible_truncation, reason = "numbers here are tiny")]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "numbers here are tiny"
+)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::common::{EDGE_FEATURE, LABEL, POOLINGS, Recipe, TRANSITIONS, contract, model, point};
@@ -15,7 +19,8 @@ struct Draw(u64);
 
 impl Draw {
     fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
@@ -29,7 +34,8 @@ fn edges(draw: &mut Draw) -> Vec<(u32, u32)> {
         .map(|_| ((draw.next() * 7.0) as u32, (draw.next() * 7.0) as u32))
         .filter(|(u, v)| u != v)
         .collect();
-    let mut edges: Vec<_> = ring.chain(chords).flat_map(|(u, v)| [(u, v), (v, u)]).skip(1).collect();
+    let mut edges: Vec<_> =
+        ring.chain(chords).flat_map(|(u, v)| [(u, v), (v, u)]).skip(1).collect();
     edges.sort_unstable();
     edges.dedup();
     edges
@@ -119,7 +125,10 @@ fn the_gradient_through_the_fixed_point_is_that_of_differences() {
                 };
                 let by_difference = (value(H) - value(-H)) / (2.0 * H);
                 let error = (by_difference - found.gradient.row(v)[j]).abs();
-                assert!(error <= 2e-5 * (largest + 1e-2), "case {number}, node {v}: {error:e} of {largest:e}");
+                assert!(
+                    error <= 2e-5 * (largest + 1e-2),
+                    "case {number}, node {v}: {error:e} of {largest:e}"
+                );
                 contribution += features[v][j] * found.gradient.row(v)[j];
             }
             assert!((contribution - found.nodes[v]).abs() < 1e-12);
@@ -142,11 +151,15 @@ fn categories_have_the_gradient_of_their_indicators() {
     let dense = graph(Features::Dense(Matrix::from_rows(&indicators).unwrap()), &edges, &of_edges);
     let weights = weights_of(&model, &dense, 3);
     let question = Question { item: item_of(&model), score: Score::Class(0), edges: 3 };
-    let [a, b] = [&one_hot, &dense].map(|graph| explained(&model, &weights, graph, question).unwrap());
+    let [a, b] =
+        [&one_hot, &dense].map(|graph| explained(&model, &weights, graph, question).unwrap());
     for (a, b) in a.gradient.as_slice().iter().zip(b.gradient.as_slice()) {
         assert!((a - b).abs() < 1e-9);
     }
-    assert_eq!(a.edges.iter().map(|e| e.nodes).collect::<Vec<_>>(), b.edges.iter().map(|e| e.nodes).collect::<Vec<_>>());
+    assert_eq!(
+        a.edges.iter().map(|e| e.nodes).collect::<Vec<_>>(),
+        b.edges.iter().map(|e| e.nodes).collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -166,9 +179,8 @@ fn an_edge_adds_what_the_score_loses_without_it() {
         pairs.dedup();
         assert_eq!(found.edges.len(), pairs.len(), "every edge is tried");
         for effect in &found.edges {
-            let gone = |&(u, v): &(u32, u32)| {
-                (u.min(v) as usize, u.max(v) as usize) == effect.nodes
-            };
+            let gone =
+                |&(u, v): &(u32, u32)| (u.min(v) as usize, u.max(v) as usize) == effect.nodes;
             let kept: Vec<usize> = (0..edges.len()).filter(|&e| !gone(&edges[e])).collect();
             assert!(kept.len() < edges.len());
             let left: Vec<_> = kept.iter().map(|&e| edges[e]).collect();
@@ -177,7 +189,10 @@ fn an_edge_adds_what_the_score_loses_without_it() {
             let value = explained(&model, &weights, &without, Question { edges: 0, ..question });
             let expected = found.value - value.unwrap().value;
             // Occlusion converges to the tolerance of predictions.
-            assert!((effect.effect - expected).abs() < 5e-3, "case {number}: {effect:?} {expected}");
+            assert!(
+                (effect.effect - expected).abs() < 5e-3,
+                "case {number}: {effect:?} {expected}"
+            );
         }
     }
 }

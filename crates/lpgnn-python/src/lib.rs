@@ -6,6 +6,7 @@ mod dataset;
 mod error;
 mod events;
 mod experiments;
+mod live;
 mod model;
 mod runs;
 mod selection;
@@ -24,6 +25,8 @@ mod _native {
     use crate::error::Error;
     #[pymodule_export]
     use crate::experiments::{crossval, search};
+    #[pymodule_export]
+    use crate::live::LiveGraph;
     #[pymodule_export]
     use crate::model::Model;
     #[pymodule_export]

@@ -17,6 +17,7 @@ from ._convert import Frames
 from ._dataset import Dataset, concat
 from ._frames import from_frames
 from ._graphs import from_arrays, from_networkx, from_pyg, read
+from ._live import LiveGraph, LivePrediction, LiveStats
 from ._model import Model, Prediction, load
 from ._native import Error, __version__
 from ._records import CrossvalReport, FoldRecord, MeanAndStd, RunRecord, SearchResult, SearchTrial, TrialRecord
@@ -31,6 +32,9 @@ __all__ = [
     "FoldRecord",
     "Frames",
     "Interrupted",
+    "LiveGraph",
+    "LivePrediction",
+    "LiveStats",
     "MeanAndStd",
     "Model",
     "Prediction",

@@ -51,7 +51,9 @@ fn events() -> Vec<String> {
         .map(|number| {
             let (u, v) = (moments.below(34), moments.below(34));
             match moments.below(10) {
-                0..4 => format!(r#"{{"op":"add-edge","source":{u},"target":{v},"undirected":true}}"#),
+                0..4 => {
+                    format!(r#"{{"op":"add-edge","source":{u},"target":{v},"undirected":true}}"#)
+                }
                 4..8 => format!(r#"{{"op":"remove-edge","source":{u},"target":{v}}}"#),
                 8 => format!(r#"{{"op":"remove-node","node":{}}}"#, 100 + number),
                 _ => "nonsense".to_owned(),

@@ -108,9 +108,9 @@ impl Adjacency {
     /// The number of an edge, 0 where edges have no features; none if there is no such edge.
     pub(super) fn edge(&self, source: usize, target: usize) -> Option<u32> {
         let at = self.find(source, target).ok()?;
-        self.links.of(source)[at].has(OUTGOING).then(|| {
-            if self.with_edges { self.edges.of(source)[at][0] } else { 0 }
-        })
+        self.links.of(source)[at]
+            .has(OUTGOING)
+            .then(|| if self.with_edges { self.edges.of(source)[at][0] } else { 0 })
     }
 
     /// Whether lists could no longer be numbered with one more edge.

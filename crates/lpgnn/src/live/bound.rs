@@ -38,10 +38,7 @@ pub(super) struct Contraction {
 
 impl Contraction {
     pub(super) fn and(self, other: Self) -> Self {
-        Self {
-            states: self.states.max(other.states),
-            features: self.features.max(other.features),
-        }
+        Self { states: self.states.max(other.states), features: self.features.max(other.features) }
     }
 }
 

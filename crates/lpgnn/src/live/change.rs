@@ -37,7 +37,12 @@ impl LiveGraph {
         let (source_graph, target_graph) = (self.graph_at(source)?, self.graph_at(target)?);
         if source_graph != target_graph {
             let source_node = source;
-            return Err(EventError::BetweenGraphs { source_node, source_graph, target, target_graph });
+            return Err(EventError::BetweenGraphs {
+                source_node,
+                source_graph,
+                target,
+                target_graph,
+            });
         }
         if self.adjacency.edge(source, target).is_some() {
             return Err(EventError::DuplicateEdge { source_node: source, target });
@@ -373,7 +378,9 @@ impl Who {
         match self {
             Self::Node if layer > 0 => sizes,
             Self::Node => Sizes { feature: sizes.feature.max(row.size()), terms, ..sizes },
-            Self::Edge => Sizes { edge_feature: sizes.edge_feature.max(row.size()), terms, ..sizes },
+            Self::Edge => {
+                Sizes { edge_feature: sizes.edge_feature.max(row.size()), terms, ..sizes }
+            }
         }
     }
 }

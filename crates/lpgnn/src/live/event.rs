@@ -96,7 +96,9 @@ pub enum EventError {
         target: usize,
     },
     /// An edge would join two graphs.
-    #[error("node {source_node} is in graph {source_graph}, but node {target} is in graph {target_graph}")]
+    #[error(
+        "node {source_node} is in graph {source_graph}, but node {target} is in graph {target_graph}"
+    )]
     BetweenGraphs {
         /// Where it would start.
         source_node: usize,

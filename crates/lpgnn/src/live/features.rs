@@ -193,7 +193,8 @@ impl FeatureTable {
                 Self::Dense { width, values } => to.reals(&values[row * width..][..*width]),
                 Self::OneHot { columns, .. } => to.integers(&columns[row..=row]),
                 Self::Sparse { rows, .. } => {
-                    let (columns, values): (Vec<u32>, Vec<f32>) = rows.of(row).iter().copied().unzip();
+                    let (columns, values): (Vec<u32>, Vec<f32>) =
+                        rows.of(row).iter().copied().unzip();
                     to.number(columns.len() as u64);
                     to.integers(&columns);
                     to.reals(&values);

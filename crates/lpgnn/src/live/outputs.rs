@@ -180,7 +180,10 @@ impl LiveGraph {
     pub(super) fn rows_of(&self, nodes: &[u32]) -> Vec<u32> {
         let there = nodes.iter().copied().filter(|&v| self.contains(v as usize));
         let mut rows: Vec<u32> = if self.members.is_some() {
-            there.map(|v| self.graphs[v as usize]).chain(self.outputs.asked.iter().copied()).collect()
+            there
+                .map(|v| self.graphs[v as usize])
+                .chain(self.outputs.asked.iter().copied())
+                .collect()
         } else {
             there.collect()
         };
@@ -236,7 +239,8 @@ impl LiveGraph {
             return self.weight(row);
         };
         let nodes = members.of(row);
-        let start = if pooling == Pooling::Max && !nodes.is_empty() { f64::NEG_INFINITY } else { 0.0 };
+        let start =
+            if pooling == Pooling::Max && !nodes.is_empty() { f64::NEG_INFINITY } else { 0.0 };
         let mut weights = 0.0_f64;
         for layer in read {
             let mut pooled = vec![start; self.widths[layer]];
@@ -257,7 +261,10 @@ impl LiveGraph {
                 pooled.iter_mut().for_each(|x| *x /= count);
                 weights /= count;
             }
-            #[allow(clippy::cast_possible_truncation, reason = "the read-out reads single precision")]
+            #[allow(
+                clippy::cast_possible_truncation,
+                reason = "the read-out reads single precision"
+            )]
             inputs.extend(pooled.iter().map(|&x| x as f32));
         }
         // The largest entries may be those of as many nodes.

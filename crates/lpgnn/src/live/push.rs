@@ -52,13 +52,7 @@ impl LiveGraph {
     }
 
     /// `x_v ← f_v` for some nodes, and by how much each has moved.
-    fn replace(
-        &mut self,
-        number: usize,
-        nodes: &[u32],
-        f: &[f32],
-        moved: &mut Vec<(usize, f64)>,
-    ) {
+    fn replace(&mut self, number: usize, nodes: &[u32], f: &[f32], moved: &mut Vec<(usize, f64)>) {
         moved.clear();
         let width = self.widths[number];
         let layer = &mut self.layers[number];
@@ -243,11 +237,8 @@ impl LiveGraph {
     }
 
     fn compute(&self, layer: usize, work: &mut Workspace) {
-        let node_features = if layer == 0 {
-            work.features.view()
-        } else {
-            FeaturesView::Dense(&work.below)
-        };
+        let node_features =
+            if layer == 0 { work.features.view() } else { FeaturesView::Dense(&work.below) };
         let input = Input {
             topology: work.patch.topology(),
             node_features,

@@ -44,7 +44,8 @@ impl<T: Copy + Default> Slots<T> {
 
     /// Bytes that it takes.
     pub(super) fn bytes(&self) -> usize {
-        let free: usize = self.free.iter().map(|free| free.capacity() * size_of::<(u32, u32)>()).sum();
+        let free: usize =
+            self.free.iter().map(|free| free.capacity() * size_of::<(u32, u32)>()).sum();
         self.entries.capacity() * size_of::<T>() + self.lists.capacity() * size_of::<Slot>() + free
     }
 

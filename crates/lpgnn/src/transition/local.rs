@@ -227,7 +227,11 @@ impl NetworkSizes {
         });
         let roles = [Role::NeighbourState, Role::OwnState, Role::Input, Role::EdgeFeatures];
         let spectral = |number: usize| {
-            spectral_norm_bound(layout.of(number, weights), layout.rows(number), layout.columns(number))
+            spectral_norm_bound(
+                layout.of(number, weights),
+                layout.rows(number),
+                layout.columns(number),
+            )
         };
         let first_bias = hidden.first().map_or(layout.iter().len() - 1, |w| w - 1);
         let states = [Role::NeighbourState, Role::OwnState]
@@ -269,10 +273,7 @@ impl NetworkSizes {
         for layer in &self.above {
             let sum = layer.frobenius * (size + error) + layer.bias;
             let added = gamma(layer.inputs as f64 + 8.0) * sum;
-            size = activated(
-                (layer.outputs, layer.activation),
-                layer.spectral * size + layer.bias,
-            );
+            size = activated((layer.outputs, layer.activation), layer.spectral * size + layer.bias);
             error = layer.spectral * error + added + ACTIVATION * UNIT * size;
             error += gamma(summed as f64 + 4.0) * size;
         }
@@ -306,4 +307,3 @@ pub(crate) fn reach<S: Scalar>(
     let above: f64 = layout.of_role(Role::Hidden).map(norm).product();
     move |role| layout.of_role(role).map(|number| norm(number) * above).collect()
 }
-

@@ -14,8 +14,8 @@ mod rows;
 use edge_network::check_width;
 pub use edge_network::{Aggregation, EdgeInputs, EdgeNetwork, Isolated};
 pub(crate) use features::FeatureWeights;
-pub(crate) use local::{NetworkSizes, reach};
 pub use local::{LocalTransition, Rounding, Sensitivity, Sizes, Weighing};
+pub(crate) use local::{NetworkSizes, reach};
 pub use node_network::{NeighbourSum, NodeNetwork};
 pub(crate) use rows::{for_each_group, split_rows};
 

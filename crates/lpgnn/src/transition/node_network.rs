@@ -4,8 +4,7 @@ use super::edge_network::check_width;
 use super::local::{NetworkSizes, gamma, reach};
 use super::{
     Degrees, FeatureWeights, Gradients, Input, LocalTransition, Rounding, Sensitivity, Sizes,
-    Transition, Upstream, Weighing, for_each_group, split_rows,
-    with_known,
+    Transition, Upstream, Weighing, for_each_group, split_rows, with_known,
 };
 use crate::activation::{Activation, activate, differentiate};
 use crate::graph::FeaturesView;

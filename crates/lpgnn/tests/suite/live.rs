@@ -1,5 +1,9 @@
 //! Graphs that change: predictions stay within their bound of the fixed point, whatever happens.
-#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "numbers here are tiny")]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "numbers here are tiny"
+)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::BTreeMap;
@@ -194,9 +198,11 @@ impl World {
 
     /// The fixed point, from scratch, and the node of every row.
     fn reference(&self) -> (FixedPoint<f64>, Matrix<f64>, Vec<usize>) {
-        let there: Vec<usize> = (0..self.nodes.len()).filter(|&v| self.nodes[v].is_some()).collect();
+        let there: Vec<usize> =
+            (0..self.nodes.len()).filter(|&v| self.nodes[v].is_some()).collect();
         let place = |v: u32| there.binary_search(&(v as usize)).unwrap() as u32;
-        let edges: Vec<(u32, u32)> = self.edges.keys().map(|&(u, v)| (place(u), place(v))).collect();
+        let edges: Vec<(u32, u32)> =
+            self.edges.keys().map(|&(u, v)| (place(u), place(v))).collect();
         let rows: Vec<&Row> = there.iter().map(|&v| self.nodes[v].as_ref().unwrap()).collect();
         let edge_rows: Vec<&Row> = self.edges.values().collect();
         let batch = GraphBatch::of_graph_with_edges(
@@ -238,7 +244,10 @@ impl World {
                     distance(x, exact)
                 };
                 let bound = error * self.live.weight(v);
-                assert!(apart <= bound, "{case}: layer {layer}, node {v}: {apart:e} beyond {bound:e}");
+                assert!(
+                    apart <= bound,
+                    "{case}: layer {layer}, node {v}: {apart:e} beyond {bound:e}"
+                );
                 largest = largest.max(apart / bound);
             }
         }
@@ -302,7 +311,8 @@ fn after_ten_thousand_events_states_are_within_their_bound_of_the_fixed_point() 
 #[test]
 fn the_bound_holds_after_every_single_event() {
     for transition in 0..TRANSITIONS {
-        let recipe = Recipe { pooling: POOLINGS[transition % 4], ..recipe(transition, 1, transition) };
+        let recipe =
+            Recipe { pooling: POOLINGS[transition % 4], ..recipe(transition, 1, transition) };
         let form = FORMS[(transition + 1) % 3];
         let mut world = World::new(transition as u64, &recipe, form, &options(1), 0.7);
         for _ in 0..60 {
@@ -480,7 +490,10 @@ fn what_has_no_bound_is_refused_with_a_reason() {
     let message = new(&weights, &options);
     assert!(message.contains("single precision cannot guarantee less than"), "{message}");
     let options = LiveOptions { final_tol: Some(1.0), ..LiveOptions::default() };
-    assert_eq!(new(&weights, &options), "final-tol is 1, but a number between 0 and 0.001 is expected");
+    assert_eq!(
+        new(&weights, &options),
+        "final-tol is 1, but a number between 0 and 0.001 is expected"
+    );
     weights.iter_mut().for_each(|w| *w *= 30.0);
     let message = new(&weights, &LiveOptions::default());
     assert!(message.contains("train with training.lipschitz below 1"), "{message}");

@@ -47,10 +47,7 @@ impl Journal {
         let (data, snapshot) = match last_snapshot(folder)? {
             Some((snapshot, bytes)) => {
                 let Some(graph) = bytes.strip_prefix(&key) else {
-                    bail!(
-                        "{} was written with another model or other options",
-                        folder.display()
-                    );
+                    bail!("{} was written with another model or other options", folder.display());
                 };
                 (LiveData::load(model, graph, options).with_context(cannot)?, snapshot)
             }

@@ -43,7 +43,7 @@ impl Contraction {
 }
 
 /// How much larger than what rounding gives a residual has to be before it is worth a look.
-pub(super) const ABOVE_FLOOR: f64 = 2.0;
+pub(super) const ABOVE_FLOOR: f64 = 1.5;
 
 impl Layer {
     /// The norm of a difference of states.

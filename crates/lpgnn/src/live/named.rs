@@ -558,11 +558,12 @@ impl LiveData {
     #[allow(clippy::cast_possible_truncation, reason = "nodes have 30 bits")]
     fn node_features(&self, columns: &Columns, node: usize) -> Result<Features<f32>, Error> {
         let table = columns.table(self.encoding.node_width())?;
-        self.encoding.node(&table, self.live.neighbours(node).count() as u32)
+        let degree = self.live.neighbours(node).count() as u32;
+        self.encoding.node(&table, degree).map_err(in_event)
     }
 
     fn edge_features(&self, columns: &Columns) -> Result<Features<f32>, Error> {
-        self.encoding.edge(&columns.table(self.encoding.edge_width())?)
+        self.encoding.edge(&columns.table(self.encoding.edge_width())?).map_err(in_event)
     }
 
     #[allow(clippy::cast_possible_truncation, reason = "nodes have 30 bits, graphs 32")]
@@ -600,6 +601,14 @@ impl LiveData {
         self.nodes.remove(&(graph as u32, node.clone()));
         self.degrees_changed(&neighbours)
     }
+}
+
+/// The same, naming the event in place of a graph.
+fn in_event(mut error: Error) -> Error {
+    if let Error::UnknownCategory { graph, .. } = &mut error {
+        "the event".clone_into(graph);
+    }
+    error
 }
 
 /// What is saved beside the graph.

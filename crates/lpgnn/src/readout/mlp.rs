@@ -229,7 +229,7 @@ impl<S: Scalar> PackedMlp<S> {
     /// `‖·‖₂` of what the prediction of a row of this size can be wrong by when the row is wrong by `error`.
     pub(crate) fn error(&self, size: f64, error: f64) -> f64 {
         let sizes = Sizes { feature: size, terms: self.inputs, ..Sizes::default() };
-        self.lipschitz * error + self.sizes.rounding(sizes, (0.0, 0.0), 0).error
+        self.lipschitz * error + self.sizes.rounding(sizes, (0.0, 0.0), None).error
     }
 }
 

@@ -174,8 +174,8 @@ pub struct Rounding {
 
 /// Half the distance from 1 to the next number of single precision.
 const UNIT: f64 = f32::EPSILON as f64 / 2.0;
-/// What a computed activation can be wrong by, in these units.
-const ACTIVATION: f64 = 16.0;
+/// What a computed tanh can be wrong by, in these units.
+const TANH: f64 = 14.0;
 
 /// `γ_n = n u / (1 − n u)`: what a sum of `n` products can be wrong by, relative to the sum of their sizes.
 pub(super) fn gamma(terms: f64) -> f64 {
@@ -247,37 +247,53 @@ impl NetworkSizes {
     }
 
     /// Bounds on the size of `h` and on what rounding makes of it; its inputs may be `count` times as large as one
-    /// state, and wrong by `input_error` of that. `summed` values are added up at the end.
+    /// state, and wrong by `input_error` of that. Behind a layer, by its number, so many values are added up.
     pub(crate) fn rounding(
         &self,
         sizes: Sizes,
         (count, input_error): (f64, f64),
-        summed: usize,
+        summed: Option<(usize, usize)>,
     ) -> Rounding {
         let [neighbour, own, _, edges] = self.blocks;
         let state = count * sizes.state;
-        // Rounding is relative to the sums of sizes, `‖abs(W) abs(x)‖ ≤ ‖W‖_F ‖x‖`, values are at most `‖W‖₂ ‖x‖`.
+        // Rounding is relative to the sums of sizes, `‖abs(W) abs(x)‖ ≤ ‖W‖_F ‖x‖`; values are at most `‖W‖₂ ‖x‖`.
         let inputs = [state, state, sizes.feature, sizes.edge_feature];
         let total = |norms: &[f64; 4]| -> f64 {
             norms.iter().zip(inputs).map(|(norm, size)| norm * size).sum::<f64>() + self.bias
         };
-        let sum = total(&self.blocks);
         // Each side of a pair is a sum over a state and a feature; both, the bias and two edges are then added.
         let edge_terms = if edges > 0.0 { 2 * sizes.terms } else { 0 };
-        let terms = (self.states + sizes.terms + edge_terms) as f64 + 6.0;
-        let mut error = gamma(terms) * sum + (neighbour + own) * input_error * state;
+        let terms = (self.states + sizes.terms + edge_terms) as f64 + 4.0;
+        let mut error = gamma(terms) * total(&self.blocks);
+        error += (neighbour + own) * input_error * state;
         let mut size = activated(self.first, total(&self.spectral));
-        error += ACTIVATION * UNIT * size;
-        // Sums over neighbours stand before or behind a linear last layer: counted before, they are in either case.
-        error += gamma(summed as f64 + 4.0) * size;
-        for layer in &self.above {
+        error += activation_error(self.first.1, size) + sum_error(summed, 0, size);
+        for (number, layer) in (1..).zip(&self.above) {
             let sum = layer.frobenius * (size + error) + layer.bias;
-            let added = gamma(layer.inputs as f64 + 8.0) * sum;
-            size = activated((layer.outputs, layer.activation), layer.spectral * size + layer.bias);
-            error = layer.spectral * error + added + ACTIVATION * UNIT * size;
-            error += gamma(summed as f64 + 4.0) * size;
+            let added = gamma(layer.inputs as f64 + 4.0) * sum;
+            let unit = (layer.outputs, layer.activation);
+            size = activated(unit, layer.spectral * size + layer.bias);
+            error = layer.spectral * error + added;
+            error += activation_error(layer.activation, size) + sum_error(summed, number, size);
         }
         Rounding { error, size: size + error }
+    }
+}
+
+/// What a layer's computed activations of this size can be wrong by.
+fn activation_error(activation: Activation, size: f64) -> f64 {
+    match activation {
+        Activation::Tanh => TANH * UNIT * size,
+        Activation::LeakyRelu => UNIT * size,
+        Activation::Relu | Activation::Identity => 0.0,
+    }
+}
+
+/// What the sum over neighbours is wrong by, per neighbour, where it stands behind this layer.
+fn sum_error(summed: Option<(usize, usize)>, layer: usize, size: f64) -> f64 {
+    match summed {
+        Some((behind, terms)) if behind == layer => gamma(terms as f64 + 4.0) * size,
+        _ => 0.0,
     }
 }
 

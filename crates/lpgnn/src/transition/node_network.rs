@@ -525,7 +525,7 @@ impl<S: Scalar> LocalTransition<S> for LocalNodeNetwork<S> {
             // Σ_u 1/√((de[v] + 1)(de[u] + 1)) ≤ √(de[v] + 1)
             NeighbourSum::Normalized => summed.sqrt(),
         };
-        self.sizes.rounding(sizes, (count, gamma(summed + 4.0)), 0)
+        self.sizes.rounding(sizes, (count, gamma(summed + 4.0)), None)
     }
 }
 

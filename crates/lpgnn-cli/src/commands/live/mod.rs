@@ -19,7 +19,6 @@ use super::data::read_format;
 use super::model::read_model;
 use super::settings::load;
 use crate::console::Console;
-use crate::interrupt;
 use request::Request;
 use session::Session;
 
@@ -95,7 +94,6 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
         session.data().graph().bound(),
         session.data().events(),
     ));
-    interrupt::listen(|_| {})?;
     let (sender, receiver) = sync_channel(arguments.queue.get());
     thread::Builder::new().name("events".into()).spawn(move || read(&sender))?;
     serve(&mut session, &receiver, arguments.batch.get())
@@ -154,9 +152,6 @@ fn serve(session: &mut Session, lines: &Receiver<Line>, batch: usize) -> anyhow:
         }
         if let Some(query) = query {
             session.answer(&query, &mut out)?;
-        }
-        if interrupt::asked() {
-            break;
         }
     }
     out.flush()?;

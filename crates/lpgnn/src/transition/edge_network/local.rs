@@ -57,14 +57,15 @@ impl<S: Scalar> LocalTransition<S> for LocalEdgeNetwork<S> {
     }
 
     fn rounding(&self, sizes: Sizes, degree: usize) -> Rounding {
-        let pairs = degree.max(1);
+        let (pairs, behind) = (degree.max(1), self.network.layers_per_pair() - 1);
         let total = match self.network.aggregation {
             Aggregation::Sum => pairs as f64,
             // Σ_u 1/√(de[v] de[u]) ≤ √de[v]
             Aggregation::NormalizedSum => (pairs as f64).sqrt(),
             Aggregation::Mean | Aggregation::Max => 1.0,
         };
-        let Rounding { error, size } = self.sizes.rounding(sizes, (1.0, 0.0), pairs);
+        let Rounding { error, size } =
+            self.sizes.rounding(sizes, (1.0, 0.0), Some((behind, pairs)));
         Rounding { error: total * error, size }
     }
 }

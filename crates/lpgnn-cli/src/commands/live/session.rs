@@ -57,7 +57,8 @@ impl Session {
             journal.append(lines)?;
         }
         let (answers, mut last) = self.change(lines);
-        last.insert("latency_us".into(), json!(start.elapsed().as_micros()));
+        let latency = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        last.insert("latency_us".into(), json!(latency));
         for answer in answers {
             writeln!(out, "{}", Value::Object(answer))?;
         }

@@ -29,7 +29,7 @@ pub(crate) enum Command {
     Predict(predict::Arguments),
     /// Compute the states of all nodes.
     States(states::Arguments),
-    /// Keep predictions current while the graph changes: JSON events in, changed predictions out.
+    /// Keep predictions current on a graph that changes.
     Live(live::Arguments),
     /// Evaluate a model on labelled data.
     Evaluate(evaluate::Arguments),

@@ -139,7 +139,8 @@ fn last_snapshot(folder: &Path) -> anyhow::Result<Option<(u64, Vec<u8>)>> {
     let mut numbers: Vec<u64> = vec![];
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name();
-        let number = name.to_str().and_then(|name| name.strip_prefix(SNAPSHOT)?.parse().ok());
+        let number: Option<u64> =
+            name.to_str().and_then(|name| name.strip_prefix(SNAPSHOT)?.parse().ok());
         numbers.extend(number);
     }
     numbers.sort_unstable();

@@ -6,6 +6,7 @@ mod dataset;
 mod error;
 mod events;
 mod experiments;
+mod live;
 mod memory;
 mod model;
 mod runs;
@@ -26,6 +27,8 @@ mod _native {
     use crate::error::Error;
     #[pymodule_export]
     use crate::experiments::{crossval, search};
+    #[pymodule_export]
+    use crate::live::LiveGraph;
     #[pymodule_export]
     use crate::memory::{get_max_memory, set_max_memory};
     #[pymodule_export]

@@ -103,6 +103,9 @@ pub enum Error {
     /// Data, model and settings do not fit each other.
     #[error("{0}")]
     Mismatch(String),
+    /// A change of a live graph was refused.
+    #[error(transparent)]
+    Event(#[from] crate::live::EventError),
     /// Nodes and edges are numbered with 32 bits.
     #[error("a batch has at most 2³² − 2 nodes and neighbours")]
     TooLarge,

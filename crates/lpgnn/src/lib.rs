@@ -93,7 +93,7 @@
 //!
 //! [`data`] → [`graph`] → [`parameters`], [`network`], [`activation`] → [`transition`] →
 //! [`readout`] → [`constraint`] → [`lagrangian`] → [`optim`] → [`saddle`] → [`registry`] → [`train`] →
-//! [`inference`] → [`evaluate`] → [`run`] → [`experiment`]; and [`check`] for custom functions.
+//! [`inference`] → [`live`] → [`evaluate`] → [`run`] → [`experiment`]; and [`check`] for custom functions.
 //!
 //! Functions are nothing but their shape: weights come from outside as one flat slice. All random
 //! numbers come from seeds, and the same configuration with the same seed gives the same bits for
@@ -148,6 +148,10 @@ pub mod train;
 /// From trained weights to states and outputs of any graph.
 ///
 pub mod inference;
+
+/// Predictions on a graph that changes, with a bound on their error.
+///
+pub mod live;
 
 /// Metrics and evaluation protocols.
 ///

@@ -3,6 +3,7 @@ mod crossval;
 mod data;
 mod evaluate;
 mod flags;
+mod live;
 mod model;
 mod predict;
 mod report;
@@ -29,6 +30,8 @@ pub(crate) enum Command {
     Predict(predict::Arguments),
     /// Compute the states of all nodes.
     States(states::Arguments),
+    /// Keep predictions current on a graph that changes.
+    Live(live::Arguments),
     /// Evaluate a model on labelled data.
     Evaluate(evaluate::Arguments),
     /// List and compare runs.
@@ -57,6 +60,7 @@ impl Command {
             Self::Config(arguments) => config::run(&arguments),
             Self::Predict(arguments) => predict::run(&arguments, console),
             Self::States(arguments) => states::run(&arguments, console),
+            Self::Live(arguments) => live::run(&arguments, console),
             Self::Evaluate(arguments) => evaluate::run(&arguments, console),
             Self::Runs(arguments) => runs::run(&arguments, console),
             Self::Report(arguments) => report::run(&arguments, console),

@@ -79,7 +79,7 @@ impl ModelArguments {
 }
 
 /// The model of a run or a model file.
-fn read_model(path: &Path) -> anyhow::Result<SavedModel> {
+pub(super) fn read_model(path: &Path) -> anyhow::Result<SavedModel> {
     if !path.is_dir() {
         return Ok(SavedModel::read(path)?);
     }

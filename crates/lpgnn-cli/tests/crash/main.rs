@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod killed_experiments;
+mod killed_live;
 mod killed_run;
 mod stopped;
 

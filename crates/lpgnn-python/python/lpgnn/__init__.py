@@ -21,6 +21,7 @@ from ._dataset import Dataset, concat
 from ._explain import Explanation
 from ._frames import from_frames
 from ._graphs import from_arrays, from_networkx, from_pyg, read
+from ._live import LiveGraph, LivePrediction, LiveStats
 from ._memory import get_max_memory, set_max_memory
 from ._model import Model, Prediction, load
 from ._native import Error, __version__
@@ -37,6 +38,9 @@ __all__ = [
     "FoldRecord",
     "Frames",
     "Interrupted",
+    "LiveGraph",
+    "LivePrediction",
+    "LiveStats",
     "MeanAndStd",
     "Model",
     "Prediction",

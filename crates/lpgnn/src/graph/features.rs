@@ -214,6 +214,11 @@ impl OneHot {
     pub fn columns(&self) -> &[u32] {
         &self.columns
     }
+
+    /// The same, to be changed by whoever keeps columns below the width.
+    pub(crate) fn columns_mut(&mut self) -> &mut Vec<u32> {
+        &mut self.columns
+    }
 }
 
 /// Features of which few columns differ from `0`, in compressed rows.
@@ -279,6 +284,22 @@ impl<S: Scalar> SparseRows<S> {
     pub fn row(&self, i: usize) -> (&[u32], &[S]) {
         let range = self.starts[i]..self.starts[i + 1];
         (&self.columns[range.clone()], &self.values[range])
+    }
+
+    /// Forgets all rows.
+    pub(crate) fn clear(&mut self) {
+        self.starts.truncate(1);
+        self.columns.clear();
+        self.values.clear();
+    }
+
+    /// Appends a row of columns below the width.
+    pub(crate) fn push_row(&mut self, entries: impl Iterator<Item = (u32, S)>) {
+        for (column, value) in entries {
+            self.columns.push(column);
+            self.values.push(value);
+        }
+        self.starts.push(self.columns.len());
     }
 
     /// How many entries are stored, over all rows.

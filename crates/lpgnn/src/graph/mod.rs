@@ -4,6 +4,7 @@ mod features;
 mod groups;
 mod level;
 mod neighbours;
+mod patch;
 mod targets;
 mod topology;
 
@@ -15,6 +16,7 @@ pub use groups::Groups;
 pub(crate) use groups::MOST_GROUPS;
 pub use level::Level;
 pub use neighbours::{NO_EDGE, Neighbours};
+pub(crate) use patch::Patch;
 pub use targets::{NO_TARGET, Targets};
 pub use topology::{Ghosts, Part, Topology};
 

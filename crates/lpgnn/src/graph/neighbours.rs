@@ -79,7 +79,7 @@ impl Neighbours {
     }
 
     /// A node without neighbours is its own, along no edge: so what is known of it reaches its state.
-    fn push_isolated(&mut self, v: u32, with_edges: bool) {
+    pub(super) fn push_isolated(&mut self, v: u32, with_edges: bool) {
         self.nodes.push(v);
         self.isolated.push(v);
         if with_edges {

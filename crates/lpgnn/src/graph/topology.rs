@@ -13,11 +13,11 @@ use crate::Error;
 /// [`Exchange`](super::Exchange) fills the latter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
-    node_starts: Vec<usize>,
-    edge_starts: Vec<usize>,
-    neighbours: Neighbours,
-    groups: Groups,
-    ghosts: Ghosts,
+    pub(super) node_starts: Vec<usize>,
+    pub(super) edge_starts: Vec<usize>,
+    pub(super) neighbours: Neighbours,
+    pub(super) groups: Groups,
+    pub(super) ghosts: Ghosts,
 }
 
 /// What a process has to know of the nodes that others own.

@@ -16,7 +16,7 @@ pub(crate) use dispatch::{Arithmetic, InstructionSet, Kernel, dispatch};
 pub(crate) use lanes::{Eights, LANES, Lanes, Numbers, each, for_lanes, total};
 pub use matrix::Matrix;
 pub use norms::NormMemory;
-pub(crate) use norms::largest_column_sum;
+pub(crate) use norms::{largest_column_sum, spectral_norm_bound};
 pub(crate) use product::{Factors, Finish, Packed, product};
 pub use random::uniform;
 pub(crate) use rows::{narrow_rows, padded, widen_rows};

@@ -91,6 +91,56 @@ fn power_iteration<S: Scalar>(
     norm
 }
 
+/// An upper bound on `‖W‖₂` that is not much larger.
+///
+/// `λ I − G` is positive definite, `G` being `W Wᵀ` or `Wᵀ W`, exactly when `λ > ‖W‖₂²`; and it is when Cholesky's
+/// factors exist. Power iteration proposes `λ`, which it approaches from below.
+pub(crate) fn spectral_norm_bound<S: Scalar>(w: &[S], rows: usize, columns: usize) -> f64 {
+    let size = w.iter().map(|x| x.f64() * x.f64()).sum::<f64>().sqrt();
+    if size == 0.0 || !size.is_finite() {
+        return size;
+    }
+    let n = rows.min(columns);
+    let at = |i: usize, k: usize| {
+        if rows <= columns { w[i * columns + k].f64() } else { w[k * columns + i].f64() }
+    };
+    let mut gram = vec![0.0; n * n];
+    for i in 0..n {
+        for j in 0..=i {
+            gram[i * n + j] = (0..rows.max(columns)).map(|k| at(i, k) * at(j, k)).sum::<f64>();
+        }
+    }
+    let mut bound = NormMemory::default().spectral_norm(0, w, rows, columns) * (1.0 + 1e-6);
+    while bound < size {
+        if is_above(&gram, n, bound * bound) {
+            return bound;
+        }
+        bound *= 1.001;
+    }
+    size * (1.0 + 1e-12)
+}
+
+/// Whether `λ I − G` is positive definite, by a margin that covers rounding.
+fn is_above(gram: &[f64], n: usize, lambda: f64) -> bool {
+    let margin = lambda * 1e-13 * (n + 1) as f64;
+    let mut l = vec![0.0; n * n];
+    for i in 0..n {
+        for j in 0..=i {
+            let dot: f64 = (0..j).map(|k| l[i * n + k] * l[j * n + k]).sum();
+            if i == j {
+                let d = lambda - gram[i * n + i] - dot - margin;
+                if d <= 0.0 {
+                    return false;
+                }
+                l[i * n + i] = d.sqrt();
+            } else {
+                l[i * n + j] = (-gram[i * n + j] - dot) / l[j * n + j];
+            }
+        }
+    }
+    true
+}
+
 /// `max_j Σ_i abs(W_ij)`: how much `z ↦ z W` can enlarge the largest entry of `z`.
 pub(crate) fn largest_column_sum<S: Scalar>(w: &[S], columns: usize) -> f64 {
     let mut sums = vec![0.0; columns];
@@ -114,6 +164,20 @@ mod tests {
         let (sin, cos) = 0.4_f64.sin_cos();
         let w = [3.0 * cos, -sin, 3.0 * sin, cos];
         assert!((NormMemory::default().spectral_norm(0, &w, 2, 2) - 3.0).abs() < 1e-8);
+    }
+
+    #[test]
+    fn the_bound_on_a_norm_is_above_it_and_near_it() {
+        for (rows, columns) in [(2, 2), (7, 5), (5, 7), (1, 9), (40, 16), (3, 0)] {
+            let w: Vec<f64> =
+                (0..rows * columns).map(|i| (1.3 * i as f64 + rows as f64).sin()).collect();
+            let norm = NormMemory::default().spectral_norm(0, &w, rows, columns);
+            let bound = spectral_norm_bound(&w, rows, columns);
+            assert!(norm <= bound && bound <= 1.01 * norm, "{rows} × {columns}: {norm}, {bound}");
+        }
+        // Two directions of almost the same length, of which a search may find either.
+        let w = [1.0, 0.0, 0.0, 1.0 + 1e-9_f64];
+        assert!(spectral_norm_bound(&w, 2, 2) >= 1.0 + 1e-9);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::graph::MOST_GROUPS;
 use crate::network::{Dropout, Layer, Network, Passed, Stack};
 use crate::numeric::{Finish, Scratch, Spare, narrow_rows, padded, widen_rows};
 use crate::parameters::{Parameters, Role};
-use crate::transition::{for_each_group, split_rows};
+use crate::transition::{NetworkSizes, Sizes, for_each_group, reach, split_rows};
 use crate::{Matrix, Scalar};
 
 /// A multilayer perceptron over rows: what a read-out predicts from a state, or from what it has
@@ -144,6 +144,17 @@ impl Mlp {
         groups.iter().map(|group| group.loss).sum()
     }
 
+    /// The same with these weights packed once, for a few rows at a time.
+    pub(crate) fn packed<S: Scalar>(&self, weights: &[S]) -> PackedMlp<S> {
+        PackedMlp {
+            stack: self.stack(weights),
+            inputs: self.inputs,
+            outputs: self.outputs,
+            lipschitz: reach(&self.layout, weights, false)(Role::Input)[0],
+            sizes: NetworkSizes::new(&self.layout, &self.network.layers(self.outputs), weights),
+        }
+    }
+
     fn stack<S: Scalar>(&self, weights: &[S]) -> Stack<S> {
         let layers = self.network.layers(self.outputs).into_iter().enumerate();
         let layer = |(k, (_, activation))| Layer::new(&self.layout, 2 * k, activation, weights);
@@ -190,6 +201,35 @@ impl Mlp {
         differentiate(self.network.output_activation, y, &mut d);
         let passed = Passed { rows, z, z_stride: self.inputs, outputs: &outputs, dropout: drop };
         stack.backward(&self.layout, &passed, d, partial, d_z, scratch);
+    }
+}
+
+/// An [`Mlp`] with its weights, and with bounds on what it makes of errors.
+#[derive(Debug)]
+pub(crate) struct PackedMlp<S: Scalar> {
+    stack: Stack<S>,
+    pub(crate) inputs: usize,
+    pub(crate) outputs: usize,
+    /// How much larger than the error of a row that of its prediction can be, both in `‖·‖₂`.
+    lipschitz: f64,
+    sizes: NetworkSizes,
+}
+
+impl<S: Scalar> PackedMlp<S> {
+    /// The predictions of some rows.
+    pub(crate) fn forward(&self, rows: &[S], scratch: &Scratch<S>) -> Vec<S> {
+        let count = rows.len() / self.inputs.max(1);
+        let outputs = self.stack.forward(count, rows, self.inputs, None, scratch);
+        let mut predictions = vec![S::ZERO; count * self.outputs];
+        let y = &outputs[outputs.len() - 1].value;
+        narrow_rows(y, padded(self.outputs), &mut predictions, self.outputs);
+        predictions
+    }
+
+    /// `‖·‖₂` of what the prediction of a row of this size can be wrong by when the row is wrong by `error`.
+    pub(crate) fn error(&self, size: f64, error: f64) -> f64 {
+        let sizes = Sizes { feature: size, terms: self.inputs, ..Sizes::default() };
+        self.lipschitz * error + self.sizes.rounding(sizes, (0.0, 0.0), None).error
     }
 }
 

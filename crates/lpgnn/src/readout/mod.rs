@@ -17,6 +17,7 @@ mod scale;
 
 pub(crate) use loss::largest;
 pub use loss::{Loss, Supervision};
+pub(crate) use mlp::PackedMlp;
 pub use mlp::{Mlp, MlpGradients};
 pub use node::NodeReadout;
 pub use pooled::{PooledReadout, Pooling};
@@ -109,6 +110,12 @@ pub trait Readout<S: Scalar = f32>: Debug + Send + Sync {
     ) -> Option<Cow<'a, Matrix<S>>> {
         let _ = batch;
         (self.level() == Level::Node).then_some(Cow::Borrowed(states))
+    }
+
+    /// What it pools over the nodes of a graph, if it predicts graphs, and its network of a row; none if it is anything
+    /// else than a network of what it has pooled. A graph that changes needs it: see [`live`](crate::live).
+    fn network(&self) -> Option<(Option<Pooling>, &Mlp)> {
+        None
     }
 
     /// Whether its predictions are the sums `Σ_i W_iᵀ z_i + b` of the layer that is declared last. If

@@ -1,4 +1,4 @@
-use super::{Loss, Mlp, MlpGradients, Readout, ReadoutGradients, ReadoutInput};
+use super::{Loss, Mlp, MlpGradients, Pooling, Readout, ReadoutGradients, ReadoutInput};
 use crate::graph::Level;
 use crate::network::Network;
 use crate::numeric::Scratch;
@@ -30,6 +30,10 @@ impl<S: Scalar> Readout<S> for NodeReadout {
 
     fn inputs(&self) -> usize {
         self.mlp.inputs()
+    }
+
+    fn network(&self) -> Option<(Option<Pooling>, &Mlp)> {
+        Some((None, &self.mlp))
     }
 
     fn forward(

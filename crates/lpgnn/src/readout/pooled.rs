@@ -146,6 +146,10 @@ impl<S: Scalar> Readout<S> for PooledReadout {
         self.mlp.inputs()
     }
 
+    fn network(&self) -> Option<(Option<Pooling>, &Mlp)> {
+        Some((Some(self.pooling), &self.mlp))
+    }
+
     fn forward(
         &self,
         weights: &[S],

@@ -45,6 +45,13 @@ impl<'w, S: Scalar> FeatureWeights<'w, S> {
         }
     }
 
+    /// The same, with nothing borrowed.
+    pub(crate) fn into_owned(self) -> FeatureWeights<'static, S> {
+        let Self { block, rows, width, padded_rows, forward, backward } = self;
+        let padded_rows = Cow::Owned(padded_rows.into_owned());
+        FeatureWeights { block, rows, width, padded_rows, forward, backward }
+    }
+
     /// Block `block` of `layout`, prepared for the features of single edges in any order.
     pub(crate) fn for_edges(layout: &Parameters, block: usize, weights: &[S]) -> Self {
         let (rows, width) = (layout.rows(block), layout.columns(block));

@@ -7,12 +7,15 @@
 mod columns;
 mod edge_network;
 mod features;
+mod local;
 mod node_network;
 mod rows;
 
 use edge_network::check_width;
 pub use edge_network::{Aggregation, EdgeInputs, EdgeNetwork, Isolated};
 pub(crate) use features::FeatureWeights;
+pub use local::{LocalTransition, Rounding, Sensitivity, Sizes, Weighing};
+pub(crate) use local::{NetworkSizes, reach};
 pub use node_network::{NeighbourSum, NodeNetwork};
 pub(crate) use rows::{for_each_group, split_rows};
 
@@ -136,6 +139,19 @@ pub trait Transition<S: Scalar = f32>: Debug + Send + Sync {
     /// that the implementation names; none when it knows none.
     fn lipschitz(&self, weights: &[S], degrees: Degrees) -> Option<f64> {
         let _ = (weights, degrees);
+        None
+    }
+
+    /// The same function with these weights, for a few nodes at a time, and with bounds on how far a change at one
+    /// node reaches; none when it knows none. Node features have the form of `node_features`.
+    ///
+    /// A graph that changes needs it: see [`live`](crate::live).
+    fn local(
+        &self,
+        weights: &[S],
+        node_features: FeaturesView<'_, S>,
+    ) -> Option<Box<dyn LocalTransition<S>>> {
+        let _ = (weights, node_features);
         None
     }
 

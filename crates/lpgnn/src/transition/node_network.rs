@@ -1,9 +1,10 @@
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use super::edge_network::check_width;
+use super::local::{NetworkSizes, gamma, reach};
 use super::{
-    Degrees, FeatureWeights, Gradients, Input, Transition, Upstream, for_each_group, split_rows,
-    with_known,
+    Degrees, FeatureWeights, Gradients, Input, LocalTransition, Rounding, Sensitivity, Sizes,
+    Transition, Upstream, Weighing, for_each_group, split_rows, with_known,
 };
 use crate::activation::{Activation, activate, differentiate};
 use crate::graph::FeaturesView;
@@ -206,6 +207,14 @@ impl<S: Scalar> Transition<S> for NodeNetwork {
         Some(self.bound(weights, degrees, &mut NormMemory::default()))
     }
 
+    fn local(
+        &self,
+        weights: &[S],
+        node_features: FeaturesView<'_, S>,
+    ) -> Option<Box<dyn LocalTransition<S>>> {
+        Some(Box::new(LocalNodeNetwork::new(self, weights, node_features)))
+    }
+
     fn contract(
         &self,
         weights: &mut [S],
@@ -238,11 +247,41 @@ enum Direction {
     ToSources,
 }
 
-struct Prepared<'w, S: Scalar> {
+/// The weights of `h`, packed once for all rows.
+#[derive(Debug)]
+struct PackedWeights<'w, S: Scalar> {
     a: (Packed<S>, Packed<S>),
     d: FeatureWeights<'w, S>,
     bias: Vec<S>,
     stack: Stack<S>,
+}
+
+impl<'w, S: Scalar> PackedWeights<'w, S> {
+    fn new(network: &NodeNetwork, weights: &'w [S], node_features: FeaturesView<'_, S>) -> Self {
+        let (layout, width) = (&network.layout, network.layers[0].0);
+        let a = layout.of(A, weights);
+        let layer = |k: usize| Layer::new(layout, BIAS + 2 * k - 1, network.layers[k].1, weights);
+        Self {
+            a: (
+                Packed::new(a, network.state_dim, width),
+                Packed::transposed(a, width, network.state_dim),
+            ),
+            d: FeatureWeights::new(layout, D, weights, node_features),
+            bias: layout.padded_copy(BIAS, weights),
+            stack: Stack { layers: (1..network.layers.len()).map(layer).collect() },
+        }
+    }
+}
+
+/// Weights that are packed for one pass, or for as many as come.
+#[allow(clippy::large_enum_variant, reason = "there is one of them per pass")]
+enum Weights<'w, S: Scalar> {
+    Own(PackedWeights<'w, S>),
+    Lent(&'w PackedWeights<'w, S>),
+}
+
+struct Prepared<'w, S: Scalar> {
+    weights: Weights<'w, S>,
     /// Rows of states: owned ones, then ghosts.
     states: StateRows<'w, S>,
     network: &'w NodeNetwork,
@@ -276,6 +315,16 @@ impl<'w, S: Scalar> StateRows<'w, S> {
     }
 }
 
+impl<'w, S: Scalar> Deref for Prepared<'w, S> {
+    type Target = PackedWeights<'w, S>;
+    fn deref(&self) -> &PackedWeights<'w, S> {
+        match &self.weights {
+            Weights::Own(weights) => weights,
+            Weights::Lent(weights) => weights,
+        }
+    }
+}
+
 /// What the derivative of a tile needs.
 struct Trace<'a, S: Scalar> {
     z: Spare<'a, S>,
@@ -290,22 +339,17 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         input: Input<'w, S>,
         scratch: &'w Scratch<S>,
     ) -> Self {
-        let (layout, width) = (&network.layout, network.layers[0].0);
-        let a = layout.of(A, weights);
-        let layer = |k: usize| Layer::new(layout, BIAS + 2 * k - 1, network.layers[k].1, weights);
-        Self {
-            a: (
-                Packed::new(a, network.state_dim, width),
-                Packed::transposed(a, width, network.state_dim),
-            ),
-            d: FeatureWeights::new(layout, D, weights, input.node_features),
-            bias: layout.padded_copy(BIAS, weights),
-            stack: Stack { layers: (1..network.layers.len()).map(layer).collect() },
-            states: StateRows::new(input, scratch),
-            network,
-            input,
-            scratch,
-        }
+        let weights = PackedWeights::new(network, weights, input.node_features);
+        Self::of(network, Weights::Own(weights), input, scratch)
+    }
+
+    fn of(
+        network: &'w NodeNetwork,
+        weights: Weights<'w, S>,
+        input: Input<'w, S>,
+        scratch: &'w Scratch<S>,
+    ) -> Self {
+        Self { weights, states: StateRows::new(input, scratch), network, input, scratch }
     }
 
     fn width(&self) -> usize {
@@ -423,6 +467,65 @@ impl<'w, S: Scalar> Prepared<'w, S> {
                 }
             }
         }
+    }
+}
+
+/// A node network with its weights, for a few nodes at a time.
+#[derive(Debug)]
+struct LocalNodeNetwork<S: Scalar> {
+    network: NodeNetwork,
+    packed: PackedWeights<'static, S>,
+    sensitivity: Sensitivity,
+    sizes: NetworkSizes,
+}
+
+impl<S: Scalar> LocalNodeNetwork<S> {
+    fn new(network: &NodeNetwork, weights: &[S], node_features: FeaturesView<'_, S>) -> Self {
+        let layout = &network.layout;
+        let of = reach(layout, weights, false);
+        let PackedWeights { a, d, bias, stack } =
+            PackedWeights::new(network, weights, node_features);
+        let states = of(Role::NeighbourState)[0];
+        Self {
+            packed: PackedWeights { a, d: d.into_owned(), bias, stack },
+            sensitivity: Sensitivity {
+                neighbour: states,
+                own: states,
+                neighbour_features: 0.0,
+                own_features: of(Role::Input)[0],
+                weighing: Weighing::Nodes(network.sum),
+            },
+            sizes: NetworkSizes::new(layout, &network.layers, weights),
+            network: network.clone(),
+        }
+    }
+}
+
+impl<S: Scalar> LocalTransition<S> for LocalNodeNetwork<S> {
+    fn forward(&self, input: Input<'_, S>, f_x: &mut Matrix<S>, scratch: &Scratch<S>) {
+        let weights = Weights::Lent(&self.packed);
+        let prepared = Prepared::of(&self.network, weights, input, scratch);
+        let state = self.network.state_dim;
+        for tile in tiles(0..input.topology.nodes()) {
+            let trace = prepared.forward(tile.clone());
+            let rows = tile.start * state..tile.end * state;
+            prepared.copy_f(&trace, &mut f_x.as_mut_slice()[rows]);
+        }
+    }
+
+    fn sensitivity(&self) -> Sensitivity {
+        self.sensitivity
+    }
+
+    fn rounding(&self, sizes: Sizes, degree: usize) -> Rounding {
+        let summed = degree as f64 + 1.0;
+        let count = match self.network.sum {
+            NeighbourSum::Plain => summed,
+            NeighbourSum::Mean => 1.0,
+            // Σ_u 1/√((de[v] + 1)(de[u] + 1)) ≤ √(de[v] + 1)
+            NeighbourSum::Normalized => summed.sqrt(),
+        };
+        self.sizes.rounding(sizes, (count, gamma(summed + 4.0)), None)
     }
 }
 

@@ -16,6 +16,7 @@ mod instruction_sets;
 mod instructions;
 mod isolated;
 mod laws;
+mod live;
 mod promises;
 mod readers;
 mod real_data;

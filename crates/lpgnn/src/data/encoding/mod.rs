@@ -1,9 +1,10 @@
 mod part;
 
 use super::dataset::{Dataset, TargetColumn};
+use super::features::FeatureColumns;
 use super::split::Split;
 use crate::graph::Level;
-use crate::graph::{BatchParts, GraphBatch, Targets};
+use crate::graph::{BatchParts, Features, GraphBatch, Targets};
 use crate::{Error, Scalar};
 use part::{Part, categories, encode, values};
 
@@ -282,6 +283,29 @@ impl Encoding {
             node_targets,
             graph_targets,
         })
+    }
+
+    /// The features of one node, from its columns, a table of one row, and its degree.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownCategory`], [`Error::Mismatch`] if a column is missing.
+    pub fn node(&self, columns: &FeatureColumns, degree: u32) -> Result<Features<f32>, Error> {
+        encode(&self.nodes, "node", columns, &[degree])
+    }
+
+    /// The features of one edge, likewise.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`node`](Self::node).
+    pub fn edge(&self, columns: &FeatureColumns) -> Result<Features<f32>, Error> {
+        encode(&self.edges, "edge", columns, &[])
+    }
+
+    /// Whether the degree of a node is one of its features.
+    pub fn reads_degree(&self) -> bool {
+        self.nodes.iter().any(|part| matches!(part, Part::Degree { .. }))
     }
 
     /// The columns of `dataset` that it does not read, as in `node feature charge`.

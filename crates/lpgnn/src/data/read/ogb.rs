@@ -241,7 +241,7 @@ fn split(splits: &Path, level: Level, members: &Rows) -> Result<Option<Split>, E
                 row.error(format!("names {what} {place}, but {}, counted from 0", members.because))
             })?);
         }
-        Ok(indices)
+        Ok::<_, Error>(indices)
     };
     let (train, val, test) = (read("train")?, read("valid")?, read("test")?);
     Ok(Some(Split { level, train, val, test }))

@@ -2,11 +2,12 @@ mod block;
 mod bound;
 mod fused;
 mod kernels;
+mod local;
 mod pass;
 mod prepared;
 mod tiles;
 
-use super::{Degrees, Gradients, Input, Kept, Transition, Upstream, with_known};
+use super::{Degrees, Gradients, Input, Kept, LocalTransition, Transition, Upstream, with_known};
 use crate::activation::Activation;
 use crate::graph::FeaturesView;
 use crate::network::{Network, StateWeights};
@@ -285,6 +286,14 @@ impl<S: Scalar> Transition<S> for EdgeNetwork {
 
     fn lipschitz(&self, weights: &[S], degrees: Degrees) -> Option<f64> {
         Some(self.bound(weights, degrees, &mut NormMemory::default()))
+    }
+
+    fn local(
+        &self,
+        weights: &[S],
+        node_features: FeaturesView<'_, S>,
+    ) -> Option<Box<dyn LocalTransition<S>>> {
+        Some(Box::new(local::LocalEdgeNetwork::new(self, weights, node_features)))
     }
 
     fn contract(

@@ -1,7 +1,7 @@
 //! The weights of a network, ready for all rows, and what happens per node: projections before the
 //! pairs of neighbours, and the layer behind their sum.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use super::kernels::{Counts, Table};
 use super::pass::Group;
@@ -21,7 +21,8 @@ use crate::transition::{FeatureWeights, Input};
 const WIDE: usize = 1 << 12;
 
 /// The weights of `h`, packed once for all rows.
-pub(super) struct Prepared<'w, S: Scalar> {
+#[derive(Debug)]
+pub(super) struct PackedWeights<'w, S: Scalar> {
     pub(super) a: StateMatrix<S>,
     pub(super) c: StateMatrix<S>,
     pub(super) b: Option<FeatureWeights<'w, S>>,
@@ -35,6 +36,11 @@ pub(super) struct Prepared<'w, S: Scalar> {
     pub(super) last: Option<Layer<S>>,
     /// Its bias, as a matrix of one row.
     pub(super) last_bias: Packed<S>,
+}
+
+/// Packed weights, and what is known of the nodes before any of them is worked on.
+pub(super) struct Prepared<'w, S: Scalar> {
+    weights: Weights<'w, S>,
     pub(super) roots: Spare<'w, S>,
     /// How often a bias behind the sum counts, per node; empty where there is none.
     totals: Spare<'w, S>,
@@ -43,20 +49,38 @@ pub(super) struct Prepared<'w, S: Scalar> {
     pub(super) scratch: &'w Scratch<S>,
 }
 
+/// Weights that are packed for one pass, or for as many as come.
+#[allow(clippy::large_enum_variant, reason = "there is one of them per pass")]
+enum Weights<'w, S: Scalar> {
+    Own(PackedWeights<'w, S>),
+    Lent(&'w PackedWeights<'w, S>),
+}
+
+impl<'w, S: Scalar> Deref for Prepared<'w, S> {
+    type Target = PackedWeights<'w, S>;
+    fn deref(&self) -> &PackedWeights<'w, S> {
+        match &self.weights {
+            Weights::Own(weights) => weights,
+            Weights::Lent(weights) => weights,
+        }
+    }
+}
+
 /// The rows of the first layer that multiply a state, for both directions; none where `h` does not
 /// read it, so that its products are zero.
+#[derive(Debug)]
 pub(super) struct StateMatrix<S> {
     pub(super) block: usize,
     pub(super) forward: Packed<S>,
     pub(super) backward: Packed<S>,
 }
 
-impl<'w, S: Scalar> Prepared<'w, S> {
+impl<'w, S: Scalar> PackedWeights<'w, S> {
+    /// Packed for node features of the form of `node_features`.
     pub(super) fn new(
-        network: &'w EdgeNetwork,
+        network: &EdgeNetwork,
         weights: &'w [S],
-        input: Input<'w, S>,
-        scratch: &'w Scratch<S>,
+        node_features: FeaturesView<'_, S>,
     ) -> Self {
         let layout = &network.layout;
         let width = network.layers[0].0;
@@ -71,7 +95,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         };
         let feature = |block| {
             (layout.rows(block) > 0)
-                .then(|| FeatureWeights::new(layout, block, weights, input.node_features))
+                .then(|| FeatureWeights::new(layout, block, weights, node_features))
         };
         let edge = |block| FeatureWeights::for_edges(layout, block, weights);
         let layer = |k: usize| {
@@ -81,13 +105,6 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let last = network.last_per_node().then(|| layer(per_pair));
         let last_bias = last.as_ref().map(|last| &last.bias[..network.state_dim]);
         let last_bias = last_bias.map(|bias| Packed::new(bias, 1, network.state_dim));
-        let topology = input.topology;
-        let roots = roots(network, topology, scratch);
-        let mut totals = scratch.take(if last.is_some() { topology.nodes() } else { 0 });
-        let counts = Counts { mean: network.aggregation == Aggregation::Mean, roots: &roots };
-        for (v, total) in totals.iter_mut().enumerate() {
-            *total = counts.total(topology.neighbours(), v);
-        }
         Self {
             a: state(A),
             c: state(C),
@@ -98,12 +115,62 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             stack: Stack { layers: (1..per_pair).map(layer).collect() },
             last,
             last_bias: last_bias.unwrap_or_default(),
-            roots,
-            totals,
-            network,
-            input,
-            scratch,
         }
+    }
+
+    /// The same, with nothing borrowed.
+    pub(super) fn into_owned(self) -> PackedWeights<'static, S> {
+        let Self { a, c, b, d, edge, bias, stack, last, last_bias } = self;
+        PackedWeights {
+            b: b.map(FeatureWeights::into_owned),
+            d: d.map(FeatureWeights::into_owned),
+            edge: edge.map(|edge| edge.map(FeatureWeights::into_owned)),
+            a,
+            c,
+            bias,
+            stack,
+            last,
+            last_bias,
+        }
+    }
+}
+
+impl<'w, S: Scalar> Prepared<'w, S> {
+    pub(super) fn new(
+        network: &'w EdgeNetwork,
+        weights: &'w [S],
+        input: Input<'w, S>,
+        scratch: &'w Scratch<S>,
+    ) -> Self {
+        let weights = PackedWeights::new(network, weights, input.node_features);
+        Self::of(network, Weights::Own(weights), input, scratch)
+    }
+
+    /// The same with weights that were packed before.
+    pub(super) fn lent(
+        network: &'w EdgeNetwork,
+        weights: &'w PackedWeights<'w, S>,
+        input: Input<'w, S>,
+        scratch: &'w Scratch<S>,
+    ) -> Self {
+        Self::of(network, Weights::Lent(weights), input, scratch)
+    }
+
+    fn of(
+        network: &'w EdgeNetwork,
+        weights: Weights<'w, S>,
+        input: Input<'w, S>,
+        scratch: &'w Scratch<S>,
+    ) -> Self {
+        let topology = input.topology;
+        let roots = roots(network, topology, scratch);
+        let last_per_node = network.last_per_node();
+        let mut totals = scratch.take(if last_per_node { topology.nodes() } else { 0 });
+        let counts = Counts { mean: network.aggregation == Aggregation::Mean, roots: &roots };
+        for (v, total) in totals.iter_mut().enumerate() {
+            *total = counts.total(topology.neighbours(), v);
+        }
+        Self { weights, roots, totals, network, input, scratch }
     }
 
     /// Whether a batch reads so few rows of the matrices of node features that no group has a partial gradient of all
@@ -180,21 +247,38 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     }
 
     pub(super) fn project_into(&self, nodes: Range<usize>, p: &mut [S], q: &mut [S]) {
+        self.project_sources(nodes.clone(), p);
+        self.project_targets(nodes, q);
+    }
+
+    /// `p_u` of some nodes.
+    pub(super) fn project_sources(&self, nodes: Range<usize>, p: &mut [S]) {
+        self.project_rows(nodes, p, &self.a, self.b.as_ref(), Finish::Set);
+    }
+
+    /// `q_v` of some nodes.
+    pub(super) fn project_targets(&self, nodes: Range<usize>, q: &mut [S]) {
+        let start = Finish::Activate(Activation::Identity, &self.bias);
+        self.project_rows(nodes, q, &self.c, self.d.as_ref(), start);
+    }
+
+    fn project_rows(
+        &self,
+        nodes: Range<usize>,
+        y: &mut [S],
+        x_weights: &StateMatrix<S>,
+        l_weights: Option<&FeatureWeights<'_, S>>,
+        finish: Finish<'_, S>,
+    ) {
         let (x, state, width) = (self.states(&nodes), self.network.state_dim, self.first());
-        let q_start = Finish::Activate(Activation::Identity, &self.bias);
-        for (y, x_weights, l_weights, finish) in
-            [(p, &self.a, &self.b, Finish::Set), (q, &self.c, &self.d, q_start)]
-        {
-            let x = Factors { a: x, stride: state, b: &x_weights.forward };
-            let l =
-                l_weights.as_ref().and_then(|l| l.factors(self.input.node_features, nodes.start));
-            if let Some(l) = l {
-                product(nodes.len(), &[x, l], y, width, finish);
-            } else {
-                product(nodes.len(), &[x], y, width, finish);
-                if let Some(l_weights) = l_weights {
-                    l_weights.add(self.input.node_features, nodes.clone(), y);
-                }
+        let x = Factors { a: x, stride: state, b: &x_weights.forward };
+        let l = l_weights.and_then(|l| l.factors(self.input.node_features, nodes.start));
+        if let Some(l) = l {
+            product(nodes.len(), &[x, l], y, width, finish);
+        } else {
+            product(nodes.len(), &[x], y, width, finish);
+            if let Some(l_weights) = l_weights {
+                l_weights.add(self.input.node_features, nodes, y);
             }
         }
     }

@@ -1,0 +1,159 @@
+//! Events in, changed predictions out, a JSON object per line.
+
+mod journal;
+mod request;
+mod session;
+
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::thread;
+
+use anyhow::Context;
+use clap::Args;
+use lpgnn::data::Format;
+use lpgnn::live::{LiveData, LiveOptions};
+
+use super::data::read_format;
+use super::model::read_model;
+use super::settings::load;
+use crate::console::Console;
+use request::Request;
+use session::Session;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// A run folder or a model file.
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+
+    /// The graphs at first: a file or folder, or the name of a built-in or downloaded data set.
+    #[arg(value_name = "DATA")]
+    data: String,
+
+    /// The format of DATA [default: recognised by content].
+    #[arg(long, value_parser = read_format())]
+    format: Option<Format>,
+
+    /// Largest distance of any state from its fixed point.
+    #[arg(long, default_value_t = 1e-3)]
+    tol: f64,
+
+    /// Smaller tolerance for as long as a class that an event has touched is not final [default: none].
+    #[arg(long, value_name = "TOL")]
+    final_tol: Option<f64>,
+
+    /// Largest Lipschitz bound of the transition that events may bring about [default: half-way from that of DATA to 1,
+    /// 0.95 at least].
+    #[arg(long, value_name = "L")]
+    lipschitz: Option<f64>,
+
+    /// Number of waiting events that are applied together at most.
+    #[arg(long, value_name = "N", default_value = "1")]
+    batch: NonZeroUsize,
+
+    /// Number of lines that may wait; more are not read until there is room.
+    #[arg(long, value_name = "N", default_value = "1024")]
+    queue: NonZeroUsize,
+
+    /// A folder in which every acknowledged event survives a crash; if it holds some, the graph continues from there.
+    #[arg(long, value_name = "DIR")]
+    journal: Option<PathBuf>,
+
+    /// Number of events after which the journal is replaced by a snapshot of the graph.
+    #[arg(long, value_name = "N", default_value = "10000", requires = "journal")]
+    snapshot_every: NonZeroUsize,
+}
+
+pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
+    let model = read_model(&arguments.model)?;
+    let options = LiveOptions {
+        tol: arguments.tol,
+        final_tol: arguments.final_tol,
+        lipschitz: arguments.lipschitz,
+        ..LiveOptions::default()
+    };
+    let start = || -> anyhow::Result<LiveData> {
+        let (_, dataset) = load(&arguments.data, arguments.format)?;
+        let unfit = || format!("{} cannot be kept live", dataset.name());
+        LiveData::new(&model, &dataset, &options).with_context(unfit)
+    };
+    let mut session = match &arguments.journal {
+        None => Session::new(start()?, &model),
+        Some(folder) => {
+            let every = arguments.snapshot_every.get() as u64;
+            Session::recover(folder, every, &model, &options, start)?
+        }
+    };
+    console.say(format_args!(
+        "live: nodes {}, edges {}, graphs {}; states within {:.1e} of their fixed point; {} events so far",
+        session.data().graph().nodes(),
+        session.data().graph().edges(),
+        session.data().graph().graphs(),
+        session.data().graph().bound(),
+        session.data().events(),
+    ));
+    let (sender, receiver) = sync_channel(arguments.queue.get());
+    thread::Builder::new().name("events".into()).spawn(move || read(&sender))?;
+    serve(&mut session, &receiver, arguments.batch.get())
+}
+
+/// Largest line.
+const MOST_LINE: u64 = 1 << 24;
+
+/// A line, or why there is none.
+type Line = io::Result<String>;
+
+/// Reads lines as fast as they are taken.
+fn read(lines: &SyncSender<Line>) {
+    let mut input = BufReader::new(io::stdin());
+    loop {
+        let mut line = vec![];
+        let read = input.by_ref().take(MOST_LINE).read_until(b'\n', &mut line);
+        let line = match read {
+            Ok(0) => return,
+            Ok(_) => Ok(String::from_utf8_lossy(&line).trim().to_owned()),
+            Err(error) => Err(error),
+        };
+        let failed = line.is_err();
+        if lines.send(line).is_err() || failed {
+            return;
+        }
+    }
+}
+
+/// Takes what waits, up to a batch of events or a query, and answers it; waits only when there is nothing to do.
+fn serve(session: &mut Session, lines: &Receiver<Line>, batch: usize) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut events: Vec<String> = vec![];
+    loop {
+        let mut next = lines.try_recv();
+        if events.is_empty() && matches!(next, Err(TryRecvError::Empty)) {
+            out.flush()?;
+            next = lines.recv().map_err(|_| TryRecvError::Disconnected);
+        }
+        let line = next.ok().transpose().context("cannot read events")?;
+        let at_end = line.is_none();
+        let mut query = None;
+        match line.filter(|line| !line.is_empty()).map(|line| (Request::of(&line), line)) {
+            Some((Request::Query(found), _)) => query = Some(found),
+            Some((Request::Event, line)) => events.push(line),
+            None if !at_end => continue,
+            None => {}
+        }
+        if events.len() >= batch || at_end || query.is_some() {
+            if !events.is_empty() {
+                session.apply(&events, &mut out)?;
+                events.clear();
+            } else if at_end {
+                break;
+            }
+        }
+        if let Some(query) = query {
+            session.answer(&query, &mut out)?;
+        }
+    }
+    out.flush()?;
+    Ok(())
+}

@@ -1,0 +1,569 @@
+//! Predictions on a graph that changes, with a bound on their error.
+//!
+//! A state depends on the states of neighbours alone, and a transition that contracts forgets where it came from. So when
+//! an edge or a feature changes, only nodes whose residual moves have to be computed again, however far that is, and the
+//! residuals say how far every prediction is from what full convergence would give.
+//!
+//! A [`LiveGraph`](crate::live::LiveGraph) keeps, for every node `v` and layer, a state `x_v` and a number `ρ_v ≥ ‖x_v − f_v(X)‖`:
+//!
+//! ```text
+//! event at v          ρ_v ← ∞, and ρ_u ← ρ_u + what the event can change at a neighbour u
+//! largest ρ_v first   δ ← ‖f_v(X) − x_v‖;  x_v ← f_v(X);  ρ_v ← rounding;  ρ_u ← ρ_u + n_uv a δ  for u ∈ ne[v];  ρ_v ← ρ_v + c t_v δ
+//! until               max_v ρ_v / w_v ≤ R,  where  R / (1 − L) ≤ tol
+//! ```
+//!
+//! `ρ` is a bound and not the residual itself: so `f_v` is computed where a state may have to move, and not at every
+//! neighbour of one that has moved. A reading of `f_a(x)` in place of `x` is the same thing here, for the last value of
+//! `f_v` *is* `x_v`.
+//!
+//! ```
+//! use lpgnn::graph::{GraphBatch, Level};
+//! use lpgnn::live::{Event, LiveGraph, LiveOptions};
+//! use lpgnn::train::{ModelConfig, ModelDims};
+//! use lpgnn::uniform;
+//!
+//! // A path of three nodes, and a model whose transition contracts.
+//! let edges = [(0, 1), (1, 2)];
+//! let path = GraphBatch::graph(&[vec![1.0_f32], vec![0.0], vec![0.0]], &edges)?;
+//! let dims = ModelDims { features: 1, edge_features: 0, outputs: 2, level: Level::Node };
+//! let model = ModelConfig { state_dim: 4, ..ModelConfig::default() }.build::<f32>(dims)?;
+//! let mut weights = model.start(3, &mut uniform(1)).weights;
+//! weights.iter_mut().for_each(|w| *w *= 0.2);
+//!
+//! let mut live = LiveGraph::new(&model, &weights, &path, &edges, &LiveOptions::default())?;
+//! let before = live.predict(2)?;
+//! let report = live.apply(&[Event::add_edge(0, 2), Event::add_edge(0, 9)]);
+//! assert!(report.results[0].is_ok() && report.results[1].is_err()); // there is no node 9
+//! assert!(live.bound() <= 1e-3 && live.predict(2)?.outputs != before.outputs);
+//! # Ok::<(), lpgnn::Error>(())
+//! ```
+
+mod adjacency;
+mod bound;
+mod change;
+mod event;
+mod features;
+mod named;
+mod outputs;
+mod push;
+mod queue;
+mod save;
+mod slots;
+mod snapshot;
+
+pub use event::{Event, EventError};
+pub use named::{Cell, Columns, LiveData, Name, NamedEvent, NamedPrediction, NamedReport};
+pub use outputs::{Explanation, Prediction};
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Mutex;
+
+use adjacency::Adjacency;
+use bound::{Contraction, Layer, errors, thresholds, together};
+use features::{FeatureTable, Row};
+use outputs::Outputs;
+use push::Workspace;
+use queue::Queue;
+use save::{Sink, Source};
+use slots::Slots;
+
+use crate::graph::{FeaturesView, GraphBatch, Level};
+use crate::inference::{FixedPointOptions, converge};
+use crate::lagrangian::Model;
+use crate::parameters::Role;
+use crate::transition::{Sizes, Transition};
+use crate::{Error, Matrix, Scratch};
+
+/// How a [`LiveGraph`] is kept.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LiveOptions {
+    /// How far what the read-out reads of a node may be from the fixed point, in the norm in which `f_a` contracts: see
+    /// [`Weighing`](crate::transition::Weighing).
+    pub tol: f64,
+    /// A smaller tolerance down to which the graph is refined after an event while the class of a node or graph that the
+    /// event has touched could still be another one at the fixed point; none: it is not refined.
+    pub final_tol: Option<f64>,
+    /// The largest Lipschitz bound that events may bring about; an event that exceeds it is refused [default: half-way
+    /// from that of the graph at first to 1, 0.95 at least].
+    pub lipschitz: Option<f64>,
+    /// Whether outputs are logits of classes, and not real values.
+    pub classes: bool,
+}
+
+impl Default for LiveOptions {
+    fn default() -> Self {
+        Self { tol: 1e-3, final_tol: None, lipschitz: None, classes: true }
+    }
+}
+
+/// A trained model on a graph that changes: see the [module](self).
+#[derive(Debug)]
+pub struct LiveGraph {
+    layers: Vec<Layer>,
+    /// The layers that the read-out reads.
+    read: Range<usize>,
+    adjacency: Adjacency,
+    node_features: FeatureTable,
+    edge_features: FeatureTable,
+    /// Edges with features are numbered; those of removed ones are given to others.
+    free_edges: BTreeSet<u32>,
+    edge_rows: usize,
+    edges: usize,
+    /// The graph of every node, or [`GONE`].
+    graphs: Vec<u32>,
+    graph_count: usize,
+    free_nodes: BTreeSet<u32>,
+    /// The nodes of every graph, in order, where graphs are predicted.
+    members: Option<Slots<u32>>,
+    /// Components of a state, for every layer.
+    widths: Vec<usize>,
+    /// `x`, row by row, for every layer.
+    states: Vec<Vec<f32>>,
+    /// `ρ`, for every layer.
+    residuals: Vec<Vec<f32>>,
+    queues: Vec<Queue>,
+    outputs: Outputs,
+    options: LiveOptions,
+    limit: f64,
+    /// By how much residuals may exceed those of the smallest tolerance just now.
+    slack: f64,
+    /// Nodes that were computed since the last report; some of them more than once.
+    touched: Vec<u32>,
+    scratch: Scratch<f32>,
+    workspaces: Mutex<Vec<Workspace>>,
+}
+
+/// The graph of a node that was removed.
+const GONE: u32 = u32::MAX;
+
+/// What became of some events.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// For every event, the number of the node that was added, if any; or why it was refused.
+    pub results: Vec<Result<Option<usize>, EventError>>,
+    /// How often `f_a` of a node was computed, over all layers.
+    pub evaluated: usize,
+    /// How many nodes that were.
+    pub touched: usize,
+    /// How far what is read of any node is from the fixed point, at most, in the norm in which `f_a` contracts.
+    pub bound: f64,
+}
+
+impl LiveGraph {
+    /// The graphs of `batch` along `edges`, those that it was made of, in order. All states converge first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when the model cannot read the graphs, or when nothing bounds its error: a transition or a
+    /// read-out of your own that does not say how far a change reaches, or one that does not contract on these graphs.
+    /// [`Error::Option`] for a tolerance that single precision cannot guarantee.
+    pub fn new(
+        model: &Model<f32>,
+        weights: &[f32],
+        batch: &GraphBatch<f32>,
+        edges: &[(u32, u32)],
+        options: &LiveOptions,
+    ) -> Result<Self, Error> {
+        if edges.len() != batch.edges() || !edges.is_sorted_by(|a, b| a < b) {
+            return Err(Error::Mismatch(format!(
+                "{} edges in order are expected, those of the graphs",
+                batch.edges()
+            )));
+        }
+        if batch.nodes() >= adjacency::MOST_NODES {
+            return Err(Error::TooLarge);
+        }
+        let mut live = Self::empty(model, weights, batch, edges, options)?;
+        live.measure()?;
+        let tol = live.layers.iter().map(|layer| layer.threshold).fold(f64::INFINITY, f64::min);
+        let iteration = FixedPointOptions {
+            tol: (0.25 * tol).max(1e-6),
+            max_iter: 500,
+            fall_back: None,
+            ..FixedPointOptions::default()
+        };
+        let start = converge(model, weights, batch, &iteration, &live.scratch);
+        live.states = start.states.into_iter().map(Matrix::into_entries).collect();
+        live.scratch = Scratch::new();
+        live.start()?;
+        Ok(live)
+    }
+
+    /// Everything but the states, which are zero.
+    fn empty(
+        model: &Model<f32>,
+        weights: &[f32],
+        batch: &GraphBatch<f32>,
+        edges: &[(u32, u32)],
+        options: &LiveOptions,
+    ) -> Result<Self, Error> {
+        model.check(batch)?;
+        let edge_features = edge_table(model, batch);
+        let (nodes, with_edges) = (batch.nodes(), edge_features.width() > 0);
+        let widths = || model.transitions().map(Transition::state_dim);
+        let graph_of = |graph: usize| {
+            #[allow(clippy::cast_possible_truncation, reason = "graphs have 32 bits")]
+            std::iter::repeat_n(graph as u32, batch.nodes_of(graph).len())
+        };
+        #[allow(clippy::cast_possible_truncation, reason = "nodes have 30 bits")]
+        let members = (model.readout().level() == Level::Graph).then(|| {
+            let mut members = Slots::default();
+            (0..batch.graphs())
+                .for_each(|graph| members.push(batch.nodes_of(graph).map(|v| v as u32)));
+            members
+        });
+        Ok(Self {
+            layers: layers(model, weights, batch.node_features().view())?,
+            read: model.read_layers(),
+            adjacency: Adjacency::new(batch.topology(), edges, with_edges),
+            node_features: FeatureTable::new(batch.node_features()),
+            edge_features,
+            free_edges: BTreeSet::new(),
+            edge_rows: if with_edges { edges.len() } else { 0 },
+            edges: edges.len(),
+            graphs: (0..batch.graphs()).flat_map(graph_of).collect(),
+            graph_count: batch.graphs(),
+            free_nodes: BTreeSet::new(),
+            members,
+            widths: widths().collect(),
+            states: widths().map(|width| vec![0.0; nodes * width]).collect(),
+            residuals: widths().map(|_| vec![0.0; nodes]).collect(),
+            queues: widths().map(|_| Queue::new(nodes)).collect(),
+            outputs: Outputs::new(model, weights, options.classes)?,
+            options: check(*options)?,
+            limit: 1.0,
+            slack: 1.0,
+            touched: vec![],
+            scratch: Scratch::new(),
+            workspaces: Mutex::new(vec![]),
+        })
+    }
+
+    /// How much every layer contracts on the graph as it is, and from that the residuals to reach.
+    fn measure(&mut self) -> Result<(), Error> {
+        for number in 0..self.layers.len() {
+            let all = (0..self.graphs.len()).filter(|&v| self.contains(v));
+            let found = all.map(|v| self.contraction(number, v));
+            let found = found.fold(Contraction::default(), Contraction::and);
+            if found.states.is_nan() || found.states >= 1.0 {
+                return Err(Error::Mismatch(format!(
+                    "the transition of layer {number} has a Lipschitz bound of {:.3} on these graphs, but a live graph \
+                     needs one below 1; train with training.lipschitz below 1",
+                    found.states
+                )));
+            }
+            self.layers[number].contraction = found;
+        }
+        let states = self.layers.iter().map(|layer| layer.contraction.states);
+        let largest = states.fold(0.0, f64::max);
+        self.limit = self.options.lipschitz.unwrap_or_else(|| (0.5 + 0.5 * largest).max(0.95));
+        if largest > self.limit {
+            return Err(Error::Option {
+                option: "lipschitz",
+                value: self.limit.to_string(),
+                expected: format!("the graph as it is has a bound of {largest:.4}"),
+            });
+        }
+        let terms = |table: &FeatureTable, rows: usize| {
+            let rows = (0..rows).map(|row| Row::from(table.entries(row)));
+            rows.fold((0.0_f64, 0), |(size, terms), row| {
+                (size.max(row.size()), terms.max(row.terms()))
+            })
+        };
+        let (feature, node_terms) = terms(&self.node_features, self.graphs.len());
+        let (edge_feature, edge_terms) = terms(&self.edge_features, self.edge_rows);
+        for (number, layer) in self.layers.iter_mut().enumerate() {
+            let below = if number == 0 { node_terms } else { layer.sizes.terms };
+            let terms = below.max(edge_terms);
+            layer.sizes = Sizes { feature, edge_feature, terms, ..layer.sizes };
+        }
+        self.set_thresholds();
+        Ok(())
+    }
+
+    /// The residuals to reach, for the smaller tolerance if there are two.
+    fn set_thresholds(&mut self) {
+        let tol = self.options.final_tol.unwrap_or(self.options.tol);
+        let thresholds = thresholds(&self.layers, self.read.clone(), tol);
+        for (layer, threshold) in self.layers.iter_mut().zip(thresholds) {
+            layer.threshold = threshold;
+        }
+    }
+
+    /// From states near the fixed point to states with a bound.
+    fn start(&mut self) -> Result<(), Error> {
+        self.measure_states();
+        self.slack = self.options.final_tol.map_or(1.0, |tol| self.options.tol / tol);
+        for layer in 0..self.layers.len() {
+            (0..self.graphs.len()).for_each(|v| self.forget(layer, v));
+        }
+        self.settle();
+        let (tol, bound) = (self.options.tol, self.bound());
+        if bound > tol * (1.0 + 1e-6) {
+            return Err(Error::Option {
+                option: "tol",
+                value: tol.to_string(),
+                expected: format!(
+                    "single precision cannot guarantee less than {:.1e} for this model and these graphs",
+                    1.1 * bound
+                ),
+            });
+        }
+        self.queues.iter_mut().for_each(Queue::shrink);
+        self.touched = vec![];
+        self.outputs.tell_all(&self.graphs, self.graph_count);
+        self.update_outputs(&self.rows());
+        self.outputs.changed.clear();
+        Ok(())
+    }
+
+    /// What states read of each other is as large as they are.
+    fn measure_states(&mut self) {
+        for number in 0..self.layers.len() {
+            let width = self.widths[number];
+            let rows = self.states[number].chunks_exact(width.max(1));
+            let largest = rows.map(size).fold(0.0, f64::max);
+            self.layers[number].sizes.state = largest;
+            if let Some(above) = self.layers.get_mut(number + 1) {
+                above.sizes.feature = largest;
+            }
+        }
+    }
+
+    /// Applies some events, in their order, and then brings all predictions within the tolerance.
+    ///
+    /// An event that cannot be is refused and the others are not. The same events in the same batches give the same bits,
+    /// for any number of threads.
+    pub fn apply(&mut self, events: &[Event]) -> Report {
+        let results = events.iter().map(|event| self.change(event)).collect();
+        Report { results, ..self.catch_up() }
+    }
+
+    /// Brings all predictions within the tolerance, after changes.
+    fn catch_up(&mut self) -> Report {
+        let evaluated = self.settle();
+        self.touched.sort_unstable();
+        self.touched.dedup();
+        let touched = std::mem::take(&mut self.touched);
+        let evaluated = evaluated + self.refine(&touched);
+        self.touched.clear();
+        Report { results: vec![], evaluated, touched: touched.len(), bound: self.bound() }
+    }
+
+    /// Outputs of what was touched; as long as a class there is not final, the tolerance is made smaller.
+    fn refine(&mut self, touched: &[u32]) -> usize {
+        let coarse = self.options.final_tol.map_or(1.0, |tol| self.options.tol / tol);
+        let mut rows = self.rows_of(touched);
+        let mut is_final = self.update_outputs(&rows);
+        let mut evaluated = 0;
+        while !is_final && self.slack > 1.0 {
+            self.slack = (self.slack / 4.0).max(1.0);
+            evaluated += self.settle();
+            rows.extend(self.rows_of(&self.touched));
+            rows.sort_unstable();
+            rows.dedup();
+            is_final = self.update_outputs(&rows);
+        }
+        // What the next events leave is measured by the larger tolerance again.
+        self.slack = coarse;
+        evaluated
+    }
+
+    /// How far what is read of any node is from the fixed point, at most, in the norm in which `f_a` contracts; at most
+    /// [`tol`](LiveOptions::tol).
+    pub fn bound(&self) -> f64 {
+        together(&self.errors()[self.read.clone()])
+    }
+
+    /// The same of the states of every layer.
+    pub fn errors(&self) -> Vec<f64> {
+        errors(&self.layers, self.layers.iter().map(|layer| self.slack * layer.residual()))
+    }
+
+    /// The prediction of a node, or of a graph where graphs are predicted.
+    ///
+    /// # Errors
+    ///
+    /// [`EventError::UnknownNode`] or [`EventError::UnknownGraph`]
+    pub fn predict(&self, row: usize) -> Result<Prediction, EventError> {
+        if self.members.is_none() && !self.contains(row) {
+            return Err(EventError::UnknownNode { node: row });
+        }
+        if self.members.is_some() && row >= self.graph_count {
+            return Err(EventError::UnknownGraph { graph: row, graphs: self.graph_count });
+        }
+        #[allow(clippy::cast_possible_truncation, reason = "nodes have 30 bits")]
+        let mut found = self.predictions(&[row as u32]);
+        Ok(found.swap_remove(0))
+    }
+
+    /// The nodes or graphs whose prediction has changed since this was last asked, in order: whose class is another, or
+    /// whose values have moved by more than their bound. New nodes are among them, removed ones are not.
+    pub fn changed(&mut self) -> Vec<usize> {
+        let changed = std::mem::take(&mut self.outputs.changed);
+        let is_there = |row: &usize| self.members.is_some() || self.contains(*row);
+        changed.into_iter().map(|row| row as usize).filter(is_there).collect()
+    }
+
+    /// Whether nodes are predicted, or graphs.
+    pub fn level(&self) -> Level {
+        if self.members.is_some() { Level::Graph } else { Level::Node }
+    }
+
+    /// Whether there is a node of this number.
+    pub fn contains(&self, node: usize) -> bool {
+        self.graphs.get(node).is_some_and(|&graph| graph != GONE)
+    }
+
+    /// Number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.graphs.len() - self.free_nodes.len()
+    }
+
+    /// All numbers of nodes are below.
+    pub fn node_numbers(&self) -> usize {
+        self.graphs.len()
+    }
+
+    /// Number of edges.
+    pub fn edges(&self) -> usize {
+        self.edges
+    }
+
+    /// Number of graphs.
+    pub fn graphs(&self) -> usize {
+        self.graph_count
+    }
+
+    /// The graph of a node; none if there is no such node.
+    pub fn graph_of(&self, node: usize) -> Option<usize> {
+        self.contains(node).then(|| self.graphs[node] as usize)
+    }
+
+    /// `ne[v]`: parents and children, each once and in order. Empty if there is no such node.
+    pub fn neighbours(&self, node: usize) -> impl Iterator<Item = usize> + '_ {
+        let links = if self.contains(node) { self.adjacency.of(node) } else { &[] };
+        links.iter().map(|link| link.node())
+    }
+
+    /// Whether there is an edge.
+    pub fn contains_edge(&self, source: usize, target: usize) -> bool {
+        self.contains(source) && self.adjacency.edge(source, target).is_some()
+    }
+
+    /// The state of a node in a layer.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such layer or node.
+    pub fn state(&self, layer: usize, node: usize) -> &[f32] {
+        let width = self.widths[layer];
+        &self.states[layer][node * width..][..width]
+    }
+
+    /// What the error of a node is divided by in the norm in which `f_a` contracts: 1, or the root of its degree.
+    pub fn weight(&self, node: usize) -> f64 {
+        self.layers[0].sensitivity.weighing.weight(self.adjacency.degree(node))
+    }
+
+    /// Bytes that the graph takes: neighbours, features, states and what is known of them.
+    pub fn bytes(&self) -> usize {
+        let states: usize = self.states.iter().chain(&self.residuals).map(Vec::capacity).sum();
+        let queues: usize = self.queues.iter().map(Queue::bytes).sum();
+        self.adjacency.bytes()
+            + self.node_features.bytes()
+            + self.edge_features.bytes()
+            + (states + self.graphs.capacity()) * size_of::<u32>()
+            + queues
+            + self.members.as_ref().map_or(0, Slots::bytes)
+            + self.outputs.bytes()
+    }
+
+    /// `Σ_u 1/√(de[v] de[u])`, where it counts.
+    fn normalized(&self, v: usize) -> f64 {
+        let links = self.adjacency.of(v);
+        if !self.layers[0].sensitivity.weighing.reads_normalized() || links.is_empty() {
+            return 1.0;
+        }
+        let root = |u: usize| 1.0 / (self.adjacency.degree(u) as f64).sqrt();
+        links.iter().map(|link| root(link.node())).sum::<f64>() * root(v) * bound::UP
+    }
+
+    /// `L_v` and `Φ_v` of a node.
+    fn contraction(&self, layer: usize, v: usize) -> Contraction {
+        let (degree, normalized) = (self.adjacency.degree(v), self.normalized(v));
+        let sensitivity = &self.layers[layer].sensitivity;
+        Contraction {
+            states: sensitivity.states(degree, normalized) * bound::UP,
+            features: sensitivity.features(degree, normalized) * bound::UP,
+        }
+    }
+}
+
+/// `‖x‖₂`, rounded up.
+fn size(row: &[f32]) -> f64 {
+    row.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt() * bound::UP
+}
+
+fn check(options: LiveOptions) -> Result<LiveOptions, Error> {
+    let positive = |option: &'static str, value: f64, below: f64| {
+        if value > 0.0 && value < below {
+            return Ok(());
+        }
+        let expected = if below.is_finite() {
+            format!("a number between 0 and {below} is expected")
+        } else {
+            "a positive number is expected".to_owned()
+        };
+        Err(Error::Option { option, value: value.to_string(), expected })
+    };
+    positive("tol", options.tol, f64::INFINITY)?;
+    positive("final-tol", options.final_tol.unwrap_or(options.tol / 2.0), options.tol)?;
+    positive("lipschitz", options.lipschitz.unwrap_or(0.5), 1.0)?;
+    Ok(options)
+}
+
+/// The transition of every layer, for single nodes.
+fn layers(
+    model: &Model<f32>,
+    weights: &[f32],
+    node_features: FeaturesView<'_, f32>,
+) -> Result<Vec<Layer>, Error> {
+    let mut layers: Vec<Layer> = vec![];
+    for (number, transition) in model.transitions().enumerate() {
+        let below = Matrix::zeros(0, 0);
+        let features = if number == 0 { node_features } else { FeaturesView::Dense(&below) };
+        let weights = &weights[model.transition_weights(number)];
+        let f = transition.local(weights, features).ok_or_else(|| {
+            Error::Mismatch(format!(
+                "the transition of layer {number} does not say how far a change at one node reaches, so there is no bound \
+                 on the error of a live graph"
+            ))
+        })?;
+        let sensitivity = f.sensitivity();
+        if layers.first().is_some_and(|first| first.sensitivity.weighing != sensitivity.weighing) {
+            return Err(Error::Mismatch(
+                "the transitions of the layers contract in different norms, so there is no bound on the error of a live \
+                 graph"
+                    .into(),
+            ));
+        }
+        let terms = if number == 0 { 0 } else { model.transition(number - 1).state_dim() };
+        let sizes = Sizes { terms, ..Sizes::default() };
+        let contraction = Contraction::default();
+        layers.push(Layer { f, sensitivity, sizes, contraction, threshold: 0.0, floor: 0.0 });
+    }
+    Ok(layers)
+}
+
+/// The features of edges; where there are no edges yet, as many as the model reads.
+fn edge_table(model: &Model<f32>, batch: &GraphBatch<f32>) -> FeatureTable {
+    let features = batch.edge_features();
+    if features.rows() > 0 || features.width() > 0 {
+        return FeatureTable::new(features);
+    }
+    let parameters = model.transition(0).parameters();
+    let rows = parameters.of_role(Role::EdgeFeatures).map(|number| parameters.rows(number));
+    FeatureTable::Dense { width: rows.max().unwrap_or(0), values: vec![] }
+}

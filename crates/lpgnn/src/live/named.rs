@@ -1,0 +1,627 @@
+//! Live graphs whose nodes have the names of a data set, and features as they are in files.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+use super::{Event, EventError, Explanation, LiveGraph, LiveOptions, Prediction, Sink, Source};
+use crate::data::{Categories, Dataset, Encoding, FeatureColumns};
+use crate::graph::{Features, Level, SparseRows};
+use crate::run::SavedModel;
+use crate::{Error, Matrix};
+
+/// A saved model on a data set that changes.
+///
+/// ```
+/// # use lpgnn::live::NamedEvent;
+/// let line = r#"{"op": "add-edge", "source": 3, "target": "alice", "undirected": true}"#;
+/// let event: NamedEvent = serde_json::from_str(line).unwrap();
+/// assert!(matches!(event, NamedEvent::AddEdge { undirected: true, .. }));
+/// ```
+#[derive(Debug)]
+pub struct LiveData {
+    live: LiveGraph,
+    encoding: Encoding,
+    /// The name of every node; none of those that were removed.
+    names: Vec<Option<Name>>,
+    nodes: HashMap<(u32, Name), u32>,
+    graphs: Vec<Name>,
+    events: u64,
+}
+
+/// The name of a node or graph, or its number in data without names. `17` and `"17"` are the same.
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
+#[serde(from = "NameOrNumber", into = "NameOrNumber")]
+pub struct Name(String);
+
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(untagged)]
+enum NameOrNumber {
+    Number(u64),
+    Name(String),
+}
+
+impl From<NameOrNumber> for Name {
+    fn from(name: NameOrNumber) -> Self {
+        match name {
+            NameOrNumber::Number(number) => Self(number.to_string()),
+            NameOrNumber::Name(name) => Self(name),
+        }
+    }
+}
+
+impl From<Name> for NameOrNumber {
+    fn from(Name(name): Name) -> Self {
+        match name.parse::<u64>() {
+            Ok(number) if number.to_string() == name => Self::Number(number),
+            _ => Self::Name(name),
+        }
+    }
+}
+
+impl From<&str> for Name {
+    fn from(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+}
+
+impl From<usize> for Name {
+    fn from(number: usize) -> Self {
+        Self(number.to_string())
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A change of a data set.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(tag = "op", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum NamedEvent {
+    /// A new edge.
+    AddEdge {
+        /// The node it leaves.
+        source: Name,
+        /// The node it enters.
+        target: Name,
+        /// The graph of both; not needed where there is one.
+        #[serde(default)]
+        graph: Option<Name>,
+        /// Whether there is to be one in the other direction too.
+        #[serde(default)]
+        undirected: bool,
+        /// Its columns.
+        #[serde(default)]
+        features: Columns,
+    },
+    /// An edge goes.
+    RemoveEdge {
+        /// The node it leaves.
+        source: Name,
+        /// The node it enters.
+        target: Name,
+        /// The graph of both.
+        #[serde(default)]
+        graph: Option<Name>,
+        /// Whether the one in the other direction goes too.
+        #[serde(default)]
+        undirected: bool,
+    },
+    /// New features of an edge.
+    UpdateEdge {
+        /// The node it leaves.
+        source: Name,
+        /// The node it enters.
+        target: Name,
+        /// The graph of both.
+        #[serde(default)]
+        graph: Option<Name>,
+        /// Whether the one in the other direction gets them too.
+        #[serde(default)]
+        undirected: bool,
+        /// Its columns.
+        features: Columns,
+    },
+    /// A new node, without edges.
+    AddNode {
+        /// Its name.
+        node: Name,
+        /// Its graph.
+        #[serde(default)]
+        graph: Option<Name>,
+        /// Its columns.
+        #[serde(default)]
+        features: Columns,
+    },
+    /// A node goes, with all its edges.
+    RemoveNode {
+        /// Which.
+        node: Name,
+        /// Its graph.
+        #[serde(default)]
+        graph: Option<Name>,
+    },
+    /// New features of a node.
+    UpdateNode {
+        /// Which.
+        node: Name,
+        /// Its graph.
+        #[serde(default)]
+        graph: Option<Name>,
+        /// Its columns.
+        features: Columns,
+    },
+}
+
+/// The features of a node or edge: columns by their names, or real values in order.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(untagged)]
+pub enum Columns {
+    /// Text is a category, a number is a category or a real value as the model reads it.
+    Named(BTreeMap<String, Cell>),
+    /// All real values.
+    Values(Vec<f32>),
+    /// Columns with the values that are not zero.
+    Sparse(Vec<(u32, f32)>),
+}
+
+/// A category or a real value.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(untagged)]
+pub enum Cell {
+    /// A real value.
+    Value(f32),
+    /// A category.
+    Category(String),
+}
+
+impl Default for Columns {
+    fn default() -> Self {
+        Self::Named(BTreeMap::new())
+    }
+}
+
+impl Columns {
+    /// As a table of one row, for an encoding that reads `width` columns.
+    fn table(&self, width: usize) -> Result<FeatureColumns, Error> {
+        let mut table = FeatureColumns::none(1);
+        match self {
+            Self::Named(cells) => {
+                let (mut names, mut values) = (vec![], vec![]);
+                for (name, cell) in cells {
+                    match cell {
+                        Cell::Category(value) => {
+                            table = table.with_categories(Categories::from_text(name, &[value]))?;
+                        }
+                        Cell::Value(value) => {
+                            names.push(name.clone());
+                            values.push(*value);
+                        }
+                    }
+                }
+                let values = Matrix::from_entries(1, names.len(), values)?;
+                table.with_values(names, values)
+            }
+            Self::Values(values) => {
+                let rows = Matrix::from_entries(1, values.len(), values.clone())?;
+                table.with_sparse(SparseRows::of_dense(&rows)?)
+            }
+            Self::Sparse(entries) => {
+                let (columns, values): (Vec<u32>, Vec<f32>) = entries.iter().copied().unzip();
+                table.with_sparse(SparseRows::new(width, vec![0, columns.len()], columns, values)?)
+            }
+        }
+    }
+}
+
+/// What became of some events.
+#[derive(Debug)]
+pub struct NamedReport {
+    /// Why an event was refused, for every event that was.
+    pub errors: Vec<(usize, Error)>,
+    /// How often `f_a` of a node was computed, over all layers.
+    pub evaluated: usize,
+    /// How many nodes that were.
+    pub touched: usize,
+    /// See [`Report::bound`](super::Report::bound).
+    pub bound: f64,
+    /// The predictions that have changed.
+    pub changed: Vec<NamedPrediction>,
+}
+
+/// The prediction of a node or a graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedPrediction {
+    /// The graph.
+    pub graph: Name,
+    /// The node; none where graphs are predicted.
+    pub node: Option<Name>,
+    /// The prediction.
+    pub prediction: Prediction,
+}
+
+impl LiveData {
+    /// The graphs of a data set; all states converge first.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LiveGraph::new`], and [`Error::Mismatch`] if the model cannot read the data.
+    pub fn new(model: &SavedModel, data: &Dataset, options: &LiveOptions) -> Result<Self, Error> {
+        let batch = model.encoding.batch_without_targets::<f32>(data)?;
+        let options = LiveOptions { classes: model.classes().is_some(), ..*options };
+        let live =
+            LiveGraph::new(model.functions(), &model.weights, &batch, data.edges(), &options)?;
+        let name =
+            |name: Option<&str>, number: usize| name.map_or_else(|| Name::from(number), Name::from);
+        let graphs = (0..data.graphs()).map(|graph| name(data.graph_name(graph), graph)).collect();
+        let mut names = vec![];
+        for ends in data.node_starts().windows(2) {
+            names.extend((ends[0]..ends[1]).map(|v| Some(name(data.node_name(v), v - ends[0]))));
+        }
+        Self::with_names(live, model.encoding.clone(), names, graphs, 0)
+    }
+
+    fn with_names(
+        live: LiveGraph,
+        encoding: Encoding,
+        names: Vec<Option<Name>>,
+        graphs: Vec<Name>,
+        events: u64,
+    ) -> Result<Self, Error> {
+        let mut nodes = HashMap::with_capacity(names.len());
+        for (v, name) in names.iter().enumerate() {
+            if let (Some(name), Some(graph)) = (name, live.graph_of(v)) {
+                #[allow(clippy::cast_possible_truncation, reason = "nodes have 30 bits")]
+                let (v, graph) = (v as u32, graph as u32);
+                if nodes.insert((graph, name.clone()), v).is_some() {
+                    return Err(Error::Mismatch(format!("two nodes of a graph are named {name}")));
+                }
+            }
+        }
+        Ok(Self { live, encoding, names, nodes, graphs, events })
+    }
+
+    /// The live graph, by numbers.
+    pub fn graph(&self) -> &LiveGraph {
+        &self.live
+    }
+
+    /// Number of events so far, refused ones among them.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Applies some events, in their order, and then brings all predictions within the tolerance; those that cannot be are
+    /// refused, and the others are not.
+    pub fn apply(&mut self, events: &[NamedEvent]) -> NamedReport {
+        let mut errors = vec![];
+        for (i, event) in events.iter().enumerate() {
+            if let Err(error) = self.change(event) {
+                errors.push((i, self.with_name(error)));
+            }
+        }
+        self.finish(errors, events.len())
+    }
+
+    /// Counts an event that is no event at all, such as a line that cannot be read.
+    pub fn skip(&mut self) {
+        self.events += 1;
+    }
+
+    fn finish(&mut self, errors: Vec<(usize, Error)>, events: usize) -> NamedReport {
+        self.events += events as u64;
+        let report = self.live.catch_up();
+        let changed = self.live.changed();
+        let predicted = changed.into_iter().filter_map(|row| {
+            let prediction = self.live.predict(row).ok()?;
+            let (graph, node) = match self.live.level() {
+                Level::Graph => (row, None),
+                Level::Node => (self.live.graph_of(row)?, self.names[row].clone()),
+            };
+            Some(NamedPrediction { graph: self.graphs[graph].clone(), node, prediction })
+        });
+        NamedReport {
+            errors,
+            evaluated: report.evaluated,
+            touched: report.touched,
+            bound: report.bound,
+            changed: predicted.collect(),
+        }
+    }
+
+    /// The prediction of a node, or of a graph where graphs are predicted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] if there is no such node or graph.
+    pub fn predict(
+        &self,
+        graph: Option<&Name>,
+        node: Option<&Name>,
+    ) -> Result<NamedPrediction, Error> {
+        let number = self.graph_number(graph)?;
+        let row = match (self.live.level(), node) {
+            (Level::Node, Some(node)) => self.node_number(number, node)?,
+            (Level::Graph, None) => number,
+            (Level::Node, None) => {
+                return Err(Error::Mismatch("the model predicts nodes: name one".into()));
+            }
+            (Level::Graph, Some(_)) => {
+                return Err(Error::Mismatch("the model predicts graphs, not nodes".into()));
+            }
+        };
+        let (graph, prediction) = (self.graphs[number].clone(), self.live.predict(row)?);
+        Ok(NamedPrediction { graph, node: node.cloned(), prediction })
+    }
+
+    /// What the prediction of a node rests on, with the names of its neighbours.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] if there is no such node.
+    pub fn explain(
+        &self,
+        graph: Option<&Name>,
+        node: &Name,
+    ) -> Result<(Explanation, Vec<(Name, f64)>), Error> {
+        let number = self.graph_number(graph)?;
+        let explanation = self.live.explain(self.node_number(number, node)?)?;
+        let named =
+            explanation.neighbours.iter().map(|&(u, moved)| (self.name(u), moved)).collect();
+        Ok((explanation, named))
+    }
+
+    /// Everything that events have made of the data, as bytes.
+    pub fn save(&self) -> Vec<u8> {
+        let about = About { names: &self.names, graphs: &self.graphs, events: self.events };
+        // Names are text, and always JSON.
+        let about = serde_json::to_vec(&about).unwrap_or_default();
+        let mut to = Sink::default();
+        to.number(about.len() as u64);
+        to.0.extend(about);
+        to.0.extend(self.live.save());
+        to.0
+    }
+
+    /// What was [saved](Self::save), with the same model and options.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when the bytes are not that.
+    pub fn load(model: &SavedModel, bytes: &[u8], options: &LiveOptions) -> Result<Self, Error> {
+        let mut from = Source(bytes);
+        let length = from.length()?;
+        let (about, rest) = from.0.split_at_checked(length).ok_or_else(Source::damaged)?;
+        let about: Saved = serde_json::from_slice(about).map_err(|_| Source::damaged())?;
+        let options = LiveOptions { classes: model.classes().is_some(), ..*options };
+        let live = LiveGraph::load(model.functions(), &model.weights, rest, &options)?;
+        if about.names.len() != live.node_numbers() || about.graphs.len() != live.graphs() {
+            return Err(Source::damaged());
+        }
+        let encoding = model.encoding.clone();
+        Self::with_names(live, encoding, about.names, about.graphs, about.events)
+    }
+
+    fn graph_number(&self, graph: Option<&Name>) -> Result<usize, Error> {
+        match graph {
+            None if self.graphs.len() == 1 => Ok(0),
+            None => Err(Error::Mismatch(format!(
+                "there are {} graphs: name one of them",
+                self.graphs.len()
+            ))),
+            Some(name) => self
+                .graphs
+                .iter()
+                .position(|graph| graph == name)
+                .ok_or_else(|| Error::Mismatch(format!("there is no graph {name}"))),
+        }
+    }
+
+    fn node_number(&self, graph: usize, node: &Name) -> Result<usize, Error> {
+        #[allow(clippy::cast_possible_truncation, reason = "graphs have 32 bits")]
+        let found = self.nodes.get(&(graph as u32, node.clone()));
+        let found = found.map(|&v| v as usize);
+        found.ok_or_else(|| Error::Mismatch(format!("there is no node {node}")))
+    }
+
+    fn name(&self, node: usize) -> Name {
+        self.names.get(node).cloned().flatten().unwrap_or_else(|| Name::from(node))
+    }
+
+    /// The same with the name of a node in place of its number.
+    fn with_name(&self, error: Error) -> Error {
+        match error {
+            Error::Event(EventError::Lipschitz { node, degree, lipschitz, limit }) => {
+                Error::Mismatch(format!(
+                    "node {} would have {degree} neighbours and f_a a Lipschitz bound of {lipschitz:.3} there, but at \
+                     most {limit:.3} is expected",
+                    self.name(node)
+                ))
+            }
+            error => error,
+        }
+    }
+
+    fn change(&mut self, event: &NamedEvent) -> Result<(), Error> {
+        match event {
+            NamedEvent::AddEdge { source, target, graph, undirected, features } => {
+                let ends = self.ends(graph.as_ref(), source, target, *undirected)?;
+                if ends.iter().any(|&(u, v)| self.live.contains_edge(u, v)) {
+                    return Err(Error::Mismatch(format!(
+                        "there is an edge from node {source} to node {target} already"
+                    )));
+                }
+                let features = self.edge_features(features)?;
+                let add = |(source, target)| Event::AddEdge {
+                    source,
+                    target,
+                    features: features.clone(),
+                };
+                self.change_edges(&ends, add)
+            }
+            NamedEvent::RemoveEdge { source, target, graph, undirected } => {
+                let ends = self.existing(graph.as_ref(), source, target, *undirected)?;
+                self.change_edges(&ends, |(source, target)| Event::RemoveEdge { source, target })
+            }
+            NamedEvent::UpdateEdge { source, target, graph, undirected, features } => {
+                let ends = self.existing(graph.as_ref(), source, target, *undirected)?;
+                let features = self.edge_features(features)?;
+                let update = |(source, target)| Event::UpdateEdge {
+                    source,
+                    target,
+                    features: features.clone(),
+                };
+                self.change_edges(&ends, update)
+            }
+            NamedEvent::AddNode { node, graph, features } => {
+                self.add_node(node, graph.as_ref(), features)
+            }
+            NamedEvent::RemoveNode { node, graph } => self.remove_node(node, graph.as_ref()),
+            NamedEvent::UpdateNode { node, graph, features } => {
+                let number = self.node_number(self.graph_number(graph.as_ref())?, node)?;
+                let features = self.node_features(features, number)?;
+                self.live.change(&Event::UpdateNode { node: number, features })?;
+                Ok(())
+            }
+        }
+    }
+
+    fn ends(
+        &self,
+        graph: Option<&Name>,
+        source: &Name,
+        target: &Name,
+        undirected: bool,
+    ) -> Result<Vec<(usize, usize)>, Error> {
+        let graph = self.graph_number(graph)?;
+        let (u, v) = (self.node_number(graph, source)?, self.node_number(graph, target)?);
+        Ok(if undirected && u != v { vec![(u, v), (v, u)] } else { vec![(u, v)] })
+    }
+
+    /// The same of edges that are there.
+    fn existing(
+        &self,
+        graph: Option<&Name>,
+        source: &Name,
+        target: &Name,
+        undirected: bool,
+    ) -> Result<Vec<(usize, usize)>, Error> {
+        let ends = self.ends(graph, source, target, undirected)?;
+        match ends.iter().find(|&&(u, v)| !self.live.contains_edge(u, v)) {
+            None => Ok(ends),
+            Some(&(u, v)) => Err(Error::Mismatch(format!(
+                "there is no edge from node {} to node {}",
+                self.name(u),
+                self.name(v)
+            ))),
+        }
+    }
+
+    /// One edge, or both directions: nothing can refuse the second that has let the first pass, but a bound that both
+    /// need, and then the first goes back.
+    fn change_edges(
+        &mut self,
+        ends: &[(usize, usize)],
+        event: impl Fn((usize, usize)) -> Event,
+    ) -> Result<(), Error> {
+        for (i, &both) in ends.iter().enumerate() {
+            let event = event(both);
+            if let Err(error) = self.live.change(&event) {
+                if let (Some(&(source, target)), 1) = (ends.first(), i) {
+                    let back = match event {
+                        Event::AddEdge { .. } => Some(Event::RemoveEdge { source, target }),
+                        _ => None,
+                    };
+                    back.map(|back| self.live.change(&back));
+                }
+                return Err(error.into());
+            }
+        }
+        self.degrees_changed(&[ends[0].0, ends[0].1])
+    }
+
+    /// Where degrees are features, they change with the edges.
+    fn degrees_changed(&mut self, nodes: &[usize]) -> Result<(), Error> {
+        if self.encoding.reads_degree() {
+            for &node in nodes {
+                let features = self.node_features(&Columns::default(), node)?;
+                self.live.change(&Event::UpdateNode { node, features })?;
+            }
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::cast_possible_truncation, reason = "nodes have 30 bits")]
+    fn node_features(&self, columns: &Columns, node: usize) -> Result<Features<f32>, Error> {
+        let table = columns.table(self.encoding.node_width())?;
+        let degree = self.live.neighbours(node).count() as u32;
+        self.encoding.node(&table, degree).map_err(in_event)
+    }
+
+    fn edge_features(&self, columns: &Columns) -> Result<Features<f32>, Error> {
+        self.encoding.edge(&columns.table(self.encoding.edge_width())?).map_err(in_event)
+    }
+
+    #[allow(clippy::cast_possible_truncation, reason = "nodes have 30 bits, graphs 32")]
+    fn add_node(
+        &mut self,
+        node: &Name,
+        graph: Option<&Name>,
+        features: &Columns,
+    ) -> Result<(), Error> {
+        let graph = self.graph_number(graph)?;
+        let key = (graph as u32, node.clone());
+        if self.nodes.contains_key(&key) {
+            return Err(Error::Mismatch(format!("there is a node {node} already")));
+        }
+        // A number that no node has yet has no neighbours.
+        let features = self.node_features(features, usize::MAX)?;
+        let added = self.live.change(&Event::AddNode { graph, features })?;
+        let number = added.expect("a node was added");
+        if self.names.len() <= number {
+            self.names.resize(number + 1, None);
+        }
+        self.names[number] = Some(node.clone());
+        self.nodes.insert(key, number as u32);
+        Ok(())
+    }
+
+    #[allow(clippy::cast_possible_truncation, reason = "nodes have 30 bits, graphs 32")]
+    fn remove_node(&mut self, node: &Name, graph: Option<&Name>) -> Result<(), Error> {
+        let graph = self.graph_number(graph)?;
+        let number = self.node_number(graph, node)?;
+        let neighbours: Vec<usize> =
+            self.live.neighbours(number).filter(|&u| u != number).collect();
+        self.live.change(&Event::RemoveNode { node: number })?;
+        self.names[number] = None;
+        self.nodes.remove(&(graph as u32, node.clone()));
+        self.degrees_changed(&neighbours)
+    }
+}
+
+/// The same, naming the event in place of a graph.
+fn in_event(mut error: Error) -> Error {
+    if let Error::UnknownCategory { graph, .. } = &mut error {
+        "the event".clone_into(graph);
+    }
+    error
+}
+
+/// What is saved beside the graph.
+#[derive(serde::Serialize)]
+struct About<'a> {
+    names: &'a [Option<Name>],
+    graphs: &'a [Name],
+    events: u64,
+}
+
+#[derive(serde::Deserialize)]
+struct Saved {
+    names: Vec<Option<Name>>,
+    graphs: Vec<Name>,
+    events: u64,
+}

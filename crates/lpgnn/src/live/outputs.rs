@@ -1,0 +1,323 @@
+use std::collections::BTreeSet;
+
+use super::bound::{self, together};
+use super::{EventError, GONE, LiveGraph};
+use crate::Error;
+use crate::lagrangian::Model;
+use crate::readout::{PackedMlp, Pooling, largest};
+
+/// A prediction, and how far it is from what full convergence would give.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// Logits of the classes, or values.
+    pub outputs: Vec<f32>,
+    /// The class of the largest logit; none for values.
+    pub class: Option<usize>,
+    /// `‖·‖₂` of the difference of `outputs` from those of the fixed point, at most.
+    pub bound: f64,
+    /// Whether the class is that of the fixed point for certain; values never are.
+    pub is_final: bool,
+}
+
+/// What a prediction of a node rests on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// The prediction.
+    pub prediction: Prediction,
+    /// `‖x_v − f_v(X)‖` at most, for every layer.
+    pub residuals: Vec<f64>,
+    /// Its neighbours, and `‖·‖₂` by which the outputs would move at once if a neighbour were not one; the most important
+    /// first.
+    pub neighbours: Vec<(usize, f64)>,
+}
+
+/// The read-out, and what it has last told.
+#[derive(Debug)]
+pub(super) struct Outputs {
+    mlp: PackedMlp<f32>,
+    pooling: Option<Pooling>,
+    classes: bool,
+    /// The class of every node or graph when it was last said to have changed, or its values.
+    told: Told,
+    /// Rows that have changed since somebody asked.
+    pub(super) changed: BTreeSet<u32>,
+    /// Rows to look at although none of their nodes was computed.
+    asked: Vec<u32>,
+}
+
+#[derive(Debug)]
+enum Told {
+    Classes(Vec<u32>),
+    Values(Vec<f32>),
+}
+
+/// The class of a row of which nothing was told yet.
+const NOTHING: u32 = u32::MAX;
+
+impl Outputs {
+    pub(super) fn new(model: &Model<f32>, weights: &[f32], classes: bool) -> Result<Self, Error> {
+        let (pooling, mlp) = model.readout().network().ok_or_else(|| {
+            Error::Mismatch(
+                "the read-out does not say how far a change of a state reaches, so there is no bound on the error of a \
+                 live graph"
+                    .into(),
+            )
+        })?;
+        let told = if classes { Told::Classes(vec![]) } else { Told::Values(vec![]) };
+        Ok(Self {
+            mlp: mlp.packed(&weights[model.readout_weights()]),
+            pooling,
+            classes,
+            told,
+            changed: BTreeSet::new(),
+            asked: vec![],
+        })
+    }
+
+    /// Room for the rows of all nodes or graphs, of which nothing was told.
+    pub(super) fn tell_all(&mut self, nodes: &[u32], graphs: usize) {
+        let rows = if self.pooling.is_none() { nodes.len() } else { graphs };
+        match &mut self.told {
+            Told::Classes(told) => *told = vec![NOTHING; rows],
+            Told::Values(told) => *told = vec![f32::NAN; rows * self.mlp.outputs],
+        }
+    }
+
+    pub(super) fn push_row(&mut self) {
+        match &mut self.told {
+            Told::Classes(told) => told.push(NOTHING),
+            Told::Values(told) => told.resize(told.len() + self.mlp.outputs, f32::NAN),
+        }
+    }
+
+    /// Nothing was told of a node that is new.
+    pub(super) fn forget(&mut self, node: usize) {
+        if self.pooling.is_some() {
+            return;
+        }
+        match &mut self.told {
+            Told::Classes(told) => told[node] = NOTHING,
+            Told::Values(told) => {
+                told[node * self.mlp.outputs..][..self.mlp.outputs].fill(f32::NAN);
+            }
+        }
+    }
+
+    /// Looks at a row after the next events.
+    pub(super) fn ask_for(&mut self, row: u32) {
+        self.asked.push(row);
+    }
+
+    /// Whether a prediction is not what was told last; then it is told.
+    fn tell(&mut self, row: u32, prediction: &Prediction) {
+        let is_new = match (&mut self.told, prediction.class) {
+            (Told::Classes(told), Some(class)) => {
+                #[allow(clippy::cast_possible_truncation, reason = "classes have 32 bits")]
+                let class = class as u32;
+                std::mem::replace(&mut told[row as usize], class) != class
+            }
+            (Told::Values(told), _) => {
+                let told = &mut told[row as usize * self.mlp.outputs..][..self.mlp.outputs];
+                let differences = told.iter().zip(&prediction.outputs).map(|(a, b)| a - b);
+                let distance = differences.map(|d| f64::from(d * d)).sum::<f64>().sqrt();
+                // Nothing is told yet where the distance is not a number.
+                let is_new = distance.is_nan() || distance > prediction.bound;
+                if is_new {
+                    told.copy_from_slice(&prediction.outputs);
+                }
+                is_new
+            }
+            (Told::Classes(_), None) => false,
+        };
+        if is_new {
+            self.changed.insert(row);
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        match &self.told {
+            Told::Classes(told) => told.capacity() * size_of::<u32>(),
+            Told::Values(told) => told.capacity() * size_of::<f32>(),
+        }
+    }
+
+    /// What was told, as numbers.
+    pub(super) fn told(&self) -> Vec<u32> {
+        match &self.told {
+            Told::Classes(told) => told.clone(),
+            Told::Values(told) => told.iter().map(|x| x.to_bits()).collect(),
+        }
+    }
+
+    pub(super) fn told_numbers(&self, rows: usize) -> usize {
+        if self.classes { rows } else { rows * self.mlp.outputs }
+    }
+
+    pub(super) fn set_told(&mut self, numbers: Vec<u32>) {
+        self.told = if self.classes {
+            Told::Classes(numbers)
+        } else {
+            Told::Values(numbers.into_iter().map(f32::from_bits).collect())
+        };
+    }
+}
+
+/// Rows that are predicted together.
+const ROWS: usize = 1 << 12;
+
+impl LiveGraph {
+    /// All nodes, or all graphs.
+    #[allow(clippy::cast_possible_truncation, reason = "nodes have 30 bits, graphs 32")]
+    pub(super) fn rows(&self) -> Vec<u32> {
+        if self.members.is_some() {
+            return (0..self.graph_count as u32).collect();
+        }
+        let nodes = self.graphs.iter().zip(0..).filter(|(graph, _)| **graph != GONE);
+        nodes.map(|(_, v)| v).collect()
+    }
+
+    /// The nodes, or the graphs of these nodes, in order.
+    pub(super) fn rows_of(&self, nodes: &[u32]) -> Vec<u32> {
+        let there = nodes.iter().copied().filter(|&v| self.contains(v as usize));
+        let mut rows: Vec<u32> = if self.members.is_some() {
+            there
+                .map(|v| self.graphs[v as usize])
+                .chain(self.outputs.asked.iter().copied())
+                .collect()
+        } else {
+            there.collect()
+        };
+        rows.sort_unstable();
+        rows.dedup();
+        rows
+    }
+
+    /// Compares the predictions of some rows with what was told of them; returns whether the class of each is final.
+    pub(super) fn update_outputs(&mut self, rows: &[u32]) -> bool {
+        self.outputs.asked.clear();
+        let mut is_final = true;
+        for rows in rows.chunks(ROWS) {
+            for (&row, prediction) in rows.iter().zip(self.predictions(rows)) {
+                is_final &= prediction.is_final;
+                self.outputs.tell(row, &prediction);
+            }
+        }
+        is_final
+    }
+
+    /// The predictions of some nodes or graphs that exist.
+    pub(super) fn predictions(&self, rows: &[u32]) -> Vec<Prediction> {
+        let mlp = &self.outputs.mlp;
+        let error = together(&self.errors()[self.read.clone()]) * self.to_two_norm();
+        let mut inputs = Vec::with_capacity(rows.len() * mlp.inputs);
+        let mut errors = Vec::with_capacity(rows.len());
+        for &row in rows {
+            errors.push(error * self.read_row(row as usize, &mut inputs));
+        }
+        let outputs = mlp.forward(&inputs, &self.scratch);
+        let inputs = inputs.chunks_exact(mlp.inputs.max(1));
+        let all = inputs.zip(errors).zip(outputs.chunks_exact(mlp.outputs.max(1)));
+        let predict = |((input, error), outputs): ((&[f32], f64), &[f32])| {
+            // What is pooled is rounded once more.
+            let size = super::size(input);
+            let bound = mlp.error(size, error + size * f64::from(f32::EPSILON));
+            Prediction {
+                class: self.outputs.classes.then(|| largest(outputs)),
+                is_final: self.outputs.classes && is_final(outputs, bound),
+                outputs: outputs.to_vec(),
+                bound,
+            }
+        };
+        all.map(predict).collect()
+    }
+
+    /// Appends what the read-out's network reads of a row; returns how often the error of a node of weight 1 counts in it.
+    fn read_row(&self, row: usize, inputs: &mut Vec<f32>) -> f64 {
+        let read = self.read.clone();
+        let (Some(members), Some(pooling)) = (&self.members, self.outputs.pooling) else {
+            read.for_each(|layer| inputs.extend_from_slice(self.state(layer, row)));
+            return self.weight(row);
+        };
+        let nodes = members.of(row);
+        let start =
+            if pooling == Pooling::Max && !nodes.is_empty() { f64::NEG_INFINITY } else { 0.0 };
+        let mut weights = 0.0_f64;
+        for layer in read {
+            let mut pooled = vec![start; self.widths[layer]];
+            weights = 0.0;
+            for &v in nodes {
+                let x = self.state(layer, v as usize).iter().map(|&x| f64::from(x));
+                let weight = self.weight(v as usize);
+                if pooling == Pooling::Max {
+                    pooled.iter_mut().zip(x).for_each(|(to, x)| *to = to.max(x));
+                    weights = weights.max(weight);
+                } else {
+                    pooled.iter_mut().zip(x).for_each(|(to, x)| *to += x);
+                    weights += weight;
+                }
+            }
+            if pooling == Pooling::Mean {
+                let count = nodes.len().max(1) as f64;
+                pooled.iter_mut().for_each(|x| *x /= count);
+                weights /= count;
+            }
+            #[allow(
+                clippy::cast_possible_truncation,
+                reason = "the read-out reads single precision"
+            )]
+            inputs.extend(pooled.iter().map(|&x| x as f32));
+        }
+        // The largest entries may be those of as many nodes.
+        let entries = if pooling == Pooling::Max { self.outputs.mlp.inputs as f64 } else { 1.0 };
+        weights * entries.sqrt() * bound::UP
+    }
+
+    /// `‖·‖₂` of an error, in terms of the norm in which `f_a` contracts.
+    fn to_two_norm(&self) -> f64 {
+        let entries = self.outputs.mlp.inputs as f64;
+        if self.layers[0].sensitivity.weighing.is_largest_entry() { entries.sqrt() } else { 1.0 }
+    }
+
+    /// What the prediction of a node rests on.
+    ///
+    /// # Errors
+    ///
+    /// [`EventError::UnknownNode`]
+    pub fn explain(&self, node: usize) -> Result<Explanation, EventError> {
+        if !self.contains(node) {
+            return Err(EventError::UnknownNode { node });
+        }
+        let row = if self.members.is_some() { self.graphs[node] as usize } else { node };
+        let last = self.layers.len() - 1;
+        let own = self.state(last, node).to_vec();
+        let width = own.len();
+        let mut neighbours: Vec<(usize, f64)> = vec![];
+        if self.members.is_none() {
+            let mut read = vec![];
+            self.read_row(node, &mut read);
+            let outputs = self.outputs.mlp.forward(&read, &self.scratch);
+            for u in self.neighbours(node).collect::<Vec<_>>() {
+                let without = self.evaluate_without(last, node, u);
+                let mut other = read.clone();
+                let at = other.len() - width;
+                other[at..].copy_from_slice(&without);
+                let moved = self.outputs.mlp.forward(&other, &self.scratch);
+                let squares = moved.iter().zip(&outputs).map(|(a, b)| f64::from(a - b).powi(2));
+                neighbours.push((u, squares.sum::<f64>().sqrt()));
+            }
+        }
+        neighbours.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let residuals = self.residuals.iter().map(|all| f64::from(all[node])).collect();
+        Ok(Explanation { prediction: self.predict(row)?, residuals, neighbours })
+    }
+}
+
+/// Whether no outputs within `bound` have their largest entry elsewhere.
+///
+/// `(z_i − z_j) − (z*_i − z*_j)` is at most `√2 ‖z − z*‖₂`.
+fn is_final(outputs: &[f32], bound: f64) -> bool {
+    let best = largest(outputs);
+    let others = outputs.iter().enumerate().filter(|(i, _)| *i != best);
+    let margin = others.map(|(_, &z)| f64::from(outputs[best]) - f64::from(z));
+    margin.fold(f64::INFINITY, f64::min) > std::f64::consts::SQRT_2 * bound
+}

@@ -1,0 +1,202 @@
+/// Lists that grow and shrink, all of them in one block of memory.
+///
+/// A list that outgrows its room moves to one half as large again or so; what it leaves is used by others. So a change
+/// takes a time proportional to the list, amortised, and lists that never change take no more room than their entries.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Slots<T> {
+    entries: Vec<T>,
+    lists: Vec<Slot>,
+    /// Where there is room, by its [class](class_below).
+    free: Vec<Vec<(u32, u32)>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    start: u32,
+    len: u32,
+    room: u32,
+}
+
+impl<T: Copy + Default> Slots<T> {
+    /// Number of lists.
+    pub(super) fn lists(&self) -> usize {
+        self.lists.len()
+    }
+
+    /// The entries of a list.
+    #[inline]
+    pub(super) fn of(&self, list: usize) -> &[T] {
+        let Slot { start, len, .. } = self.lists[list];
+        &self.entries[start as usize..][..len as usize]
+    }
+
+    /// The same, to be changed.
+    pub(super) fn of_mut(&mut self, list: usize) -> &mut [T] {
+        let Slot { start, len, .. } = self.lists[list];
+        &mut self.entries[start as usize..][..len as usize]
+    }
+
+    /// Length of a list.
+    #[inline]
+    pub(super) fn len(&self, list: usize) -> usize {
+        self.lists[list].len as usize
+    }
+
+    /// Bytes that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let free: usize =
+            self.free.iter().map(|free| free.capacity() * size_of::<(u32, u32)>()).sum();
+        self.entries.capacity() * size_of::<T>() + self.lists.capacity() * size_of::<Slot>() + free
+    }
+
+    /// Appends a list that takes no more room than it needs.
+    #[allow(clippy::cast_possible_truncation, reason = "whoever adds checks that there is room")]
+    pub(super) fn push(&mut self, entries: impl Iterator<Item = T>) {
+        let start = self.entries.len();
+        self.entries.extend(entries);
+        let len = (self.entries.len() - start) as u32;
+        self.lists.push(Slot { start: start as u32, len, room: len });
+    }
+
+    /// Makes room for this number of entries and lists, and no more.
+    pub(super) fn reserve(&mut self, entries: usize, lists: usize) {
+        self.entries.reserve_exact(entries);
+        self.lists.reserve_exact(lists);
+    }
+
+    /// Whether entries could no longer be numbered if a list grew by `more`.
+    pub(super) fn is_full(&self, more: usize) -> bool {
+        self.entries.len() + 4 * more + 64 >= u32::MAX as usize
+    }
+
+    /// Puts an entry into a list.
+    pub(super) fn insert(&mut self, list: usize, at: usize, entry: T) {
+        let Slot { start, len, room } = self.lists[list];
+        if len == room {
+            self.resize(list, len as usize + 1);
+            let slot = &mut self.lists[list];
+            slot.len = len;
+            return self.insert(list, at, entry);
+        }
+        let (start, len) = (start as usize, len as usize);
+        self.entries.copy_within(start + at..start + len, start + at + 1);
+        self.entries[start + at] = entry;
+        self.lists[list].len += 1;
+    }
+
+    /// Takes an entry out of a list.
+    pub(super) fn remove(&mut self, list: usize, at: usize) {
+        let Slot { start, len, .. } = self.lists[list];
+        let (start, len) = (start as usize, len as usize);
+        self.entries.copy_within(start + at + 1..start + len, start + at);
+        self.lists[list].len -= 1;
+    }
+
+    /// Replaces a list.
+    pub(super) fn set(&mut self, list: usize, entries: &[T]) {
+        if entries.len() > self.lists[list].room as usize {
+            self.lists[list].len = 0;
+            self.resize(list, entries.len());
+        }
+        #[allow(clippy::cast_possible_truncation, reason = "it fits its room")]
+        {
+            self.lists[list].len = entries.len() as u32;
+        }
+        self.of_mut(list).copy_from_slice(entries);
+    }
+
+    /// Moves a list to a place with more room.
+    #[allow(clippy::cast_possible_truncation, reason = "whoever adds checks that there is room")]
+    fn resize(&mut self, list: usize, least: usize) {
+        let old = self.lists[list];
+        let class = class_above(least);
+        let (start, room) = match self.free.get_mut(class).and_then(Vec::pop) {
+            Some(place) => place,
+            None => {
+                let start = self.entries.len();
+                let room = room_of(class);
+                // A large block grows by an eighth, so that it does not take twice its size.
+                if self.entries.capacity() < start + room {
+                    self.entries.reserve_exact(room + start / 8);
+                }
+                self.entries.resize(start + room, T::default());
+                (start as u32, room as u32)
+            }
+        };
+        let from = old.start as usize;
+        self.entries.copy_within(from..from + old.len as usize, start as usize);
+        self.lists[list] = Slot { start, len: old.len, room };
+        if old.room > 0 {
+            let class = class_below(old.room as usize);
+            if self.free.len() <= class {
+                self.free.resize_with(class + 1, Vec::new);
+            }
+            self.free[class].push((old.start, old.room));
+        }
+    }
+}
+
+/// Entries of a class: 1, 2, 3, 4, 6, 8, 12, 16, …
+fn room_of(class: usize) -> usize {
+    match class {
+        0 => 1,
+        class if class % 2 == 1 => 2 << (class / 2),
+        class => 3 << (class / 2 - 1),
+    }
+}
+
+/// The first class with room for as many.
+fn class_above(entries: usize) -> usize {
+    (0..).find(|&class| room_of(class) >= entries).expect("classes grow without end")
+}
+
+/// The last class that fits into so much room, which is not 0.
+fn class_below(room: usize) -> usize {
+    (0..).find(|&class| room_of(class + 1) > room).expect("classes grow without end")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::uniform;
+
+    #[test]
+    fn classes_grow_by_half_at_most() {
+        let rooms: Vec<usize> = (0..9).map(room_of).collect();
+        assert_eq!(rooms, [1, 2, 3, 4, 6, 8, 12, 16, 24]);
+        for room in 1..1000 {
+            assert!(room_of(class_above(room)) >= room && room_of(class_below(room)) <= room);
+        }
+    }
+
+    #[test]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small numbers")]
+    fn lists_hold_what_vectors_would_and_reuse_their_room() {
+        let mut draw = uniform(3);
+        let (mut slots, mut vectors) = (Slots::default(), vec![]);
+        for list in 0..20_u32 {
+            slots.push(0..list);
+            vectors.push((0..list).collect::<Vec<u32>>());
+        }
+        for step in 0..20_000_u32 {
+            let list = (draw() * 20.0) as usize;
+            let at = (draw() * (vectors[list].len() + 1) as f64) as usize;
+            if draw() < 0.5 {
+                slots.insert(list, at, step);
+                vectors[list].insert(at, step);
+            } else if at < vectors[list].len() {
+                slots.remove(list, at);
+                vectors[list].remove(at);
+            } else {
+                let new: Vec<u32> = (0..at as u32 / 2).collect();
+                slots.set(list, &new);
+                vectors[list] = new;
+            }
+        }
+        for (list, vector) in vectors.iter().enumerate() {
+            assert_eq!(slots.of(list), vector);
+        }
+        let held: usize = vectors.iter().map(Vec::len).max().unwrap_or(0) * 20;
+        assert!(slots.entries.len() < 40 * held.max(100), "{}", slots.entries.len());
+    }
+}

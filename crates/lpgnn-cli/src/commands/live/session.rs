@@ -145,7 +145,10 @@ impl Session {
             }
             Query::Digest => {
                 let digest = Sha256::digest(self.data.save());
-                let text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+                let hex = |byte: &u8| {
+                    [byte >> 4, byte & 15].map(|half| char::from_digit(half.into(), 16))
+                };
+                let text: String = digest.iter().flat_map(hex).flatten().collect();
                 let events = json!(self.data.events());
                 ("digest", Ok(map([("events", events), ("sha256", json!(text))])))
             }

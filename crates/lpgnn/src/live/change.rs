@@ -1,7 +1,7 @@
 //! Events: what changes in the graph, and what that can do to residuals. An event that is refused changes nothing.
 
 use super::adjacency::MOST_NODES;
-use super::bound::{ABOVE_FLOOR, Contraction, UP, errors, together};
+use super::bound::{ABOVE_FLOOR, Contraction, Layer, UP, errors, together};
 use super::features::Row;
 use super::{Event, EventError, GONE, LiveGraph};
 use crate::graph::Features;
@@ -263,25 +263,39 @@ impl LiveGraph {
             grown.push(all);
         }
         if grown.iter().zip(&self.layers).any(|(grown, layer)| *grown != layer.contraction) {
-            self.grow(&grown);
+            self.grow(&grown)?;
         }
         Ok(())
     }
 
-    /// A larger bound, some way ahead of what it has to be, so that it seldom has to grow again.
-    fn grow(&mut self, grown: &[Contraction]) {
-        for (layer, grown) in self.layers.iter_mut().zip(grown) {
-            let now = layer.contraction;
-            if grown.states > now.states {
-                let ahead = grown.states + 0.1 * (1.0 - grown.states);
-                layer.contraction.states = ahead.min(self.limit).max(grown.states);
+    /// A larger bound, some way ahead of what it has to be, so that it seldom has to grow again; just as large as it has to
+    /// be where rounding allows no more.
+    fn grow(&mut self, grown: &[Contraction]) -> Result<(), EventError> {
+        let before: Vec<Contraction> = self.layers.iter().map(|layer| layer.contraction).collect();
+        for ahead in [0.1, 0.0] {
+            for ((layer, grown), now) in self.layers.iter_mut().zip(grown).zip(&before) {
+                layer.contraction = *now;
+                if grown.states > now.states {
+                    let states = grown.states + ahead * (1.0 - grown.states);
+                    layer.contraction.states = states.min(self.limit).max(grown.states);
+                }
+                if grown.features > now.features {
+                    layer.contraction.features = (1.0 + ahead) * grown.features;
+                }
             }
-            if grown.features > now.features {
-                layer.contraction.features = 1.1 * grown.features;
+            self.set_thresholds();
+            let certain = |layer: &Layer| ABOVE_FLOOR * layer.floor <= layer.threshold * UP;
+            if self.layers.iter().all(certain) {
+                self.queue_again();
+                return Ok(());
             }
         }
+        let bound = together(&self.errors()[self.read.clone()]);
+        for (layer, now) in self.layers.iter_mut().zip(before) {
+            layer.contraction = now;
+        }
         self.set_thresholds();
-        self.queue_again();
+        Err(EventError::Rounding { what: "the degree of a node", bound })
     }
 
     /// Whether residuals of `floor`, which are there by rounding alone, are no more than is allowed.

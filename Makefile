@@ -28,24 +28,30 @@ else
 RUN_TESTS := $(CARGO) test $(ALL) --lib --bins --tests
 endif
 
-.PHONY: test test-browser browser-if-there check lint doc doctest examples python bench bench-peers instructions settings fuzz fuzz-coverage deny setup package wheels wheels-test release-tools site
+.PHONY: test prepare build environment test-browser browser-if-there check lint doc doctest examples python bench bench-peers instructions settings fuzz fuzz-coverage deny setup package wheels wheels-test release-tools site
 .DEFAULT_GOAL := test
 
 # The tests come last, so that their summary, and what was skipped, is the last thing to be read.
 SKIPPED := $(abspath $(TARGET))/skipped.txt
-test: doctest examples python browser-if-there
+test: prepare doctest examples python browser-if-there
 	@rm -f "$(SKIPPED)"
 	LPGNN_SKIPPED="$(SKIPPED)" $(RUN_TESTS)
 	@if [ -s "$(SKIPPED)" ]; then sort -u -k2,2 "$(SKIPPED)"; echo "$$(sort -u -k2,2 "$(SKIPPED)" | wc -l) tests were skipped, in whole or in part, as listed above"; fi
 
+# Downloads go on while the compiler works.
+prepare: setup
+	@$(MAKE) --no-print-directory -j2 build environment
+
+# Everything in one go, which keeps all cores busy.
+build: setup
+	$(CARGO) build $(ALL) --lib --bins --examples --tests
+
 # The same build of the program as the other tests use.
 BROWSER := crates/lpgnn-cli/tests/browser/run.sh "$(abspath $(TARGET))/debug/lpgnn" "$(abspath $(TARGET))/browser"
-test-browser: setup
-	$(CARGO) build $(ALL) --bins --profile test
+test-browser: build
 	$(BROWSER)
 
-browser-if-there: setup
-	$(CARGO) build $(ALL) --bins --profile test
+browser-if-there: build
 	$(BROWSER) --if-there
 
 check: lint doc test
@@ -53,18 +59,29 @@ check: lint doc test
 doctest: setup
 	$(CARGO) test $(ALL) --doc --quiet
 
-examples: setup
-	$(CARGO) build $(ALL) --examples --profile test
+examples: build
 	@set -e; for example in $(EXAMPLES); do echo "example $$example"; "$(TARGET)/debug/examples/$$example"; done
 
-# An editable installation, so that Python code is used as it is here.
+# The library is compiled once for all tests, so the extension is built with the workspace, and Python finds it where its source is.
 PYTHON ?= python3
 ENVIRONMENT := $(abspath $(TARGET))/python
-python: setup
+PACKAGE := crates/lpgnn-python
+EXTENSION := $(if $(filter Darwin,$(shell uname)),lib_native.dylib,lib_native.so)
+python: build environment
+	cp "$(TARGET)/debug/$(EXTENSION)" $(PACKAGE)/python/lpgnn/_native.abi3.so
+	$(ENVIRONMENT)/bin/python -m pytest -q -rs $(PACKAGE)
+
+# What the package and its tests need, in an environment of its own.
+WANTED := from pip._vendor import tomli; p = tomli.load(open("$(PACKAGE)/pyproject.toml", "rb"))["project"]; \
+	print(*p["dependencies"], *p["optional-dependencies"]["test"], sep="\n")
+environment: $(ENVIRONMENT)/ready
+$(ENVIRONMENT)/ready: $(PACKAGE)/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "$(PYTHON) is not here or older than 3.10: install Python, or tell make where it is by PYTHON=" >&2; exit 1; }
-	@test -x $(ENVIRONMENT)/bin/maturin || { $(PYTHON) -m venv $(ENVIRONMENT) && $(ENVIRONMENT)/bin/pip install --quiet "maturin>=1.9,<2"; }
-	cd crates/lpgnn-python && VIRTUAL_ENV=$(ENVIRONMENT) $(ENVIRONMENT)/bin/maturin develop --locked --quiet --extras test
-	$(ENVIRONMENT)/bin/python -m pytest -q -rs crates/lpgnn-python
+	@test -x $(ENVIRONMENT)/bin/python || $(PYTHON) -m venv $(ENVIRONMENT)
+	$(ENVIRONMENT)/bin/python -c '$(WANTED)' > $(ENVIRONMENT)/wanted.txt
+	$(ENVIRONMENT)/bin/pip install --quiet --disable-pip-version-check -r $(ENVIRONMENT)/wanted.txt
+	echo "$(abspath $(PACKAGE))/python" > "$$($(ENVIRONMENT)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/lpgnn.pth"
+	touch $@
 
 lint: setup
 	$(CARGO) fmt --all --check

@@ -110,19 +110,16 @@ impl<T: Copy + Default> Slots<T> {
     fn resize(&mut self, list: usize, least: usize) {
         let old = self.lists[list];
         let class = class_above(least);
-        let (start, room) = match self.free.get_mut(class).and_then(Vec::pop) {
-            Some(place) => place,
-            None => {
-                let start = self.entries.len();
-                let room = room_of(class);
-                // A large block grows by an eighth, so that it does not take twice its size.
-                if self.entries.capacity() < start + room {
-                    self.entries.reserve_exact(room + start / 8);
-                }
-                self.entries.resize(start + room, T::default());
-                (start as u32, room as u32)
+        let free = self.free.get_mut(class).and_then(Vec::pop);
+        let (start, room) = free.unwrap_or_else(|| {
+            let (start, room) = (self.entries.len(), room_of(class));
+            // A large block grows by an eighth, so that it does not take twice its size.
+            if self.entries.capacity() < start + room {
+                self.entries.reserve_exact(room + start / 8);
             }
-        };
+            self.entries.resize(start + room, T::default());
+            (start as u32, room as u32)
+        });
         let from = old.start as usize;
         self.entries.copy_within(from..from + old.len as usize, start as usize);
         self.lists[list] = Slot { start, len: old.len, room };
@@ -136,6 +133,9 @@ impl<T: Copy + Default> Slots<T> {
     }
 }
 
+/// More than lists of 32-bit lengths need.
+const CLASSES: usize = 66;
+
 /// Entries of a class: 1, 2, 3, 4, 6, 8, 12, 16, …
 fn room_of(class: usize) -> usize {
     match class {
@@ -147,12 +147,12 @@ fn room_of(class: usize) -> usize {
 
 /// The first class with room for as many.
 fn class_above(entries: usize) -> usize {
-    (0..).find(|&class| room_of(class) >= entries).expect("classes grow without end")
+    (0..CLASSES).find(|&class| room_of(class) >= entries).unwrap_or(CLASSES)
 }
 
 /// The last class that fits into so much room, which is not 0.
 fn class_below(room: usize) -> usize {
-    (0..).find(|&class| room_of(class + 1) > room).expect("classes grow without end")
+    (0..CLASSES).find(|&class| room_of(class + 1) > room).unwrap_or(CLASSES)
 }
 
 #[cfg(test)]

@@ -325,8 +325,10 @@ fn the_bound_holds_after_every_single_event() {
     }
 }
 
+type Small = (Model<f32>, Vec<f32>, GraphBatch<f32>, Vec<(u32, u32)>);
+
 /// A triangle with a tail, along edges in one direction, and a model of the mean that contracts.
-fn small() -> (Model<f32>, Vec<f32>, GraphBatch<f32>, Vec<(u32, u32)>) {
+fn small() -> Small {
     let edges = vec![(0, 1), (1, 2), (2, 0), (2, 3)];
     let rows: Vec<Vec<f32>> = (0..4).map(|v| vec![v as f32, 1.0, -0.5]).collect();
     let none = Features::Dense(Matrix::zeros(edges.len(), EDGE_FEATURE));

@@ -44,19 +44,16 @@ impl Journal {
             bail!("{} is in use by another process", folder.display());
         }
         let key = key(model, options)?;
-        let (data, snapshot) = match last_snapshot(folder)? {
-            Some((snapshot, bytes)) => {
-                let Some(graph) = bytes.strip_prefix(&key) else {
-                    bail!("{} was written with another model or other options", folder.display());
-                };
-                (LiveData::load(model, graph, options).with_context(cannot)?, snapshot)
-            }
-            None => {
-                let data = start()?;
-                write_snapshot(folder, &key, &data).with_context(cannot)?;
-                let events = data.events();
-                (data, events)
-            }
+        let (data, snapshot) = if let Some((snapshot, bytes)) = last_snapshot(folder)? {
+            let Some(graph) = bytes.strip_prefix(&key) else {
+                bail!("{} was written with another model or other options", folder.display());
+            };
+            (LiveData::load(model, graph, options).with_context(cannot)?, snapshot)
+        } else {
+            let data = start()?;
+            write_snapshot(folder, &key, &data).with_context(cannot)?;
+            let events = data.events();
+            (data, events)
         };
         let path = folder.join(format!("{JOURNAL}{snapshot:020}"));
         let file = OpenOptions::new().read(true).append(true).create(true).open(&path);

@@ -144,8 +144,10 @@ impl Session {
                 ("stats", Ok(stats))
             }
             Query::Digest => {
-                let digest = Sha256::digest(self.data.save());
-                let text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+                let digest: [u8; 32] = Sha256::digest(self.data.save()).into();
+                let (high, low) = digest.split_at(16);
+                let half = |bytes: &[u8]| u128::from_be_bytes(bytes.try_into().expect("16 bytes"));
+                let text = format!("{:032x}{:032x}", half(high), half(low));
                 let events = json!(self.data.events());
                 ("digest", Ok(map([("events", events), ("sha256", json!(text))])))
             }

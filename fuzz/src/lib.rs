@@ -110,7 +110,9 @@ pub fn space(bytes: &[u8]) {
         let Ok(space) = Space::find(file.to_str().expect("a name without surprises")) else {
             return;
         };
-        let _ = space.trials(&RunConfig::default(), Some(5), 0);
+        if let Ok(config) = RunConfig::default().with(&space.settings()) {
+            let _ = space.trials(&config, Some(5), 0);
+        }
     });
 }
 

@@ -193,7 +193,7 @@ fn a_setting_that_the_data_leave_without_effect_is_refused() {
     }
     let fractions = ["split.train=0.5", "split.val=0.25", "split.test=0.25", "split.source=ratio"];
     let drawn = train(&fractions.map(|fraction| ["--set", fraction]).concat());
-    assert!(drawn.stderr.contains("nodes: train 15, val 7, test 8"), "{}", drawn.stderr);
+    assert!(drawn.stderr.contains("nodes: train 15, val 8, test 7"), "{}", drawn.stderr);
 
     // Complete files have all settings, and one that was changed is meant.
     let all = succeed(place.path(), &["config", "ring"]).stdout;

@@ -68,17 +68,15 @@ pub(crate) fn crossval(
     on_event: Option<Py<PyAny>>,
 ) -> PyResult<Reported> {
     let space = how.space.as_ref().map(SpaceRequest::space).transpose()?;
-    let shared = space.as_ref().map(Space::settings).unwrap_or_default();
-    let count = shared.len();
-    let task = request.task(data, shared)?;
-    let made = &task.settings[count..];
+    let made = request.settings()?;
     if let Some(space) = &space {
-        space.check_settings(made).map_err(exception)?;
+        space.check_settings(&made).map_err(exception)?;
     }
     if how.seeds.is_none() {
         let why = "cross-validation has folds; folds and fold_seed draw them";
-        refuse(made, &["split"], why).map_err(exception)?;
+        refuse(&made, &["split"], why).map_err(exception)?;
     }
+    let task = request.task(data, space.as_ref().map(Space::settings).unwrap_or_default())?;
     let (protocol, folds) = how.folds(&task)?;
     let crossval = Crossval::new(&task.dataset, protocol, folds).map_err(exception)?;
     warn(py, &crossval.notes(&task.config, &task.settings).map_err(exception)?)?;
@@ -159,10 +157,8 @@ pub(crate) fn search(
     on_event: Option<Py<PyAny>>,
 ) -> PyResult<Found> {
     let space = how.space.space()?;
-    let shared = space.settings();
-    let count = shared.len();
-    let task = request.task(data, shared)?;
-    space.check_settings(&task.settings[count..]).map_err(exception)?;
+    space.check_settings(&request.settings()?).map_err(exception)?;
+    let task = request.task(data, space.settings())?;
     let Task { config, dataset, .. } = &task;
     let budget = how.budget.map(|budget| budget.parse()).transpose().map_err(exception)?;
     let options = SearchOptions { budget, halving: how.halving, min_epochs: how.min_epochs };

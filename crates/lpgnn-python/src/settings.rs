@@ -52,15 +52,22 @@ pub(crate) fn warn(py: Python<'_>, notes: &[String]) -> PyResult<()> {
 }
 
 impl Request {
+    /// Those of a file, and then those that were given one by one.
+    pub(crate) fn settings(&self) -> PyResult<Vec<Setting>> {
+        let mut settings = match &self.0 {
+            Some((path, text)) => settings_of_toml(path, text).map_err(exception)?,
+            None => vec![],
+        };
+        settings.extend(settings_of_python(&self.1)?);
+        Ok(settings)
+    }
+
     /// The defaults for the data and their split, changed by `first`, by a file of settings and then by
     /// settings one by one.
     pub(crate) fn task(self, data: &Dataset, first: Vec<Setting>) -> PyResult<Task<'_>> {
-        let Self(toml, json, split) = self;
         let mut settings = first;
-        if let Some((path, text)) = toml {
-            settings.extend(settings_of_toml(&path, &text).map_err(exception)?);
-        }
-        settings.extend(settings_of_python(&json)?);
+        settings.extend(self.settings()?);
+        let split = self.2;
         let single = |setting: &&Setting| setting.origin().position().is_none();
         let single: Vec<Setting> = settings.iter().filter(single).cloned().collect();
         let why = "data has been read already";

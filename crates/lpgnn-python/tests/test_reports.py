@@ -60,9 +60,9 @@ def test_tensorboard_reads_scalars_histograms_and_settings(clique, tmp_path):
 
     loss = read.Scalars("objective/loss")
     assert [event.step for event in loss] == list(range(1, 11)), "every epoch once, also those behind the checkpoint"
-    assert [event.value for event in loss] == pytest.approx([epoch["loss_sum"] for epoch in model.history], rel=1e-6)
+    assert [event.value for event in loss] == pytest.approx([epoch["loss_sum"] for epoch in model.epoch_records], rel=1e-6)
     accuracy = {event.step: event.value for event in read.Scalars("accuracy/val")}
-    assert accuracy == pytest.approx({e["epoch"]: e["val_accuracy"] for e in model.history if "val_accuracy" in e})
+    assert accuracy == pytest.approx({e["epoch"]: e["val_accuracy"] for e in model.epoch_records if "val_accuracy" in e})
     assert {"residual/mean", "multipliers/largest", "gradient_norm/states", "lr", "seconds", "spectral_radius"} <= set(
         read.Tags()["scalars"]
     )

@@ -34,7 +34,7 @@ fn main() {
     let argument = |name: &str| std::env::args().skip_while(|x| x != name).nth(1);
     let number = |name: &str, default: f64| argument(name).map_or(default, |x| x.parse().unwrap());
     let (nodes, events) = (number("--nodes", 1e5) as usize, number("--events", 2e4) as usize);
-    let (tol, state_dim) = (number("--tol", 1e-3), number("--state", 16.0) as usize);
+    let (tol, state_dim) = (number("--tol", 2e-3), number("--state", 16.0) as usize);
     let hidden = number("--hidden", 16.0) as usize;
     let transition = argument("--transition").unwrap_or_else(|| "gnn-mean".into());
     rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global().unwrap();

@@ -66,8 +66,10 @@ pub struct EdgeEffect {
 
 /// Steps that an adjoint may take, of which a contraction by 0.99 needs all.
 const MOST_STEPS: usize = 2000;
-/// The change of an adjoint, relative to its largest component, at which it has converged.
-const TOLERANCE: f64 = 1e-6;
+/// The change of an adjoint, relative to its largest component, at which it has converged: what single or double precision has.
+fn tolerance<S>() -> f64 {
+    if size_of::<S>() == size_of::<f32>() { 1e-6 } else { 1e-12 }
+}
 
 /// Explains a score, from the fixed point of the whole batch.
 ///
@@ -255,7 +257,7 @@ fn adjoint<S: Scalar>(
         let change = largest_difference(next.as_slice(), z.as_slice()).f64();
         let largest = next.as_slice().iter().fold(0.0_f64, |most, z| most.max(z.f64().abs()));
         z = next;
-        if change <= TOLERANCE * largest {
+        if change <= tolerance::<S>() * largest {
             return Ok(z);
         }
     }

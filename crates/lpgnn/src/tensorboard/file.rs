@@ -99,14 +99,14 @@ mod tests {
     #[test]
     fn records_are_framed_with_lengths_and_checksums() {
         // Of the length of the first record in a file that TensorFlow wrote.
-        assert_eq!(masked_crc(&24_u64.to_le_bytes()), 0x08a7_f7a3);
+        assert_eq!(masked_crc(&24_u64.to_le_bytes()), 0x224b_7fa3);
         let folder = tempfile::tempdir().unwrap();
         let first = EventFile::create(folder.path(), 1).unwrap();
         let second = EventFile::create(folder.path(), 5).unwrap();
         assert!(second.path > first.path, "the newest comes last");
         let bytes = std::fs::read(&first.path).unwrap();
         assert_eq!(bytes[..8], 24_u64.to_le_bytes());
-        assert_eq!(bytes[8..12], 0x08a7_f7a3_u32.to_le_bytes());
+        assert_eq!(bytes[8..12], 0x224b_7fa3_u32.to_le_bytes());
         assert_eq!(&bytes[21..36], b"\x1a\x0dbrain.Event:2");
     }
 }

@@ -154,7 +154,7 @@ fn categories_have_the_gradient_of_their_indicators() {
     let [a, b] =
         [&one_hot, &dense].map(|graph| explained(&model, &weights, graph, question).unwrap());
     for (a, b) in a.gradient.as_slice().iter().zip(b.gradient.as_slice()) {
-        assert!((a - b).abs() < 1e-9);
+        assert!((a - b).abs() < 1e-9, "{a} {b}");
     }
     assert_eq!(
         a.edges.iter().map(|e| e.nodes).collect::<Vec<_>>(),

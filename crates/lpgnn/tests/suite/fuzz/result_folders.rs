@@ -74,6 +74,7 @@ fn search(path: &Path) -> Result<(), Error> {
     let config = config(&dataset);
     let space = Space::find("paper-nodes")?;
     let options = SearchOptions { budget: Some(Budget::Trials(2)), ..SearchOptions::default() };
+    let config = config.with(&space.settings())?;
     let search = Search::new(&dataset, config.clone(), &space, options)?;
     let folder = ResultFolder::open(path, &search.plan(), &config)?;
     alone(|| search.run(&folder, &())).map(drop)

@@ -28,7 +28,7 @@ pub(crate) struct ViewArguments {
 }
 
 /// An address with its port, or a port of this machine.
-fn address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     let port = || text.parse().ok().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     let address = text.parse().ok().or_else(port);
     address.ok_or_else(|| "a port or an address such as 127.0.0.1:8000 is expected".into())

@@ -11,7 +11,7 @@
 //! score is not a derivative: the edge is taken away, and the states converge again from where they are.
 
 use super::{FixedPoint, FixedPointOptions, converge_from};
-use crate::graph::{BatchParts, GraphBatch, Level, NO_EDGE, Targets};
+use crate::graph::{BatchParts, Features, FeaturesView, GraphBatch, Level, NO_EDGE, Targets};
 use crate::lagrangian::{Model, ReadFrom, side_by_side};
 use crate::numeric::{Scratch, largest_difference};
 use crate::readout::{ReadoutGradients, ReadoutInput};
@@ -90,7 +90,7 @@ pub fn explain<S: Scalar>(
     score.check(&outputs, item, model.readout().level())?;
     let what = format_args!("the gradient of all features of {} nodes", batch.nodes());
     let width = batch.node_features().width();
-    memory::require(memory::bytes_of::<S>(&[batch.nodes(), width]), what)?;
+    memory::require(memory::bytes_of::<S>(&[2, batch.nodes(), width]), what)?;
 
     let read =
         readout_gradient(model, weights, batch, found, &score.derivative(&outputs, item), scratch);
@@ -232,14 +232,30 @@ fn through_layers<S: Scalar>(
         for (v, pull) in pull.iter_mut().enumerate() {
             *pull += z.row(v).iter().map(|z| z.f64() * z.f64()).sum::<f64>().sqrt();
         }
+        // Transitions have no gradient of categories and sparse features, which training does not need: here they are numbers.
+        let dense = match node_features {
+            FeaturesView::Dense(_) => None,
+            sparse => Some(to_dense(sparse)),
+        };
+        let node_features = dense.as_ref().map_or(node_features, FeaturesView::Dense);
         let mut d_features = Matrix::zeros(batch.nodes(), node_features.width());
         let mut d_states = Matrix::zeros(batch.nodes(), width);
         let gradients = Gradients::new(None, &mut d_states, Some(&mut d_features));
-        transition.backward(weights, input, &z, gradients, scratch);
+        transition.backward(weights, Input { node_features, ..input }, &z, gradients, scratch);
         from_above = Some(d_features);
     }
     // A model has a layer.
     Ok((from_above.unwrap_or_else(|| Matrix::zeros(batch.nodes(), 0)), pull))
+}
+
+fn to_dense<S: Scalar>(features: FeaturesView<'_, S>) -> Matrix<S> {
+    let mut dense = Matrix::zeros(features.rows(), features.width());
+    for v in 0..features.rows() {
+        for (column, value) in features.entries(v) {
+            dense.row_mut(v)[column] = value;
+        }
+    }
+    dense
 }
 
 /// `z = g + Jᵀz`, by iteration.
@@ -309,7 +325,7 @@ fn without_edge<S: Scalar>(
     let edge_features = if with_features {
         batch.edge_features().select(rows.into_iter())
     } else {
-        crate::graph::Features::none(edges.len())
+        Features::none(edges.len())
     };
     GraphBatch::from_parts(BatchParts {
         node_starts: batch.node_starts().to_vec(),

@@ -1,10 +1,12 @@
 //! Events in, changed predictions out, a JSON object per line.
 
 mod journal;
+mod listen;
 mod request;
 mod session;
 
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -18,6 +20,7 @@ use lpgnn::live::{LiveData, LiveOptions};
 use super::data::read_format;
 use super::model::read_model;
 use super::settings::load;
+use super::views::address;
 use crate::console::Console;
 use request::Request;
 use session::Session;
@@ -57,6 +60,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value = "1024")]
     queue: NonZeroUsize,
 
+    /// Take events over HTTP, at ADDRESS or a port of this machine, instead of from standard input.
+    #[arg(
+        long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true,
+        default_missing_value = "127.0.0.1:0", value_parser = address, conflicts_with = "queue"
+    )]
+    listen: Option<SocketAddr>,
+
     /// A folder in which every acknowledged event survives a crash; if it holds some, the graph continues from there.
     #[arg(long, value_name = "DIR")]
     journal: Option<PathBuf>,
@@ -94,6 +104,9 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
         session.data().graph().bound(),
         session.data().events(),
     ));
+    if let Some(address) = arguments.listen {
+        return listen::listen(address, session, arguments.batch.get(), console);
+    }
     let (sender, receiver) = sync_channel(arguments.queue.get());
     thread::Builder::new().name("events".into()).spawn(move || read(&sender))?;
     serve(&mut session, &receiver, arguments.batch.get())
@@ -121,6 +134,29 @@ fn read(lines: &SyncSender<Line>) {
             return;
         }
     }
+}
+
+/// Applies the events among some lines, up to a batch of them together, and answers the queries.
+fn process<'a>(
+    session: &mut Session,
+    lines: impl Iterator<Item = &'a str>,
+    batch: usize,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    let mut events: Vec<String> = vec![];
+    for line in lines.map(str::trim).filter(|line| !line.is_empty()) {
+        let request = Request::of(line);
+        let is_query = matches!(request, Request::Query(_));
+        if !events.is_empty() && (is_query || events.len() >= batch) {
+            session.apply(&events, out)?;
+            events.clear();
+        }
+        match request {
+            Request::Query(query) => session.answer(&query, out)?,
+            Request::Event => events.push(line.to_owned()),
+        }
+    }
+    if events.is_empty() { Ok(()) } else { session.apply(&events, out) }
 }
 
 /// Takes what waits, up to a batch of events or a query, and answers it; waits only when there is nothing to do.

@@ -78,7 +78,7 @@ const TOGETHER: usize = 16;
 /// Iterates `X ← f_a(X)` from zero, graph by graph and layer by layer, until a graph is within
 /// `tol` or `max_iter` is reached.
 ///
-/// Graphs that do not converge are [relaxed](relax) if the options say so; whether they then have
+/// Graphs that do not converge are [relaxed](super::relax()) if the options say so; whether they then have
 /// converged is decided per graph, by the residual of the returned states.
 ///
 /// # Panics

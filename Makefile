@@ -65,22 +65,22 @@ examples: build
 # The library is compiled once for all tests, so the extension is built with the workspace, and Python finds it where its source is.
 PYTHON ?= python3
 ENVIRONMENT := $(abspath $(TARGET))/python
-PACKAGE := crates/lpgnn-python
+BINDINGS := crates/lpgnn-python
 EXTENSION := $(if $(filter Darwin,$(shell uname)),lib_native.dylib,lib_native.so)
 python: build environment
-	cp "$(TARGET)/debug/$(EXTENSION)" $(PACKAGE)/python/lpgnn/_native.abi3.so
-	$(ENVIRONMENT)/bin/python -m pytest -q -rs $(PACKAGE)
+	cp "$(TARGET)/debug/$(EXTENSION)" $(BINDINGS)/python/lpgnn/_native.abi3.so
+	$(ENVIRONMENT)/bin/python -m pytest -q -rs $(BINDINGS)
 
 # What the package and its tests need, in an environment of its own.
-WANTED := from pip._vendor import tomli; p = tomli.load(open("$(PACKAGE)/pyproject.toml", "rb"))["project"]; \
+WANTED := from pip._vendor import tomli; p = tomli.load(open("$(BINDINGS)/pyproject.toml", "rb"))["project"]; \
 	print(*p["dependencies"], *p["optional-dependencies"]["test"], sep="\n")
 environment: $(ENVIRONMENT)/ready
-$(ENVIRONMENT)/ready: $(PACKAGE)/pyproject.toml
+$(ENVIRONMENT)/ready: $(BINDINGS)/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "$(PYTHON) is not here or older than 3.10: install Python, or tell make where it is by PYTHON=" >&2; exit 1; }
 	@test -x $(ENVIRONMENT)/bin/python || $(PYTHON) -m venv $(ENVIRONMENT)
 	$(ENVIRONMENT)/bin/python -c '$(WANTED)' > $(ENVIRONMENT)/wanted.txt
 	$(ENVIRONMENT)/bin/pip install --quiet --disable-pip-version-check -r $(ENVIRONMENT)/wanted.txt
-	echo "$(abspath $(PACKAGE))/python" > "$$($(ENVIRONMENT)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/lpgnn.pth"
+	echo "$(abspath $(BINDINGS))/python" > "$$($(ENVIRONMENT)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/lpgnn.pth"
 	touch $@
 
 lint: setup

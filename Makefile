@@ -72,7 +72,7 @@ python: build environment
 	$(ENVIRONMENT)/bin/python -m pytest -q -rs $(BINDINGS)
 
 # What the package and its tests need, in an environment of its own.
-WANTED := from pip._vendor import tomli; p = tomli.load(open("$(BINDINGS)/pyproject.toml", "rb"))["project"]; \
+WANTED := import importlib, sys; toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "pip._vendor.tomli"); p = toml.load(open("$(BINDINGS)/pyproject.toml", "rb"))["project"]; \
 	print(*p["dependencies"], *p["optional-dependencies"]["test"], sep="\n")
 environment: $(ENVIRONMENT)/ready
 $(ENVIRONMENT)/ready: $(BINDINGS)/pyproject.toml

@@ -86,6 +86,7 @@ $(ENVIRONMENT)/ready: $(BINDINGS)/pyproject.toml
 lint: setup
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(ALL) --all-targets -- -D warnings
+	$(CARGO) check --locked --manifest-path fuzz/Cargo.toml
 
 doc: setup
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(ALL) --no-deps

@@ -18,7 +18,7 @@ use lpgnn::data::{Dataset, Encoding, FeatureOptions, Format, Level, ReadOptions,
 use lpgnn::experiment::run::RunFolder;
 use lpgnn::experiment::search::Space;
 use lpgnn::inference::Inference;
-use lpgnn::run::{Checkpoint, RunConfig, SavedModel, Setting, Setup};
+use lpgnn::run::{Checkpoint, RunConfig, SavedModel, Setting, Setup, TrainingOrigin};
 use lpgnn::train::{EpochReport, ModelDims, Trainer, TrainerState};
 use signed::Contents;
 
@@ -166,8 +166,9 @@ fn train() -> Result<Trained, lpgnn::Error> {
     let setup = Setup::new(&config, &dataset)?;
     let folder = tempfile::tempdir().expect("there is space");
     let path = folder.path().join("checkpoint.safetensors");
+    let origin = TrainingOrigin::new(config.clone(), &setup);
     let mut keep = |report: &EpochReport, state: &TrainerState| {
-        let written = Checkpoint::write(&path, &config, "print", 1.5, state);
+        let written = Checkpoint::write(&path, &origin, 1.5, state);
         if report.epoch < 3 && written.is_ok() {
             ControlFlow::Continue(())
         } else {

@@ -24,10 +24,10 @@ impl SortPooling {
 
     /// The places in the pooled rows, each with the node that belongs there.
     fn chosen<S: Scalar>(&self, input: ReadoutInput<'_, S>) -> Vec<(usize, usize)> {
-        let width = self.mlp.inputs();
+        let (width, states) = (self.mlp.inputs(), input.states());
         let of_graph = |graph: usize| {
             let mut nodes: Vec<usize> = input.batch.nodes_of(graph).collect();
-            let key = |v: usize| input.states.row(v)[self.inputs - 1].f64();
+            let key = |v: usize| states.row(v)[self.inputs - 1].f64();
             nodes.sort_by(|&a, &b| key(b).total_cmp(&key(a)));
             (graph * width..(graph + 1) * width).step_by(self.inputs).zip(nodes)
         };
@@ -36,8 +36,9 @@ impl SortPooling {
 
     fn pooled<S: Scalar>(&self, input: ReadoutInput<'_, S>) -> Vec<S> {
         let mut pooled = vec![S::ZERO; input.batch.graphs() * self.mlp.inputs()];
+        let states = input.states();
         for (place, v) in self.chosen(input) {
-            pooled[place..place + self.inputs].copy_from_slice(input.states.row(v));
+            pooled[place..place + self.inputs].copy_from_slice(states.row(v));
         }
         pooled
     }

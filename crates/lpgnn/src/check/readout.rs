@@ -40,15 +40,15 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    fn input<'a>(&'a self, states: &'a Matrix<f64>) -> ReadoutInput<'a, f64> {
-        ReadoutInput { batch: self.batch, states, dropout: None }
+    fn input<'a>(&'a self, parts: &'a [&'a Matrix<f64>]) -> ReadoutInput<'a, f64> {
+        ReadoutInput { batch: self.batch, parts, dropout: None }
     }
 
     fn value(&self, weights: &[f64], states: &Matrix<f64>) -> Matrix<f64> {
         // What is not set shall be seen.
         let mut predictions = Matrix::zeros(self.d_predictions.rows(), self.f.outputs());
         predictions.as_mut_slice().fill(f64::NAN);
-        self.f.forward(weights, self.input(states), &mut predictions, &self.scratch);
+        self.f.forward(weights, self.input(&[states]), &mut predictions, &self.scratch);
         predictions
     }
 
@@ -62,7 +62,8 @@ impl Trial<'_> {
         let states_before = random(self.states.rows(), self.states.cols(), draw);
         let (mut weights, mut states) = (before.clone(), states_before.clone());
         let gradients = ReadoutGradients { weights: Some(&mut weights), states: Some(&mut states) };
-        let input = self.input(&self.states);
+        let parts = [&self.states];
+        let input = self.input(&parts);
         self.f.backward(&self.weights, input, d_predictions, gradients, &self.scratch);
         subtract(&mut weights, &before);
         subtract(states.as_mut_slice(), states_before.as_slice());
@@ -112,7 +113,8 @@ impl Trial<'_> {
         );
         let gradients =
             ReadoutGradients { weights: Some(&mut fused.1), states: Some(&mut fused.2) };
-        let input = self.input(&self.states);
+        let parts = [&self.states];
+        let input = self.input(&parts);
         let found = self.f.pass(&self.weights, input, loss, &mut fused.0, gradients, &self.scratch);
         for (what, found, expected) in [
             ("value of the loss", &[found][..], &[value][..]),

@@ -45,38 +45,57 @@ impl Quantiles {
         // Some NaNs have a sign, which would put them first.
         let mut numbers: Vec<f64> =
             numbers.map(|x| if x.is_nan() { f64::NAN } else { x }).collect();
-        numbers.sort_unstable_by(f64::total_cmp);
-        let (first, last) = (*numbers.first()?, *numbers.last()?);
-        let count = numbers.len();
-        let at = |q: f64| {
-            let place = q * (count - 1) as f64;
+        let (count, sum) = (numbers.len(), numbers.iter().sum::<f64>());
+        let last = count.checked_sub(1)?;
+        // From the smallest quantile to the largest: what lies below the last one found stays below.
+        let mut found = 0;
+        let mut nth = |place: usize| {
+            let (_, number, _) =
+                numbers[found..].select_nth_unstable_by(place - found, f64::total_cmp);
+            found = place;
+            *number
+        };
+        let min = nth(0);
+        let mut at = |q: f64| {
+            let place = q * last as f64;
             #[allow(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
                 reason = "a share of a count is a count"
             )]
             let below = place.floor() as usize;
-            let (low, share) = (numbers[below], place - below as f64);
+            let (low, share) = (nth(below), place - below as f64);
             // Without the sum, which would make NaN of an infinite neighbour.
-            if share > 0.0 { low + share * (numbers[below + 1] - low) } else { low }
+            if share > 0.0 { low + share * (nth(below + 1) - low) } else { low }
         };
-        Some(Self {
-            count,
-            mean: numbers.iter().sum::<f64>() / count as f64,
-            min: first,
-            p5: at(0.05),
-            p25: at(0.25),
-            p50: at(0.5),
-            p75: at(0.75),
-            p95: at(0.95),
-            max: last,
-        })
+        let [p5, p25, p50, p75, p95] = [0.05, 0.25, 0.5, 0.75, 0.95].map(&mut at);
+        let max = nth(last);
+        Some(Self { count, mean: sum / count as f64, min, p5, p25, p50, p75, p95, max })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quantiles_are_those_of_the_numbers_in_order() {
+        for count in [1, 2, 3, 20, 21, 1000] {
+            let numbers: Vec<f64> = (0..count).map(|k| f64::from(k * 7919 % 997)).collect();
+            let mut sorted = numbers.clone();
+            sorted.sort_by(f64::total_cmp);
+            let of = Quantiles::of(numbers.into_iter()).unwrap();
+            for (q, found) in [(0.05, of.p5), (0.25, of.p25), (0.5, of.p50), (0.95, of.p95)] {
+                let place = q * f64::from(count - 1);
+                let (low, high) = (place.floor(), place.ceil());
+                let [low_number, high_number] = [low, high].map(|place| sorted[place as usize]);
+                let expected = low_number + (place - low) * (high_number - low_number);
+                assert!((found - expected).abs() < 1e-9, "{q} of {count}: {found}, {expected}");
+            }
+            assert_eq!((of.min.to_bits(), of.count), (sorted[0].to_bits(), sorted.len()));
+            assert_eq!(of.max.to_bits(), sorted[sorted.len() - 1].to_bits());
+        }
+    }
 
     #[test]
     fn what_is_not_a_number_is_the_largest() {

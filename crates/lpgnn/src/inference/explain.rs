@@ -12,7 +12,7 @@
 
 use super::{FixedPoint, FixedPointOptions, converge_from};
 use crate::graph::{BatchParts, Features, FeaturesView, GraphBatch, Level, NO_EDGE, Targets};
-use crate::lagrangian::{Model, ReadFrom, side_by_side};
+use crate::lagrangian::{Model, ReadFrom};
 use crate::numeric::{Scratch, largest_difference};
 use crate::readout::{ReadoutGradients, ReadoutInput};
 use crate::transition::{Gradients, Input, Transition};
@@ -189,12 +189,10 @@ fn readout_gradient<S: Scalar>(
         ReadFrom::Transition => &found.f_x,
     };
     let read: Vec<&Matrix<S>> = all[model.read_layers()].iter().collect();
-    let joined = (read.len() > 1).then(|| side_by_side(&read));
-    let states = joined.as_ref().unwrap_or(read[0]);
-    let mut d_states = Matrix::zeros(states.rows(), states.cols());
+    let mut d_states = Matrix::zeros(batch.nodes(), model.readout().inputs());
     model.readout().backward(
         &weights[model.readout_weights()],
-        ReadoutInput { batch, states, dropout: None },
+        ReadoutInput { batch, parts: &read, dropout: None },
         d_outputs,
         ReadoutGradients { weights: None, states: Some(&mut d_states) },
         scratch,

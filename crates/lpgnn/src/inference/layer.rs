@@ -65,15 +65,16 @@ impl<'a, S: Scalar> Layer<'a, S> {
         let mut iterations = 0;
         // Whenever half of the graphs have converged, work goes on with the others alone.
         while !active.is_empty() && iterations < options.max_iter {
-            let mut part = Part::take(batch, &active, self.below, &mut all);
+            let (part, mut x, mut f) = Part::take(batch, &active, self.below, &mut all);
+            let apply = self.function(&part);
             let mut converged = vec![false; active.len()];
             while iterations < options.max_iter {
                 iterations += 1;
-                self.apply(&mut part);
+                apply(&x, &mut f);
                 tell();
                 for (i, &graph) in active.iter().enumerate().filter(|(i, _)| !converged[*i]) {
                     all.counts[graph] += 1;
-                    all.residuals[graph] = graph_residual(&part.batch, i, &part.x, &part.f);
+                    all.residuals[graph] = graph_residual(&part.batch, i, &x, &f);
                 }
                 for (converged, &graph) in converged.iter_mut().zip(&active) {
                     *converged = all.residuals[graph] <= options.tol;
@@ -84,12 +85,13 @@ impl<'a, S: Scalar> Layer<'a, S> {
                 }
                 let residuals = active.iter().map(|&graph| all.residuals[graph]);
                 let moving = residuals.zip(&converged).map(|(r, done)| (!done).then_some(r));
-                part.advance(&mut past, moving, S::of(options.beta));
+                part.advance((&mut x, &f), &mut past, moving, S::of(options.beta));
                 if 2 * done >= active.len() && active.len() > 8 {
                     break;
                 }
             }
-            part.put(&mut all);
+            drop(apply);
+            part.put((x, f), &mut all);
             let mut done = converged.iter();
             past.retain(|_| !done.next().copied().unwrap_or(true));
             let mut done = converged.iter();
@@ -97,80 +99,90 @@ impl<'a, S: Scalar> Layer<'a, S> {
         }
         if !active.is_empty() {
             // Their states have moved since `f_a` was applied.
-            let mut part = Part::take(batch, &active, self.below, &mut all);
-            self.apply(&mut part);
+            let (part, x, mut f) = Part::take(batch, &active, self.below, &mut all);
+            self.function(&part)(&x, &mut f);
             for (i, &graph) in active.iter().enumerate() {
-                all.residuals[graph] = graph_residual(&part.batch, i, &part.x, &part.f);
+                all.residuals[graph] = graph_residual(&part.batch, i, &x, &f);
             }
-            part.put(&mut all);
+            part.put((x, f), &mut all);
         }
         all
     }
 
-    fn apply(&self, part: &mut Part<'_, S>) {
-        let features = match &part.below {
+    /// `f_a` of these graphs, as a function of their states.
+    fn function<'p>(
+        &'p self,
+        part: &'p Part<'_, S>,
+    ) -> Box<dyn Fn(&Matrix<S>, &mut Matrix<S>) + 'p> {
+        let node_features = match &part.below {
             None => part.batch.node_features().view(),
             Some(below) => FeaturesView::Dense(below),
         };
-        let input = Input { node_features: features, ..Input::of(&part.batch, &part.x) };
-        self.transition.forward(self.weights, input, &mut part.f, self.scratch);
+        let input = Input { node_features, ..Input::of(&part.batch, &part.none) };
+        match self.transition.iteration(self.weights, input, self.scratch) {
+            Some(iteration) => Box::new(move |x, f| iteration.apply(x, f)),
+            None => Box::new(move |states, f| {
+                let input = Input { topology: input.topology, states, ..input };
+                self.transition.forward(self.weights, input, f, self.scratch);
+            }),
+        }
     }
 }
 
-/// The graphs that have not converged.
+/// The graphs that have not converged, and what they read.
 struct Part<'a, S: Scalar> {
     /// Their nodes; none if they are all.
     nodes: Option<Vec<usize>>,
     batch: Cow<'a, GraphBatch<S>>,
     below: Option<Cow<'a, Matrix<S>>>,
-    x: Matrix<S>,
-    f: Matrix<S>,
+    /// No states.
+    none: Matrix<S>,
 }
 
 impl<'a, S: Scalar> Part<'a, S> {
+    /// With their states, and room for `f_a` of them.
     fn take(
         batch: &'a GraphBatch<S>,
         graphs: &[usize],
         below: Option<&'a Matrix<S>>,
         all: &mut Converged<S>,
-    ) -> Self {
+    ) -> (Self, Matrix<S>, Matrix<S>) {
+        let none = Matrix::default();
         if graphs.len() == batch.graphs() {
             let (x, f) = (std::mem::take(&mut all.states), std::mem::take(&mut all.f_x));
             let (batch, below) = (Cow::Borrowed(batch), below.map(Cow::Borrowed));
-            return Self { nodes: None, batch, below, x, f };
+            return (Self { nodes: None, batch, below, none }, x, f);
         }
         let nodes: Vec<usize> = graphs.iter().flat_map(|&graph| batch.nodes_of(graph)).collect();
         let x = all.states.select(nodes.iter().copied());
-        Self {
-            batch: Cow::Owned(batch.select(graphs)),
-            below: below.map(|below| Cow::Owned(below.select(nodes.iter().copied()))),
-            f: Matrix::zeros(x.rows(), x.cols()),
-            x,
-            nodes: Some(nodes),
-        }
+        let f = Matrix::zeros(x.rows(), x.cols());
+        let below = below.map(|below| Cow::Owned(below.select(nodes.iter().copied())));
+        let batch = Cow::Owned(batch.select(graphs));
+        (Self { batch, below, nodes: Some(nodes), none }, x, f)
     }
 
     /// The way back.
-    fn put(self, all: &mut Converged<S>) {
+    fn put(self, (x, f): (Matrix<S>, Matrix<S>), all: &mut Converged<S>) {
         match self.nodes {
-            None => (all.states, all.f_x) = (self.x, self.f),
+            None => (all.states, all.f_x) = (x, f),
             Some(nodes) => {
-                scatter(&[self.x], &nodes, std::slice::from_mut(&mut all.states));
-                scatter(&[self.f], &nodes, std::slice::from_mut(&mut all.f_x));
+                scatter(&[x], &nodes, std::slice::from_mut(&mut all.states));
+                scatter(&[f], &nodes, std::slice::from_mut(&mut all.f_x));
             }
         }
     }
 
     /// The next iterate of every graph with a residual; the others stay.
     fn advance(
-        &mut self,
+        &self,
+        (x, f): (&mut Matrix<S>, &Matrix<S>),
         past: &mut [Anderson<S>],
         residuals: impl Iterator<Item = Option<f64>>,
         beta: S,
     ) {
-        let (width, f) = (self.x.cols(), self.f.as_slice());
+        let (width, f) = (x.cols(), f.as_slice());
         let ranges: Vec<_> = (0..self.batch.graphs()).map(|g| self.batch.nodes_of(g)).collect();
-        let rows = split_rows(self.x.as_mut_slice(), width, &ranges);
+        let rows = split_rows(x.as_mut_slice(), width, &ranges);
         let mut graphs: Vec<Moving<'_, S>> = rows
             .into_iter()
             .zip(past)

@@ -16,7 +16,7 @@ pub use relax::{RelaxOptions, relax};
 use std::fmt;
 
 use crate::graph::GraphBatch;
-use crate::lagrangian::{Model, ReadFrom, side_by_side};
+use crate::lagrangian::{Model, ReadFrom};
 use crate::numeric::{Scratch, largest_difference, length, worse};
 use crate::readout::ReadoutInput;
 use crate::transition::{Gradients, Input, Transition};
@@ -212,12 +212,9 @@ fn read_out<S: Scalar>(
     read: &[&Matrix<S>],
     scratch: &Scratch<S>,
 ) -> Matrix<S> {
-    let read = &read[model.read_layers()];
-    let joined = (read.len() > 1).then(|| side_by_side(read));
     let readout = model.readout();
     let mut predictions = Matrix::zeros(readout.level().rows(batch), readout.outputs());
-    let states = joined.as_ref().unwrap_or(read[0]);
-    let input = ReadoutInput { batch, states, dropout: None };
+    let input = ReadoutInput { batch, parts: &read[model.read_layers()], dropout: None };
     readout.forward(&weights[model.readout_weights()], input, &mut predictions, scratch);
     predictions
 }

@@ -20,7 +20,7 @@ pub use variables::Variables;
 use crate::graph::{Exchange, GraphBatch, Level, Local, Reduce};
 use crate::numeric::{Scratch, SpareMatrix};
 use crate::readout::{Loss, ReadoutGradients, ReadoutInput, Supervision};
-use crate::transition::{Gradients, Input, Kept, Upstream, for_each_group};
+use crate::transition::{Gradients, Input, Kept, Upstream};
 use crate::{Error, Matrix, Scalar};
 use read::ReadGradient;
 use term::{ConstraintTerm, Tally};
@@ -208,15 +208,14 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
         d_weights: Option<&mut [S]>,
     ) -> (f64, (usize, usize), Vec<ReadGradient<'s, S>>) {
         let (model, scratch) = (self.model, self.scratch);
-        let joined = (reads.len() > 1).then(|| side_by_side(reads));
-        let rows = joined.as_ref().unwrap_or(reads[0]);
         let readout = model.readout();
+        let width = reads.iter().map(|part| part.cols()).sum();
         let (outputs, read) = (readout.level().rows(self.batch), readout.gradient_level());
         let mut predictions = scratch.matrix(outputs, readout.outputs());
-        let mut d_rows = scratch.matrix(read.rows(self.batch), rows.cols());
+        let mut d_rows = scratch.matrix(read.rows(self.batch), width);
         let loss = readout.pass(
             &at.weights[model.readout_weights()],
-            ReadoutInput { batch: self.batch, states: rows, dropout: self.dropout },
+            ReadoutInput { batch: self.batch, parts: reads, dropout: self.dropout },
             Loss { supervision: self.supervision, factor: self.factors().0 },
             &mut predictions,
             ReadoutGradients {
@@ -279,7 +278,8 @@ impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
         // From the last layer to the first, so that what the layer above makes of it is known.
         let mut tally = Tally::default();
         for layer in (0..layers).rev() {
-            let kept = kept.pop().unwrap_or_default();
+            let f_x_here = f_x.get(layer).map(|f_x| &**f_x);
+            let kept = Kept { f_x: f_x_here, ..kept.pop().unwrap_or_default() };
             let below = (&f_x[..], kept);
             tally = tally.and(self.layer(layer, at, request, below, &mut d_read, gradient));
         }
@@ -363,28 +363,7 @@ impl<S: Scalar> Lagrangian<'_, S> {
     }
 }
 
-/// Rows that are joined on one thread.
-const ROWS: usize = 1 << 13;
-
-/// Matrices of as many rows, as one.
-pub(crate) fn side_by_side<S: Scalar>(parts: &[&Matrix<S>]) -> Matrix<S> {
-    let cols = parts.iter().map(|part| part.cols()).sum();
-    let mut joined = Matrix::zeros(parts[0].rows(), cols);
-    let mut blocks: Vec<(usize, &mut [S])> =
-        (0..).step_by(ROWS).zip(joined.as_mut_slice().chunks_mut(ROWS * cols.max(1))).collect();
-    for_each_group(&mut blocks, |(first, block)| {
-        for (row, mut to) in (*first..).zip(block.chunks_exact_mut(cols)) {
-            for part in parts {
-                let (own, rest) = to.split_at_mut(part.cols());
-                own.copy_from_slice(part.row(row));
-                to = rest;
-            }
-        }
-    });
-    joined
-}
-
-/// The opposite: a matrix in parts of these widths.
+/// A matrix in parts of these widths.
 fn apart<'a, S: Scalar>(
     joined: SpareMatrix<'a, S>,
     widths: &[usize],

@@ -24,5 +24,5 @@ pub use scalar::Scalar;
 pub(crate) use scalar::worse;
 pub use scratch::Scratch;
 pub(crate) use scratch::{Spare, SpareMatrix};
-pub(crate) use sums::{dot, largest_difference, length};
+pub(crate) use sums::{dot, largest_difference, length, sizes};
 pub(crate) use transposed::transposed_product;

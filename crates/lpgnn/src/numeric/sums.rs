@@ -46,6 +46,37 @@ impl<S: Scalar> Kernel for Dot<'_, S> {
     }
 }
 
+/// `Σ |x|` and `max |x|`; not a number where a number is not.
+pub(crate) fn sizes<S: Scalar>(x: &[S]) -> (f64, S) {
+    let parts: Vec<(f64, S)> = x.par_chunks(PART).map(|x| dispatch(Sizes(x))).collect();
+    parts.into_iter().fold((0.0, S::ZERO), |(sum, max), (s, m)| (sum + s, worse(max, m)))
+}
+
+struct Sizes<'a, S>(&'a [S]);
+
+impl<S: Scalar> Kernel for Sizes<'_, S> {
+    type Output = (f64, S);
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) -> (f64, S) {
+        let (x, rest) = self.0.as_chunks::<LANES>();
+        let (mut sums, mut largest) = ([0.0; LANES], [S::ZERO; LANES]);
+        let mut eight = |x: &[S; LANES]| {
+            for i in 0..LANES {
+                let size = x[i].abs();
+                sums[i] += size.f64();
+                largest[i] = if size > largest[i] { size } else { largest[i] };
+            }
+        };
+        x.iter().for_each(&mut eight);
+        let mut last = [S::ZERO; LANES];
+        last[..rest.len()].copy_from_slice(rest);
+        eight(&last);
+        let sum: f64 = sums.iter().sum();
+        // A maximum forgets what is not a number, a sum does not.
+        (sum, if sum.is_nan() { S::of(sum) } else { largest.into_iter().fold(S::ZERO, worse) })
+    }
+}
+
 /// `max |a − b|`; not a number where a difference is not.
 pub(crate) fn largest_difference<S: Scalar>(a: &[S], b: &[S]) -> S {
     if a.len() <= PART {
@@ -94,6 +125,22 @@ mod tests {
             assert!((dot(&a, &b) - plain).abs() <= 1e-9 * count as f64, "{count}");
             let plain: f64 = a.iter().map(|&a| f64::from(a).powi(2)).sum();
             assert!((length(&a) - plain.sqrt()).abs() <= 1e-12 * plain.sqrt(), "{count}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_those_of_the_numbers() {
+        for count in [0, 1, 9, PART, 2 * PART + 3] {
+            let mut x: Vec<f32> = (0..count).map(|i| (i as f32 * 0.37).sin()).collect();
+            let plain: f64 = x.iter().map(|x| f64::from(x.abs())).sum();
+            let largest = x.iter().fold(0.0_f32, |max, x| max.max(x.abs()));
+            let (sum, max) = sizes(&x);
+            assert!((sum - plain).abs() <= 1e-9 * count as f64, "{count}");
+            assert_eq!(max.to_bits(), largest.to_bits(), "{count}");
+            if let Some(last) = x.last_mut() {
+                *last = f32::NAN;
+                assert!(sizes(&x).0.is_nan() && sizes(&x).1.is_nan(), "{count}");
+            }
         }
     }
 

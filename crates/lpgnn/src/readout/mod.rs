@@ -29,6 +29,7 @@ use std::fmt::Debug;
 use crate::graph::{GraphBatch, Level};
 use crate::numeric::Scratch;
 use crate::parameters::Parameters;
+use crate::transition::for_each_group;
 use crate::{Matrix, Scalar};
 
 /// A read-out `f_r`, with its derivatives.
@@ -103,13 +104,8 @@ pub trait Readout<S: Scalar = f32>: Debug + Send + Sync {
     /// What the matrices of [`Role::Input`](crate::parameters::Role::Input) multiply, row by row;
     /// none if that is not known beforehand. Layers that read it may descend in coordinates in which
     /// it has mean 0 and standard deviation 1.
-    fn layer_inputs<'a>(
-        &self,
-        batch: &GraphBatch<S>,
-        states: &'a Matrix<S>,
-    ) -> Option<Cow<'a, Matrix<S>>> {
-        let _ = batch;
-        (self.level() == Level::Node).then_some(Cow::Borrowed(states))
+    fn layer_inputs<'a>(&self, input: ReadoutInput<'a, S>) -> Option<Cow<'a, Matrix<S>>> {
+        (self.level() == Level::Node).then(|| input.states())
     }
 
     /// What it pools over the nodes of a graph, if it predicts graphs, and its network of a row; none if it is anything
@@ -130,8 +126,8 @@ pub trait Readout<S: Scalar = f32>: Debug + Send + Sync {
 pub struct ReadoutInput<'a, S = f32> {
     /// The graphs.
     pub batch: &'a GraphBatch<S>,
-    /// The states or `f_a` of them, of the layers that are read, side by side; one row per node.
-    pub states: &'a Matrix<S>,
+    /// The states or `f_a` of them, of every layer that is read; one row per node.
+    pub parts: &'a [&'a Matrix<S>],
     /// In training, the seed of the units that this update leaves out.
     pub dropout: Option<u64>,
 }
@@ -142,6 +138,37 @@ impl<S> Clone for ReadoutInput<'_, S> {
     }
 }
 impl<S> Copy for ReadoutInput<'_, S> {}
+
+impl<'a, S: Scalar> ReadoutInput<'a, S> {
+    /// All that is read of the nodes: the parts side by side.
+    pub fn states(&self) -> Cow<'a, Matrix<S>> {
+        match self.parts {
+            [all] => Cow::Borrowed(all),
+            parts => Cow::Owned(side_by_side(parts)),
+        }
+    }
+}
+
+/// Rows that are joined on one thread.
+const ROWS: usize = 1 << 10;
+
+/// Matrices of as many rows, as one.
+pub(crate) fn side_by_side<S: Scalar>(parts: &[&Matrix<S>]) -> Matrix<S> {
+    let cols = parts.iter().map(|part| part.cols()).sum();
+    let mut joined = Matrix::zeros(parts.first().map_or(0, |part| part.rows()), cols);
+    let mut blocks: Vec<(usize, &mut [S])> =
+        (0..).step_by(ROWS).zip(joined.as_mut_slice().chunks_mut(ROWS * cols.max(1))).collect();
+    for_each_group(&mut blocks, |(first, block)| {
+        for (row, mut to) in (*first..).zip(block.chunks_exact_mut(cols)) {
+            for part in parts {
+                let (own, rest) = to.split_at_mut(part.cols());
+                own.copy_from_slice(part.row(row));
+                to = rest;
+            }
+        }
+    });
+    joined
+}
 
 /// Where a read-out leaves its gradients.
 #[derive(Debug)]

@@ -43,7 +43,7 @@ impl<S: Scalar> Readout<S> for NodeReadout {
         predictions: &mut Matrix<S>,
         scratch: &Scratch<S>,
     ) {
-        self.mlp.forward(weights, input.states.as_slice(), input.dropout, predictions, scratch);
+        self.mlp.forward(weights, input.states().as_slice(), input.dropout, predictions, scratch);
     }
 
     fn backward(
@@ -54,7 +54,8 @@ impl<S: Scalar> Readout<S> for NodeReadout {
         gradients: ReadoutGradients<'_, S>,
         scratch: &Scratch<S>,
     ) {
-        let states = input.states.as_slice();
+        let states = input.states();
+        let states = states.as_slice();
         let mut d_rows = scratch.take(states.len());
         let to = MlpGradients { weights: gradients.weights, rows: Some(&mut d_rows) };
         self.mlp.backward(weights, states, input.dropout, d_predictions, to, scratch);
@@ -74,7 +75,8 @@ impl<S: Scalar> Readout<S> for NodeReadout {
     ) -> f64 {
         let rows = gradients.states.map(Matrix::as_mut_slice);
         let to = MlpGradients { weights: gradients.weights, rows };
-        let rows = (input.states.as_slice(), input.dropout);
+        let states = input.states();
+        let rows = (states.as_slice(), input.dropout);
         self.mlp.pass(weights, rows, loss, predictions, to, scratch)
     }
 }

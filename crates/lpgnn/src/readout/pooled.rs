@@ -30,7 +30,7 @@ pub enum Pooling {
 }
 
 /// Graphs that are pooled together.
-const GRAPHS: usize = 256;
+const GRAPHS: usize = 32;
 
 impl PooledReadout {
     /// A network from `inputs` components of a state to `outputs` classes or values; for `dropout`,
@@ -45,26 +45,33 @@ impl PooledReadout {
         Self { pooling, mlp: Mlp::new(inputs, outputs, network, dropout) }
     }
 
-    fn pool<S: Scalar>(&self, batch: &GraphBatch<S>, states: &Matrix<S>, pooled: &mut [S]) {
+    /// `⊕_v x_v` of every graph, part by part of what is read.
+    fn pool<S: Scalar>(&self, input: ReadoutInput<'_, S>, pooled: &mut [S]) {
+        let ReadoutInput { batch, parts, .. } = input;
         let ends = |start: usize| start..(start + GRAPHS).min(batch.graphs());
         let graphs: Vec<Range<usize>> = (0..batch.graphs()).step_by(GRAPHS).map(ends).collect();
-        let rows = split_rows(pooled, states.cols(), &graphs);
+        let width = parts.iter().map(|part| part.cols()).sum();
+        let rows = split_rows(pooled, width, &graphs);
         let mut groups: Vec<_> = graphs.iter().cloned().zip(rows).collect();
         for_each_group(&mut groups, |(graphs, pooled)| {
-            let graphs = graphs.clone();
-            dispatch(Pool { pooling: self.pooling, batch, graphs, states, pooled });
+            let mut column = 0;
+            for states in parts {
+                let (pooling, graphs) = (self.pooling, graphs.clone());
+                dispatch(Pool { pooling, batch, graphs, states, pooled, width, column });
+                column += states.cols();
+            }
         });
     }
 
     /// `d_states ← d_states + ∂𝓛/∂x_v`, from `∂𝓛/∂ ⊕_v x_v`.
     fn unpool<S: Scalar>(
         &self,
-        batch: &GraphBatch<S>,
-        states: &Matrix<S>,
+        input: ReadoutInput<'_, S>,
         d_pooled: &[S],
         d_states: &mut Matrix<S>,
     ) {
-        let width = states.cols().max(1);
+        let (batch, width) = (input.batch, d_states.cols().max(1));
+        let states = input.states();
         for (graph, d) in d_pooled.chunks_exact(width).enumerate() {
             if self.pooling == Pooling::Max {
                 for (i, &d) in d.iter().enumerate() {
@@ -103,7 +110,10 @@ struct Pool<'a, S> {
     batch: &'a GraphBatch<S>,
     graphs: Range<usize>,
     states: &'a Matrix<S>,
+    /// Rows of so many components, of which those from this column on are set.
     pooled: &'a mut [S],
+    width: usize,
+    column: usize,
 }
 
 impl<S: Scalar> Kernel for Pool<'_, S> {
@@ -111,9 +121,9 @@ impl<S: Scalar> Kernel for Pool<'_, S> {
 
     #[inline(always)]
     fn run<A: Arithmetic>(self) {
-        let width = self.states.cols().max(1);
-        for (graph, pooled) in self.graphs.zip(self.pooled.chunks_exact_mut(width)) {
-            let nodes = self.batch.nodes_of(graph);
+        let columns = self.column..self.column + self.states.cols();
+        for (graph, row) in self.graphs.zip(self.pooled.chunks_exact_mut(self.width.max(1))) {
+            let (nodes, pooled) = (self.batch.nodes_of(graph), &mut row[columns.clone()]);
             pooled.fill(S::ZERO);
             if self.pooling == Pooling::Max {
                 for (i, pooled) in pooled.iter_mut().enumerate() {
@@ -158,7 +168,7 @@ impl<S: Scalar> Readout<S> for PooledReadout {
         scratch: &Scratch<S>,
     ) {
         let mut pooled = scratch.take(input.batch.graphs() * self.mlp.inputs());
-        self.pool(input.batch, input.states, &mut pooled);
+        self.pool(input, &mut pooled);
         self.mlp.forward(weights, &pooled, input.dropout, predictions, scratch);
     }
 
@@ -171,12 +181,12 @@ impl<S: Scalar> Readout<S> for PooledReadout {
         scratch: &Scratch<S>,
     ) {
         let mut pooled = scratch.take(input.batch.graphs() * self.mlp.inputs());
-        self.pool(input.batch, input.states, &mut pooled);
+        self.pool(input, &mut pooled);
         let mut d_pooled = scratch.take(pooled.len());
         let to = MlpGradients { weights: gradients.weights, rows: Some(&mut d_pooled) };
         self.mlp.backward(weights, &pooled, input.dropout, d_predictions, to, scratch);
         if let Some(d_states) = gradients.states {
-            self.unpool(input.batch, input.states, &d_pooled, d_states);
+            self.unpool(input, &d_pooled, d_states);
         }
     }
 
@@ -190,7 +200,7 @@ impl<S: Scalar> Readout<S> for PooledReadout {
         scratch: &Scratch<S>,
     ) -> f64 {
         let mut pooled = scratch.take(input.batch.graphs() * self.mlp.inputs());
-        self.pool(input.batch, input.states, &mut pooled);
+        self.pool(input, &mut pooled);
         let per_graph = Readout::<S>::gradient_level(self) == Level::Graph;
         let mut spare = scratch.take(if per_graph { 0 } else { pooled.len() });
         let mut d_states = gradients.states;
@@ -209,7 +219,7 @@ impl<S: Scalar> Readout<S> for PooledReadout {
                 }
             } else {
                 d_states.as_mut_slice().fill(S::ZERO);
-                self.unpool(input.batch, input.states, &spare, d_states);
+                self.unpool(input, &spare, d_states);
             }
         }
         value
@@ -220,13 +230,10 @@ impl<S: Scalar> Readout<S> for PooledReadout {
         if self.pooling == Pooling::Max { Level::Node } else { Level::Graph }
     }
 
-    fn layer_inputs<'a>(
-        &self,
-        batch: &GraphBatch<S>,
-        states: &'a Matrix<S>,
-    ) -> Option<Cow<'a, Matrix<S>>> {
-        let mut pooled = Matrix::zeros(batch.graphs(), states.cols());
-        self.pool(batch, states, pooled.as_mut_slice());
+    fn layer_inputs<'a>(&self, input: ReadoutInput<'a, S>) -> Option<Cow<'a, Matrix<S>>> {
+        let width = input.parts.iter().map(|part| part.cols()).sum();
+        let mut pooled = Matrix::zeros(input.batch.graphs(), width);
+        self.pool(input, pooled.as_mut_slice());
         Some(Cow::Owned(pooled))
     }
 }

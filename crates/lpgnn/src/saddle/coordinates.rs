@@ -3,6 +3,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::Scalar;
+use crate::numeric::{Arithmetic, Kernel, dispatch};
 use crate::optim::CHUNK;
 use crate::parameters::{InputLayer, others};
 
@@ -26,6 +27,46 @@ pub(crate) struct Coordinates {
     statistics: Vec<(f64, f64)>,
 }
 
+/// Rows that one thread takes at a time.
+const ROWS: usize = 1 << 12;
+
+/// The mean of `f(x, of)` of every column, where `of` has a number per column.
+fn column_means<S: Scalar>(
+    rows: &[S],
+    width: usize,
+    f: impl Fn(f64, f64) -> f64 + Copy + Send + Sync,
+    of: &[f64],
+    count: f64,
+) -> Vec<f64> {
+    let parts: Vec<Vec<f64>> =
+        rows.par_chunks(ROWS * width).map(|rows| dispatch(ColumnSums { rows, f, of })).collect();
+    let mut sums = vec![0.0; width];
+    for part in parts {
+        sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+    }
+    sums.into_iter().map(|sum| sum / count).collect()
+}
+
+struct ColumnSums<'a, S, F> {
+    rows: &'a [S],
+    f: F,
+    of: &'a [f64],
+}
+
+impl<S: Scalar, F: Fn(f64, f64) -> f64> Kernel for ColumnSums<'_, S, F> {
+    type Output = Vec<f64>;
+    #[inline(always)]
+    fn run<A: Arithmetic>(self) -> Vec<f64> {
+        let mut sums = vec![0.0; self.of.len()];
+        for row in self.rows.chunks_exact(self.of.len()) {
+            for i in 0..sums.len() {
+                sums[i] += (self.f)(row[i].f64(), self.of[i]);
+            }
+        }
+        sums
+    }
+}
+
 /// The share of the largest variance that every component is taken to have besides its own.
 const FLOOR: f64 = 1e-4;
 /// The share of the largest mean square up to which a variance is rounding, or states that are not
@@ -37,16 +78,8 @@ impl Coordinates {
     /// varies.
     pub(crate) fn of<S: Scalar>(rows: &[S], width: usize, layer: InputLayer) -> Option<Self> {
         let count = rows.len().checked_div(width)?.max(1) as f64;
-        let mut means = vec![0.0; width];
-        for row in rows.chunks_exact(width) {
-            means.iter_mut().zip(row).for_each(|(mean, x)| *mean += x.f64() / count);
-        }
-        let mut variances = vec![0.0; width];
-        for row in rows.chunks_exact(width) {
-            for ((variance, x), mean) in variances.iter_mut().zip(row).zip(&means) {
-                *variance += (x.f64() - mean).powi(2) / count;
-            }
-        }
+        let means = column_means(rows, width, |x, _| x, &vec![0.0; width], count);
+        let variances = column_means(rows, width, |x, mean| (x - mean) * (x - mean), &means, count);
         let largest = variances.iter().copied().fold(0.0, f64::max);
         let square = means.iter().zip(&variances).map(|(mean, variance)| mean * mean + variance);
         let square = square.fold(0.0, f64::max);

@@ -43,7 +43,7 @@ pub(crate) use coordinates::Coordinates;
 pub use fixed_point::{Implicit, OneShot, Unrolled};
 pub(crate) use fixed_point::{check_beta, check_count};
 pub use rule::{PrimalRule, WeightDescent, decayed};
-pub(crate) use slots::{NodeCounts, gather, scatter, zeros_like};
+pub(crate) use slots::{NodeCounts, gather, gather_into, scatter};
 pub use slots::{Slot, Slots};
 pub use sse::Sse;
 

@@ -1,6 +1,9 @@
 //! What a solver remembers from update to update, by name.
 
+use std::ops::Range;
+
 use crate::lagrangian::Variables;
+use crate::transition::for_each_group;
 use crate::{Error, Matrix, Scalar};
 
 /// What a solver remembers from update to update: slots with names of its own choice.
@@ -269,16 +272,48 @@ pub(crate) fn zeros_like<S: Scalar>(like: &[Matrix<S>]) -> Vec<Matrix<S>> {
 
 /// The rows of `nodes` of every matrix.
 pub(crate) fn gather<S: Scalar>(matrices: &[Matrix<S>], nodes: &[usize]) -> Vec<Matrix<S>> {
-    matrices.iter().map(|matrix| matrix.select(nodes.iter().copied())).collect()
+    let mut rows = vec![];
+    gather_into(matrices, nodes, &mut rows);
+    rows
+}
+
+/// The same, into matrices that may be there already.
+pub(crate) fn gather_into<S: Scalar>(
+    matrices: &[Matrix<S>],
+    nodes: &[usize],
+    to: &mut Vec<Matrix<S>>,
+) {
+    to.resize_with(matrices.len(), Matrix::default);
+    let mut pairs: Vec<_> = matrices.iter().zip(to).collect();
+    for_each_group(&mut pairs, |(from, to)| {
+        let width = from.cols();
+        to.reshape(nodes.len(), width);
+        let mut rows = to.as_mut_slice();
+        for run in runs(nodes) {
+            let (own, rest) = std::mem::take(&mut rows).split_at_mut(run.len() * width);
+            own.copy_from_slice(&from.as_slice()[run.start * width..run.end * width]);
+            rows = rest;
+        }
+    });
 }
 
 /// Writes the rows back to where [`gather`] found them.
 pub(crate) fn scatter<S: Scalar>(from: &[Matrix<S>], nodes: &[usize], to: &mut [Matrix<S>]) {
-    for (from, to) in from.iter().zip(to) {
-        for (row, &node) in nodes.iter().enumerate() {
-            to.row_mut(node).copy_from_slice(from.row(row));
+    let mut pairs: Vec<_> = from.iter().zip(to).collect();
+    for_each_group(&mut pairs, |(from, to)| {
+        let width = from.cols();
+        let mut rows = from.as_slice();
+        for run in runs(nodes) {
+            let (own, rest) = rows.split_at(run.len() * width);
+            to.as_mut_slice()[run.start * width..run.end * width].copy_from_slice(own);
+            rows = rest;
         }
-    }
+    });
+}
+
+/// Nodes that follow each other, as those of a graph do.
+fn runs(nodes: &[usize]) -> impl Iterator<Item = Range<usize>> {
+    nodes.chunk_by(|node, next| node + 1 == *next).map(|run| run[0]..run[0] + run.len())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use crate::evaluate::{Histogram, Quantiles};
 use crate::graph::GraphBatch;
 use crate::lagrangian::Model;
 use crate::numeric::{Scratch, largest_difference, worse};
+use crate::transition::for_each_group;
 use crate::{Matrix, Scalar};
 
 /// The nodes and graphs whose trained states meet `x = f_a(x)`.
@@ -59,6 +60,8 @@ const TOLERANCE: f64 = 1e-2;
 const ONE_IN: usize = 100;
 /// A residual so small counts as none.
 const NONE: f64 = 1e-12;
+/// Nodes that one thread looks at.
+const NODES: usize = 1 << 10;
 /// How many graphs are named.
 const NAMED: usize = 5;
 
@@ -80,8 +83,13 @@ impl ConstraintReport {
         let f_x = model.f_x(model.layers(), weights, batch, states, scratch);
         let layers: Vec<(&Matrix<S>, &Matrix<S>)> =
             states.iter().zip(f_x.iter().map(|f| &**f)).collect();
+        let mut found = vec![(true, 0.0); batch.nodes()];
+        let mut parts: Vec<_> = (0..).step_by(NODES).zip(found.chunks_mut(NODES)).collect();
+        for_each_group(&mut parts, |(first, found)| {
+            (*first..).zip(found.iter_mut()).for_each(|(v, found)| *found = residual(&layers, v));
+        });
         for (graph, index) in indices.enumerate() {
-            self.add_graph(index, batch.nodes_of(graph).map(|node| residual(&layers, node)));
+            self.add_graph(index, found[batch.nodes_of(graph)].iter().copied());
         }
     }
 
@@ -132,7 +140,7 @@ fn residual<S: Scalar>(layers: &[(&Matrix<S>, &Matrix<S>)], node: usize) -> (boo
     for (x, f) in layers {
         let (x, f) = (x.row(node), f.row(node));
         let residual = largest_difference(x, f).f64();
-        let size = x.iter().fold(1.0, |size, x| x.abs().f64().max(size));
+        let size = x.iter().fold(S::ONE, |size, x| x.abs().max(size)).f64();
         // False for NaN, and for states so large that no tolerance makes sense.
         within &= residual <= TOLERANCE * size && size.is_finite();
         largest = worse(largest, residual);

@@ -8,8 +8,11 @@ use super::report::EpochSums;
 use super::standardize::coordinates;
 use super::{ConstraintReport, EpochReport, Observer, Stage, StepProgress, Trainer};
 use crate::evaluate::Histogram;
-use crate::numeric::length;
+use crate::numeric::{length, sizes, worse};
 use crate::{Error, Matrix, Scalar};
+
+/// How many multipliers a distribution is made of, at most.
+const SHOWN: usize = 1 << 16;
 
 impl<S: Scalar> Trainer<'_, S> {
     /// One pass over the training data; `measured`: with the nodes that meet the constraints.
@@ -40,11 +43,13 @@ impl<S: Scalar> Trainer<'_, S> {
             _ => self.update_all(&mut sums, (step, observer))?,
         }
         self.state.epoch += 1;
-        let multipliers = || self.state.variables.multipliers.iter().flat_map(Matrix::as_slice);
-        let largest = multipliers().fold(S::ZERO, |max, x| x.abs().max(max)).f64();
-        let (sum, count) =
-            multipliers().fold((0.0, 0), |(sum, count), x| (sum + x.abs().f64(), count + 1));
-        let sizes = (largest, sum / f64::from(count).max(1.0));
+        let (mut largest, mut sum, mut count) = (S::ZERO, 0.0, 0);
+        for multipliers in &self.state.variables.multipliers {
+            let of_layer = sizes(multipliers.as_slice());
+            (sum, largest) = (sum + of_layer.0, worse(largest, of_layer.1));
+            count += multipliers.as_slice().len();
+        }
+        let sizes = (largest.f64(), sum / (count as f64).max(1.0));
         let steps = self.state.optimizer.slots.find_counter("weights.steps");
         let lr = steps.map(|steps| self.plan.config().solver.weights().lr_at(steps));
         let gradient = &self.state.optimizer.gradient;
@@ -55,7 +60,9 @@ impl<S: Scalar> Trainer<'_, S> {
             [length(&gradient.weights), lengths(&gradient.states), lengths(&gradient.multipliers)];
         let mut report = sums.report(self.state.epoch, sizes, norms, lr);
         if measured {
-            report.histograms.multipliers = Histogram::of(multipliers().map(|x| x.f64()));
+            let multipliers = self.state.variables.multipliers.iter().flat_map(Matrix::as_slice);
+            let some = multipliers.step_by(count.div_ceil(SHOWN).max(1));
+            report.histograms.multipliers = Histogram::of(some.map(|x| x.f64()));
         }
         Ok(report)
     }

@@ -51,7 +51,7 @@ pub struct EpochReport {
 pub struct Histograms {
     /// The decimal logarithm of `max abs(x − f_a)` of every node, of which all below 10⁻¹² are taken for that.
     pub log_residuals: Option<Histogram>,
-    /// All multipliers `λ`.
+    /// The multipliers `λ`; of more than 65,536, as many that are evenly spread.
     pub multipliers: Option<Histogram>,
 }
 

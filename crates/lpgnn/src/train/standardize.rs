@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use crate::graph::GraphBatch;
 use crate::inference::{FixedPointOptions, Inference, Layer};
-use crate::lagrangian::{Model, ReadFrom, Variables, side_by_side};
+use crate::lagrangian::{Model, ReadFrom, Variables};
 use crate::numeric::Scratch;
 use crate::parameters::Parameters;
+use crate::readout::ReadoutInput;
 use crate::saddle::Coordinates;
 use crate::{Matrix, Scalar};
 
@@ -72,9 +73,8 @@ fn readout_coordinates<S: Scalar>(
     states: &[Matrix<S>],
 ) -> Vec<Coordinates> {
     let parts: Vec<&Matrix<S>> = states[model.read_layers()].iter().collect();
-    let joined = (parts.len() > 1).then(|| side_by_side(&parts));
     let readout = model.readout();
-    match readout.layer_inputs(graphs, joined.as_ref().unwrap_or(parts[0])) {
+    match readout.layer_inputs(ReadoutInput { batch: graphs, parts: &parts, dropout: None }) {
         Some(rows) => of_layers(readout.parameters(), model.readout_weights().start, &rows),
         None => vec![],
     }

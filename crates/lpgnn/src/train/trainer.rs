@@ -31,6 +31,8 @@ pub struct Trainer<'a, S: Scalar = f32> {
     pub(super) layers: Vec<Box<dyn ObjectiveLayer<S>>>,
     pub(super) state: TrainerState<S>,
     pub(super) scratch: Scratch<S>,
+    /// Room for the variables of a batch of some of the graphs.
+    pub(super) part: Variables<S>,
     pub(super) held_out_only: bool,
     /// What evaluations before the last measure of the training graphs; none: all.
     pub(super) sample: Option<Sample<S>>,
@@ -115,6 +117,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             layers,
             state,
             scratch,
+            part: Variables::default(),
             held_out_only: false,
             sample,
         })

@@ -8,9 +8,9 @@ use super::{Observer, StepProgress, Trainer, TrainerState};
 use crate::graph::{GraphBatch, Level};
 use crate::lagrangian::{Lagrangian, Layered, Model, Variables};
 use crate::numeric::NormMemory;
-use crate::saddle::{NodeCounts, OptimizerState, gather, scatter, zeros_like};
+use crate::saddle::{NodeCounts, OptimizerState, gather_into, scatter};
 use crate::transition::Degrees;
-use crate::{Error, Scalar};
+use crate::{Error, Matrix, Scalar};
 
 impl<S: Scalar> Trainer<'_, S> {
     /// An update on all graphs.
@@ -68,13 +68,13 @@ impl<S: Scalar> Trainer<'_, S> {
         let objective = Observed::new(&objective, step, observer);
 
         let TrainerState { variables: all, optimizer, .. } = &mut self.state;
-        let mut variables = take(all, &nodes);
-        let mut gradient = Variables {
-            weights: std::mem::take(&mut optimizer.gradient.weights),
-            states: zeros_like(&variables.states),
-            multipliers: zeros_like(&variables.multipliers),
-        };
+        let mut variables = std::mem::take(&mut self.part);
+        take(all, &nodes, &mut variables);
+        // What a solver asks for is set, and nothing else is read.
+        let mut gradient = std::mem::take(&mut optimizer.gradient);
         gradient.weights.resize(variables.weights.len(), S::ZERO);
+        reshape_like(&variables.states, &mut gradient.states);
+        reshape_like(&variables.multipliers, &mut gradient.multipliers);
         let mut state = OptimizerState {
             gradient,
             slots: optimizer.slots.take(&nodes, counts),
@@ -89,7 +89,8 @@ impl<S: Scalar> Trainer<'_, S> {
             let indices = members.iter().map(|&graph| self.data.graph_indices[graph]);
             constraints.add(self.model, &part, at, indices, &self.scratch);
         }
-        put(variables, &nodes, all);
+        put(&mut variables, &nodes, all);
+        self.part = variables;
         optimizer.slots.put(state.slots, &nodes, all);
         optimizer.gradient = state.gradient;
         self.bound()
@@ -138,17 +139,21 @@ fn components<S: Scalar>(variables: &Variables<S>) -> usize {
 }
 
 /// The weights, moved out, and the rows of some nodes.
-fn take<S: Scalar>(all: &mut Variables<S>, nodes: &[usize]) -> Variables<S> {
-    Variables {
-        weights: std::mem::take(&mut all.weights),
-        states: gather(&all.states, nodes),
-        multipliers: gather(&all.multipliers, nodes),
-    }
+fn take<S: Scalar>(all: &mut Variables<S>, nodes: &[usize], part: &mut Variables<S>) {
+    part.weights = std::mem::take(&mut all.weights);
+    gather_into(&all.states, nodes, &mut part.states);
+    gather_into(&all.multipliers, nodes, &mut part.multipliers);
+}
+
+/// Matrices of the same shapes, with whatever entries.
+fn reshape_like<S: Scalar>(like: &[Matrix<S>], matrices: &mut Vec<Matrix<S>>) {
+    matrices.resize_with(like.len(), Matrix::default);
+    matrices.iter_mut().zip(like).for_each(|(m, like)| m.reshape(like.rows(), like.cols()));
 }
 
 /// The way back.
-fn put<S: Scalar>(part: Variables<S>, nodes: &[usize], all: &mut Variables<S>) {
-    all.weights = part.weights;
+fn put<S: Scalar>(part: &mut Variables<S>, nodes: &[usize], all: &mut Variables<S>) {
+    all.weights = std::mem::take(&mut part.weights);
     scatter(&part.states, nodes, &mut all.states);
     scatter(&part.multipliers, nodes, &mut all.multipliers);
 }

@@ -135,6 +135,18 @@ pub trait Transition<S: Scalar = f32>: Debug + Send + Sync {
         self.pass(weights, input, upstream, gradients, scratch);
     }
 
+    /// The same function with these weights and inputs, for one `X` after another: what does not depend on `X` is computed
+    /// once. The states of `input` are not read. None, as here, if nothing is saved by it.
+    fn iteration<'a>(
+        &'a self,
+        weights: &'a [S],
+        input: Input<'a, S>,
+        scratch: &'a Scratch<S>,
+    ) -> Option<Box<dyn Iteration<S> + 'a>> {
+        let _ = (weights, input, scratch);
+        None
+    }
+
     /// A number `L` with `‖f_a(X) − f_a(Y)‖ ≤ L ‖X − Y‖` on graphs of these degrees, in some norm
     /// that the implementation names; none when it knows none.
     fn lipschitz(&self, weights: &[S], degrees: Degrees) -> Option<f64> {
@@ -181,6 +193,12 @@ pub trait Transition<S: Scalar = f32>: Debug + Send + Sync {
 
 /// How often weights are scaled down before a bound counts as out of reach.
 const SCALINGS: usize = 100;
+
+/// A transition whose weights and inputs stay the same while it is iterated.
+pub trait Iteration<S: Scalar = f32> {
+    /// `f_x ← f_a(X)`
+    fn apply(&self, states: &Matrix<S>, f_x: &mut Matrix<S>);
+}
 
 /// What a transition reads.
 #[derive(Debug)]
@@ -241,18 +259,24 @@ impl<'a, S: Scalar> Gradients<'a, S> {
     }
 }
 
-/// What a forward pass leaves for the pass that follows at the same point: the projections `p` and `q` of all nodes.
-pub struct Kept<'s, S: Scalar = f32>(pub(crate) Option<[Spare<'s, S>; 2]>);
+/// What a forward pass leaves for the pass that follows at the same point.
+pub struct Kept<'s, S: Scalar = f32> {
+    /// The projections `p` and `q` of all nodes.
+    pub(crate) projections: Option<[Spare<'s, S>; 2]>,
+    /// `f_a` of all nodes.
+    pub(crate) f_x: Option<&'s Matrix<S>>,
+}
 
 impl<S: Scalar> Default for Kept<'_, S> {
     fn default() -> Self {
-        Self(None)
+        Self { projections: None, f_x: None }
     }
 }
 
 impl<S: Scalar> Debug for Kept<'_, S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Kept").field(&self.0.is_some()).finish()
+        let (projections, f_x) = (self.projections.is_some(), self.f_x.is_some());
+        f.debug_struct("Kept").field("projections", &projections).field("f_x", &f_x).finish()
     }
 }
 

@@ -339,10 +339,11 @@ struct WrongReadout {
 
 impl WrongReadout {
     fn means(&self, input: ReadoutInput<'_, f64>) -> Vec<f64> {
+        let states = input.states();
         let mean = |graph: usize, i: usize| {
             let nodes = input.batch.nodes_of(graph);
             let count = nodes.len().max(1) as f64;
-            nodes.map(|v| input.states.row(v)[i]).sum::<f64>() / count
+            nodes.map(|v| states.row(v)[i]).sum::<f64>() / count
         };
         let graphs = 0..input.batch.graphs();
         graphs.flat_map(|graph| (0..self.mlp.inputs()).map(move |i| mean(graph, i))).collect()

@@ -223,12 +223,17 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let (neighbours, counts, state) =
             (self.neighbours(), self.counts(), self.network.state_dim);
         let mut sums = self.scratch.take(nodes.len() * self.first());
-        let mut f_x = self.scratch.take(nodes.len() * state);
         let mut d_f = self.scratch.take(nodes.len() * state);
         let activation = self.activation(0);
         fused::sums(neighbours, nodes.clone(), counts, activation, p, q, &mut sums, d_q, kept);
-        self.after_sum(nodes.clone(), &sums, &mut f_x);
-        self.ask(nodes.clone(), &f_x, group, &mut d_f);
+        if let Some(f_x) = group.f_x {
+            let rows = group.rows(&nodes, state);
+            self.ask(nodes.clone(), &f_x[rows], group, &mut d_f);
+        } else {
+            let mut f_x = self.scratch.take(nodes.len() * state);
+            self.after_sum(nodes.clone(), &sums, &mut f_x);
+            self.ask(nodes.clone(), &f_x, group, &mut d_f);
+        }
         let partial = (!group.partial.is_empty()).then_some(&mut group.partial[..]);
         self.before_sum(nodes.clone(), &sums, &d_f, partial, d);
         fused::to_targets(neighbours, nodes, counts, self.first(), d, d_q);

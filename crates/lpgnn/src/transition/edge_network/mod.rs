@@ -1,19 +1,23 @@
 mod block;
 mod bound;
 mod fused;
+mod iteration;
 mod kernels;
 mod local;
 mod pass;
 mod prepared;
 mod tiles;
 
-use super::{Degrees, Gradients, Input, Kept, LocalTransition, Transition, Upstream, with_known};
+use super::{
+    Degrees, Gradients, Input, Iteration, Kept, LocalTransition, Transition, Upstream, with_known,
+};
 use crate::activation::Activation;
 use crate::graph::FeaturesView;
 use crate::network::{Network, StateWeights};
 use crate::numeric::{NormMemory, Scratch};
 use crate::parameters::{Parameters, Role};
 use crate::{Error, Matrix, Scalar};
+use iteration::EdgeIteration;
 
 /// A network on every pair of neighbours, aggregated over the neighbours of a node.
 ///
@@ -282,6 +286,16 @@ impl<S: Scalar> Transition<S> for EdgeNetwork {
         scratch: &Scratch<S>,
     ) {
         self.run_pass(&Kept::default(), weights, input, upstream, gradients, scratch);
+    }
+
+    fn iteration<'a>(
+        &'a self,
+        weights: &'a [S],
+        input: Input<'a, S>,
+        scratch: &'a Scratch<S>,
+    ) -> Option<Box<dyn Iteration<S> + 'a>> {
+        let iteration = EdgeIteration::new(self, weights, input, scratch)?;
+        Some(Box::new(iteration))
     }
 
     fn lipschitz(&self, weights: &[S], degrees: Degrees) -> Option<f64> {

@@ -55,7 +55,7 @@ impl EdgeNetwork {
                 }
             });
             drop(groups);
-            return Kept(Some(kept));
+            return Kept { projections: Some(kept), f_x: None };
         }
         if whole_graphs {
             for_each_group(&mut groups, |(range, f_x)| {
@@ -104,6 +104,9 @@ impl EdgeNetwork {
                 d_features: features.as_mut().and_then(Iterator::next),
                 partial: scratch.zeros(partial),
                 kept: keep.then(|| [room(range.len()), room(range.len())]),
+                f_x: kept.f_x.map(|f_x| {
+                    &f_x.as_slice()[range.start * self.state_dim..range.end * self.state_dim]
+                }),
                 upstream: &mut **upstream,
             })
             .collect();
@@ -133,6 +136,8 @@ pub(super) struct Group<'a, S: Scalar> {
     pub(super) partial: Spare<'a, S>,
     /// `∂𝓛/∂p` and `∂𝓛/∂q`, if they are needed at the end.
     pub(super) kept: Option<[Spare<'a, S>; 2]>,
+    /// `f_a`, if it is known.
+    pub(super) f_x: Option<&'a [S]>,
     pub(super) upstream: &'a mut dyn Upstream<S>,
 }
 
@@ -168,8 +173,8 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     /// A tile: some whole graphs, all the way.
     fn tile(&self, tile: Range<usize>, kept: &Kept<'_, S>, group: &mut Group<'_, S>) {
         let (state, width) = (self.network.state_dim, self.first());
-        let own = kept.0.is_none().then(|| self.project(tile.clone()));
-        let (p, q): (&[S], &[S]) = match (&own, &kept.0) {
+        let own = kept.projections.is_none().then(|| self.project(tile.clone()));
+        let (p, q): (&[S], &[S]) = match (&own, &kept.projections) {
             (Some((p, q)), _) => (p, q),
             (None, Some([p, q])) => {
                 let rows = tile.start * width..tile.end * width;

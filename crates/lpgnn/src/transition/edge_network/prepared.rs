@@ -283,6 +283,29 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         }
     }
 
+    /// `B l_u` and `D l_v + b` of some nodes: what features contribute to the projections.
+    pub(super) fn project_features(&self, nodes: Range<usize>, p: &mut [S], q: &mut [S]) {
+        let width = self.first();
+        p.fill(S::ZERO);
+        q.chunks_exact_mut(width).for_each(|row| row.copy_from_slice(&self.bias));
+        for (weights, y) in [(&self.b, p), (&self.d, q)] {
+            let Some(weights) = weights else { continue };
+            match weights.factors(self.input.node_features, nodes.start) {
+                Some(l) => product(nodes.len(), &[l], y, width, Finish::Add),
+                None => weights.add(self.input.node_features, nodes.clone(), y),
+            }
+        }
+    }
+
+    /// Adds `A x_u` and `C x_v` of some nodes: what states contribute to them.
+    pub(super) fn add_states(&self, nodes: Range<usize>, p: &mut [S], q: &mut [S]) {
+        let (a, state, width) = (self.states(&nodes), self.network.state_dim, self.first());
+        for (weights, y) in [(&self.a, p), (&self.c, q)] {
+            let x = Factors { a, stride: state, b: &weights.forward };
+            product(nodes.len(), &[x], y, width, Finish::Add);
+        }
+    }
+
     /// The gradients behind the projections: of the first layer's weights, of states, of features.
     pub(super) fn project_back(
         &self,

@@ -5,6 +5,7 @@ use anyhow::bail;
 use clap::Args;
 use lpgnn::data::{Dataset, Format};
 use lpgnn::experiment::run::RunFolder;
+use lpgnn::inference::InferenceProgress;
 use lpgnn::run::{Predictions, SavedModel};
 use serde_json::Value;
 
@@ -44,6 +45,25 @@ pub(crate) struct Used {
 impl ModelArguments {
     /// Applies the model to the data; with `targets`, the data must have targets.
     pub(crate) fn apply(&self, targets: bool, console: &Console) -> anyhow::Result<Used> {
+        self.apply_by(targets, console, SavedModel::predict_without_states)
+    }
+
+    /// The same, and keeps the states.
+    pub(crate) fn apply_keeping_states(&self, console: &Console) -> anyhow::Result<Used> {
+        self.apply_by(false, console, SavedModel::predict_observed)
+    }
+
+    fn apply_by(
+        &self,
+        targets: bool,
+        console: &Console,
+        predict: impl Fn(
+            &SavedModel,
+            &Dataset,
+            bool,
+            &mut dyn FnMut(InferenceProgress),
+        ) -> Result<Predictions, lpgnn::Error>,
+    ) -> anyhow::Result<Used> {
         let mut model = read_model(&self.model)?;
         if let Some(max_iter) = self.max_iter {
             model = model.with_max_iter(max_iter.get());
@@ -57,8 +77,7 @@ impl ModelArguments {
             );
         }
         let mut waiting = Waiting::new(console);
-        let predicted =
-            model.predict_observed(&dataset, targets, &mut |progress| waiting.tell(progress));
+        let predicted = predict(&model, &dataset, targets, &mut |progress| waiting.tell(progress));
         drop(waiting);
         let predictions = predicted.map_err(|error| {
             let fits = matches!(error, lpgnn::Error::Memory { .. });

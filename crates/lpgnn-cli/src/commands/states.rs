@@ -33,7 +33,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     if let Some(path) = arguments.out.as_ref().filter(|path| path.exists() && !arguments.force) {
         bail!("{} exists; --force overwrites it", path.display());
     }
-    let used = arguments.model.apply(false, console)?;
+    let used = arguments.model.apply_keeping_states(console)?;
     let layers = used.predictions.fixed_point.states.len();
     let layer = arguments.layer.unwrap_or(layers);
     if !(1..=layers).contains(&layer) {

@@ -81,7 +81,9 @@ impl Training {
 
     /// Graphs per second where all are predicted together.
     pub(crate) fn predictions_per_second(&self, model: &SavedModel, seconds: f64) -> f64 {
-        let all = shortest(seconds, || drop(model.predict(&self.dataset, false).unwrap()));
+        let all = shortest(seconds, || {
+            drop(model.predict_without_states(&self.dataset, false, &mut |_| ()).unwrap())
+        });
         self.graphs() as f64 / all
     }
 
@@ -89,7 +91,9 @@ impl Training {
     pub(crate) fn latencies(&self, model: &SavedModel, count: usize) -> Vec<f64> {
         let graphs: Vec<Dataset> =
             (0..self.graphs().min(100)).map(|graph| one(&self.dataset, graph)).collect();
-        let predict = |graph: &Dataset| drop(model.predict(graph, false).unwrap());
+        let predict = |graph: &Dataset| {
+            drop(model.predict_without_states(graph, false, &mut |_| ()).unwrap())
+        };
         graphs.iter().for_each(predict);
         let mut times: Vec<f64> = (0..count)
             .map(|i| {

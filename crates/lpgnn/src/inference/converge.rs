@@ -73,7 +73,7 @@ const FAR: f64 = 1.0;
 /// Nodes of small graphs whose states converge together, in cache, on one thread.
 const CHUNK: usize = 1 << 10;
 /// Chunks per thread between two reports of progress.
-const TOGETHER: usize = 16;
+pub(super) const TOGETHER: usize = 16;
 
 /// Iterates `X ← f_a(X)` from zero, graph by graph and layer by layer, until a graph is within
 /// `tol` or `max_iter` is reached.
@@ -188,7 +188,7 @@ fn iterate<S: Scalar>(
 }
 
 /// The graphs of every chunk: all of them where one is too large to lie in a group.
-fn chunks<S: Scalar>(batch: &GraphBatch<S>) -> Vec<Range<usize>> {
+pub(super) fn chunks<S: Scalar>(batch: &GraphBatch<S>) -> Vec<Range<usize>> {
     let (starts, graphs) = (batch.node_starts(), batch.graphs());
     if !batch.groups().whole_graphs() || batch.groups().ranges().len() == 1 {
         return std::iter::once(0..graphs).collect();

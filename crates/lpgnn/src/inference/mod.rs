@@ -6,8 +6,8 @@ mod explain;
 mod layer;
 mod relax;
 
-use converge::converge_observed;
 pub use converge::{FixedPointOptions, converge, converge_from};
+use converge::{TOGETHER, chunks, converge_observed};
 pub use explain::{EdgeEffect, Explanation, Question, Score, explain};
 pub(crate) use layer::Layer;
 use relax::relax_observed;
@@ -19,7 +19,7 @@ use crate::graph::GraphBatch;
 use crate::lagrangian::{Model, ReadFrom};
 use crate::numeric::{Scratch, largest_difference, length, worse};
 use crate::readout::ReadoutInput;
-use crate::transition::{Gradients, Input, Transition};
+use crate::transition::{Gradients, Input, Transition, for_each_group};
 use crate::{Matrix, Scalar};
 
 /// How the states of new graphs are found.
@@ -43,7 +43,7 @@ impl Default for Inference {
 /// The states found, and how well they meet `x = f_a(x)`.
 #[derive(Clone, Debug)]
 pub struct FixedPoint<S = f32> {
-    /// `X` of every layer.
+    /// `X` of every layer; empty where only [outputs](Inference::outputs) were asked for.
     pub states: Vec<Matrix<S>>,
     /// `f_a(X)` of every layer, if the read-out reads it; otherwise empty.
     pub f_x: Vec<Matrix<S>>,
@@ -108,6 +108,21 @@ impl<S: Scalar> FixedPoint<S> {
             ReadFrom::Transition => &self.f_x,
         };
         read_out(model, weights, batch, &read.iter().collect::<Vec<_>>(), scratch)
+    }
+
+    /// Of no graphs.
+    fn none() -> Self {
+        let (states, f_x) = (vec![], vec![]);
+        let (residuals, converged, graph_iterations) = (vec![], vec![], vec![]);
+        Self { states, f_x, residuals, converged, iterations: 0, graph_iterations }
+    }
+
+    /// With more graphs, without their states.
+    fn append(&mut self, others: Self) {
+        self.residuals.extend(others.residuals);
+        self.converged.extend(others.converged);
+        self.graph_iterations.extend(others.graph_iterations);
+        self.iterations = self.iterations.max(others.iterations);
     }
 
     /// The largest residual of all graphs; NaN if any is.
@@ -182,6 +197,49 @@ impl Inference {
                 relax_observed(model, start, batch, options, scratch, tell)
             }
         }
+    }
+}
+
+impl Inference {
+    /// The output of every node or graph of `batch` under `weights`, and how well the states that it was read from meet
+    /// `x = f_a(x)`. Of small graphs a few at a time are in memory; the states are not returned.
+    pub fn outputs<S: Scalar>(
+        &self,
+        model: &Model<S>,
+        weights: &[S],
+        batch: &GraphBatch<S>,
+        scratch: &Scratch<S>,
+        tell: &mut dyn FnMut(InferenceProgress),
+    ) -> (FixedPoint<S>, Matrix<S>) {
+        let answer = |batch: &GraphBatch<S>, tell: Tell<'_>| {
+            let found = self.states_observed(model, weights, batch, scratch, tell);
+            let outputs = found.outputs(model, weights, batch, scratch);
+            (FixedPoint { states: vec![], f_x: vec![], ..found }, outputs)
+        };
+        let chunks = chunks(batch);
+        if chunks.len() == 1 {
+            return answer(batch, tell);
+        }
+        let mut all = FixedPoint::none();
+        let mut outputs: Vec<S> = vec![];
+        for some in chunks.chunks(TOGETHER * rayon::current_num_threads()) {
+            let mut answers: Vec<_> = some.iter().map(|graphs| (graphs.clone(), None)).collect();
+            for_each_group(&mut answers, |(graphs, found)| {
+                let part = batch.select(&graphs.clone().collect::<Vec<_>>());
+                *found = Some(answer(&part, &mut |_| ()));
+            });
+            for (found, of_part) in answers.into_iter().filter_map(|(_, found)| found) {
+                all.append(found);
+                outputs.extend_from_slice(of_part.as_slice());
+            }
+            let done = some.last().map_or(0, |graphs| graphs.end);
+            tell(InferenceProgress::Graphs { done, total: batch.graphs() });
+        }
+        let readout = model.readout();
+        let rows = readout.level().rows(batch);
+        let outputs = Matrix::from_entries(rows, readout.outputs(), outputs)
+            .expect("the parts are all nodes or graphs");
+        (all, outputs)
     }
 }
 

@@ -1,3 +1,4 @@
+use crate::numeric::sizes;
 use crate::{Matrix, Scalar};
 
 /// A point of the space in which the saddle point lies, or a gradient at such a point.
@@ -45,6 +46,8 @@ impl<S: Scalar> Variables<S> {
 
     /// The first part that holds an infinite number or NaN.
     pub fn not_finite(&self) -> Option<&'static str> {
-        self.parts().find(|(_, part)| !part.iter().all(|x| x.is_finite())).map(|(name, _)| name)
+        // A finite sum says that all are, and is quick; one that is not may have grown too large.
+        let finite = |part: &[S]| sizes(part).0.is_finite() || part.iter().all(|x| x.is_finite());
+        self.parts().find(|(_, part)| !finite(part)).map(|(name, _)| name)
     }
 }

@@ -80,7 +80,7 @@ pub struct DataOrigin {
 pub struct Predictions {
     /// The graphs in numbers, with their targets if they were asked for.
     pub batch: GraphBatch<f32>,
-    /// The states that were found, and how well they meet `x = f_a(x)`.
+    /// The states that were found, if they were asked for, and how well they meet `x = f_a(x)`.
     pub fixed_point: FixedPoint<f32>,
     /// A row for every node or graph: logits of the classes, or values.
     pub outputs: Matrix<f32>,
@@ -249,17 +249,39 @@ impl SavedModel {
         targets: bool,
         tell: &mut dyn FnMut(InferenceProgress),
     ) -> Result<Predictions, Error> {
-        let model = self.functions();
+        let (batch, scratch) = (self.batch(dataset, targets)?, Scratch::new());
+        let fixed_point = self.states(&batch, &scratch, tell)?;
+        let outputs = fixed_point.outputs(self.functions(), &self.weights, &batch, &scratch);
+        Ok(Predictions { batch, fixed_point, outputs }.without_false_convergence(self.task))
+    }
+
+    /// The same without the states, so that of many small graphs only a few at a time are in memory.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`predict`](Self::predict).
+    pub fn predict_without_states(
+        &self,
+        dataset: &Dataset,
+        targets: bool,
+        tell: &mut dyn FnMut(InferenceProgress),
+    ) -> Result<Predictions, Error> {
+        let (batch, scratch) = (self.batch(dataset, targets)?, Scratch::new());
+        let inference = self.inference(batch.nodes())?;
+        let (fixed_point, outputs) =
+            inference.outputs(self.functions(), &self.weights, &batch, &scratch, tell);
+        Ok(Predictions { batch, fixed_point, outputs }.without_false_convergence(self.task))
+    }
+
+    /// Data that it can read, in numbers.
+    fn batch(&self, dataset: &Dataset, targets: bool) -> Result<GraphBatch, Error> {
         let batch = if targets {
             self.encoding.batch(dataset)?
         } else {
             self.encoding.batch_without_targets(dataset)?
         };
-        model.check(&batch)?;
-        let scratch = Scratch::new();
-        let fixed_point = self.states(&batch, &scratch, tell)?;
-        let outputs = fixed_point.outputs(model, &self.weights, &batch, &scratch);
-        Ok(Predictions { batch, fixed_point, outputs }.without_false_convergence(self.task))
+        self.functions().check(&batch)?;
+        Ok(batch)
     }
 
     /// The states of graphs that it can read.
@@ -269,12 +291,18 @@ impl SavedModel {
         scratch: &Scratch,
         tell: &mut dyn FnMut(InferenceProgress),
     ) -> Result<FixedPoint, Error> {
+        let inference = self.inference(batch.nodes())?;
+        Ok(inference.states_observed(self.functions(), &self.weights, batch, scratch, tell))
+    }
+
+    /// How states of so many nodes are found, with a limit to the iterations.
+    fn inference(&self, nodes: usize) -> Result<Inference, Error> {
         let inference = match self.max_iter {
             Some(max_iter) => self.training.inference.with_max_iter(max_iter),
             None => self.training.inference.at_most(MOST_ITERATIONS),
         };
-        self.check_memory(&inference, batch.nodes())?;
-        Ok(inference.states_observed(self.functions(), &self.weights, batch, scratch, tell))
+        self.check_memory(&inference, nodes)?;
+        Ok(inference)
     }
 
     /// Explains what it predicts of a node or graph: the class it predicts, or output `output`; with the graph that the item

@@ -31,11 +31,25 @@ impl<S: Scalar> Trainer<'_, S> {
         evaluation
     }
 
+    /// The evaluation of the last epoch: the same, but without the spectral radius where the weights of an epoch before
+    /// are better, since that is told of the weights that training ends with.
+    pub(super) fn evaluate_last(&self, tell: TellPart<'_>) -> ModelEvaluation {
+        let (weights, trained) = (&self.state.variables.weights, &self.state.variables.states);
+        let (parts, converged) = self.evaluate_from(0, weights, tell);
+        let mut evaluation = unfinished(parts, &converged, None);
+        if self.is_best(&evaluation) {
+            evaluation.spectral_radius = Some(self.radius(weights, &converged[0].states));
+        }
+        let (graphs, supervision) = (self.data.training_graphs(), &self.data.scored[0].2);
+        evaluation.cheating_gap = self.gap(graphs, supervision, trained, &evaluation);
+        evaluation
+    }
+
     /// The same, as often as the plan has it before training ends: of the training graphs it measures a sample, and
     /// it leaves out the spectral radius, unless the plan asks for all.
     pub(super) fn evaluate_in_passing(&self, tell: TellPart<'_>) -> ModelEvaluation {
         if self.held_out_only {
-            let (parts, converged) = self.evaluate_from(1, &self.state.variables.weights, tell);
+            let (parts, converged) = self.score_from(1, &self.state.variables.weights, tell);
             return unfinished(parts, &converged, None);
         }
         if self.plan.config().eval_sample.is_none() {
@@ -43,14 +57,16 @@ impl<S: Scalar> Trainer<'_, S> {
         }
         let (weights, states) = (&self.state.variables.weights, &self.state.variables.states);
         let Some(sample) = &self.sample else {
-            let (parts, converged) = self.evaluate_from(0, weights, tell);
+            let (parts, converged) = self.score_from(0, weights, tell);
             let mut evaluation = unfinished(parts, &converged, None);
             let (graphs, supervision) = (self.data.training_graphs(), &self.data.scored[0].2);
             evaluation.cheating_gap = self.gap(graphs, supervision, states, &evaluation);
             return evaluation;
         };
-        let (mut parts, mut converged) = self.evaluate_from(1, weights, tell);
-        let (found, outputs) = self.converge(weights, &sample.graphs, &mut |_| ());
+        let (mut parts, mut converged) = self.score_from(1, weights, tell);
+        let inference = &self.plan.config().inference;
+        let (found, outputs) =
+            inference.outputs(self.model, weights, &sample.graphs, &self.scratch, &mut |_| ());
         parts.insert(0, (SplitName::Train, metrics(&sample.supervision, &outputs, None)));
         converged.push(found);
         let mut evaluation = unfinished(parts, &converged, Some(sample.graphs.graphs()));
@@ -73,13 +89,14 @@ impl<S: Scalar> Trainer<'_, S> {
     /// All splits and the spectral radius, without the cheating gap.
     fn evaluate_all(&self, weights: &[S], tell: TellPart<'_>) -> ModelEvaluation {
         let (parts, converged) = self.evaluate_from(0, weights, tell);
-        let (graphs, states) = (self.data.training_graphs(), &converged[0].states);
-        let spectral_radius =
-            spectral_radius(self.model, weights, graphs, states, RADIUS_ITERATIONS, &self.scratch);
-        ModelEvaluation {
-            spectral_radius: Some(spectral_radius),
-            ..unfinished(parts, &converged, None)
-        }
+        let spectral_radius = Some(self.radius(weights, &converged[0].states));
+        ModelEvaluation { spectral_radius, ..unfinished(parts, &converged, None) }
+    }
+
+    /// The spectral radius at these states of the training graphs.
+    fn radius(&self, weights: &[S], states: &[Matrix<S>]) -> f64 {
+        let graphs = self.data.training_graphs();
+        spectral_radius(self.model, weights, graphs, states, RADIUS_ITERATIONS, &self.scratch)
     }
 
     /// The accuracy of the current weights on `trained` states, without dropout, minus that of the training split in
@@ -104,32 +121,48 @@ impl<S: Scalar> Trainer<'_, S> {
         weights: &[S],
         tell: TellPart<'_>,
     ) -> (Vec<Part>, Vec<FixedPoint<S>>) {
+        self.each_batch(first, tell, |batch, within| {
+            let inference = &self.plan.config().inference;
+            let found =
+                inference.states_observed(self.model, weights, batch, &self.scratch, within);
+            let outputs = found.outputs(self.model, weights, batch, &self.scratch);
+            (found, outputs)
+        })
+    }
+
+    /// The same without the states.
+    fn score_from(
+        &self,
+        first: usize,
+        weights: &[S],
+        tell: TellPart<'_>,
+    ) -> (Vec<Part>, Vec<FixedPoint<S>>) {
+        self.each_batch(first, tell, |batch, within| {
+            let inference = &self.plan.config().inference;
+            inference.outputs(self.model, weights, batch, &self.scratch, within)
+        })
+    }
+
+    /// Scores the splits whose graphs come at `first` or later by what `answer` says of their graphs.
+    fn each_batch(
+        &self,
+        first: usize,
+        tell: TellPart<'_>,
+        answer: impl Fn(&GraphBatch<S>, Tell<'_>) -> (FixedPoint<S>, Matrix<S>),
+    ) -> (Vec<Part>, Vec<FixedPoint<S>>) {
         let batches = &self.data.batches[first..];
-        let converge = |(number, batch): (usize, &GraphBatch<S>)| {
+        let answer = |(number, batch): (usize, &GraphBatch<S>)| {
             tell(number, batches.len(), None);
             let mut within = |progress| tell(number, batches.len(), Some(progress));
-            self.converge(weights, batch, &mut within)
+            answer(batch, &mut within)
         };
-        let (converged, outputs): (Vec<_>, Vec<_>) = (1..).zip(batches).map(converge).unzip();
+        let (converged, outputs): (Vec<_>, Vec<_>) = (1..).zip(batches).map(answer).unzip();
         let scored = self.data.scored.iter().filter(|(_, batch, _)| *batch >= first);
         let parts = scored.map(|(name, batch, supervision)| {
             let monitor = Some(self.plan.config().monitor).filter(|_| *name == SplitName::Val);
             (*name, metrics(supervision, &outputs[batch - first], monitor))
         });
         (parts.collect(), converged)
-    }
-
-    /// The states of some graphs, from zero, and what is predicted from them.
-    fn converge(
-        &self,
-        weights: &[S],
-        batch: &GraphBatch<S>,
-        tell: Tell<'_>,
-    ) -> (FixedPoint<S>, Matrix<S>) {
-        let inference = &self.plan.config().inference;
-        let converged = inference.states_observed(self.model, weights, batch, &self.scratch, tell);
-        let outputs = converged.outputs(self.model, weights, batch, &self.scratch);
-        (converged, outputs)
     }
 }
 

@@ -133,11 +133,19 @@ impl<S: Scalar> Trainer<'_, S> {
         Some(StopReason::Diverged { epoch: *epoch + 1, variable })
     }
 
+    /// Whether no evaluation before was better, or none can be.
+    pub(super) fn is_best(&self, evaluation: &ModelEvaluation) -> bool {
+        match (evaluation.of(SplitName::Val), &self.state.best) {
+            (Some(score), Some(best)) => score.beats(&best.score),
+            _ => true,
+        }
+    }
+
     /// Remembers the weights if no evaluation before was better.
     pub(super) fn keep_best(&mut self, evaluation: &ModelEvaluation) {
         let Some(score) = evaluation.of(SplitName::Val) else { return };
         self.state.since_best += 1;
-        if self.state.best.as_ref().is_none_or(|best| score.beats(&best.score)) {
+        if self.is_best(evaluation) {
             self.state.since_best = 0;
             self.state.best = Some(Best {
                 epoch: self.state.epoch,

@@ -242,7 +242,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
                 let epoch = self.state.epoch;
                 let mut tell = tell_observer(epoch, observer);
                 let evaluation = if last {
-                    self.evaluate_observed(&mut tell)
+                    self.evaluate_last(&mut tell)
                 } else {
                     self.evaluate_in_passing(&mut tell)
                 };

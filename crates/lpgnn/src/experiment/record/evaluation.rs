@@ -44,7 +44,12 @@ impl FinalEvaluation {
     ///
     /// [`Error::Mismatch`], [`Error::UnknownCategory`] when the data do not fit the model.
     pub fn new(model: &SavedModel, dataset: &Dataset, split: &Split) -> Result<Self, Error> {
-        Self::of_predictions(model, &model.predict(dataset, true)?, dataset, split)
+        Self::of_predictions(
+            model,
+            &model.predict_without_states(dataset, true, &mut |_| ())?,
+            dataset,
+            split,
+        )
     }
 
     /// The same of predictions that are there.

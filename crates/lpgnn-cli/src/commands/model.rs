@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::data::read_format;
 use super::settings::load;
 use crate::console::Console;
+use crate::ranks;
 use crate::slow::Waiting;
 
 /// A model and the data to apply it to.
@@ -44,11 +45,11 @@ pub(crate) struct Used {
 impl ModelArguments {
     /// Applies the model to the data; with `targets`, the data must have targets.
     pub(crate) fn apply(&self, targets: bool, console: &Console) -> anyhow::Result<Used> {
-        let mut model = read_model(&self.model)?;
+        let mut model = ranks::agree(read_model(&self.model))?;
         if let Some(max_iter) = self.max_iter {
             model = model.with_max_iter(max_iter.get());
         }
-        let (_, dataset) = load(&self.data, self.format)?;
+        let (_, dataset) = ranks::agree(load(&self.data, self.format))?;
         if targets && model.task.targets(&dataset).is_none() {
             bail!(
                 "the model predicts {0}, but the {0} of {1} have no targets to compare with",
@@ -57,8 +58,8 @@ impl ModelArguments {
             );
         }
         let mut waiting = Waiting::new(console);
-        let predicted =
-            model.predict_observed(&dataset, targets, &mut |progress| waiting.tell(progress));
+        let (job, tell) = (ranks::communicator(), &mut |progress| waiting.tell(progress));
+        let predicted = model.predict_shared(&dataset, targets, job.as_ref(), tell);
         drop(waiting);
         let predictions = predicted.map_err(|error| {
             let fits = matches!(error, lpgnn::Error::Memory { .. });

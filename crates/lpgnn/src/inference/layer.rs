@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use super::anderson::Anderson;
 use super::{FixedPointOptions, graph_residual};
-use crate::graph::{FeaturesView, GraphBatch};
+use crate::graph::GraphBatch;
 use crate::lagrangian::Model;
 use crate::numeric::Scratch;
 use crate::saddle::scatter;
-use crate::transition::{Input, Transition, for_each_group, split_rows};
+use crate::transition::{Transition, for_each_group, forward_all, split_rows};
 use crate::{Matrix, Scalar};
 
 /// A transition with its weights, and what it reads.
@@ -108,12 +108,8 @@ impl<'a, S: Scalar> Layer<'a, S> {
     }
 
     fn apply(&self, part: &mut Part<'_, S>) {
-        let features = match &part.below {
-            None => part.batch.node_features().view(),
-            Some(below) => FeaturesView::Dense(below),
-        };
-        let input = Input { node_features: features, ..Input::of(&part.batch, &part.x) };
-        self.transition.forward(self.weights, input, &mut part.f, self.scratch);
+        let read = (&*part.batch, part.below.as_deref());
+        forward_all(self.transition, self.weights, read, &part.x, &mut part.f, self.scratch);
     }
 }
 

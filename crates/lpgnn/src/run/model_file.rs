@@ -4,7 +4,7 @@ use std::sync::Arc;
 use super::bundle::Bundle;
 use super::{Setup, SplitConfig, fingerprint};
 use crate::data::{Dataset, Encoding, Split};
-use crate::graph::{GraphBatch, Level};
+use crate::graph::{Communicator, GraphBatch, Level};
 use crate::inference::{
     Explanation, FixedPoint, Inference, InferenceProgress, Question, Score, explain,
 };
@@ -249,6 +249,21 @@ impl SavedModel {
         targets: bool,
         tell: &mut dyn FnMut(InferenceProgress),
     ) -> Result<Predictions, Error> {
+        self.predict_shared(dataset, targets, None, tell)
+    }
+
+    /// The same by all ranks together, if there are several; all have all predictions.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`predict`](Self::predict).
+    pub fn predict_shared(
+        &self,
+        dataset: &Dataset,
+        targets: bool,
+        communicator: Option<&Arc<dyn Communicator>>,
+        tell: &mut dyn FnMut(InferenceProgress),
+    ) -> Result<Predictions, Error> {
         let model = self.functions();
         let batch = if targets {
             self.encoding.batch(dataset)?
@@ -256,6 +271,10 @@ impl SavedModel {
             self.encoding.batch_without_targets(dataset)?
         };
         model.check(&batch)?;
+        let batch = match communicator {
+            None => batch,
+            Some(communicator) => batch.shared_by(communicator),
+        };
         let scratch = Scratch::new();
         let fixed_point = self.states(&batch, &scratch, tell)?;
         let outputs = fixed_point.outputs(model, &self.weights, &batch, &scratch);

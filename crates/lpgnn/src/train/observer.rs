@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 
 use super::{EpochReport, TrainerState};
 use crate::Scalar;
+use crate::graph::Share;
 use crate::inference::InferenceProgress;
 use crate::lagrangian::{Evaluation, Objective, Request, Variables};
 
@@ -113,6 +114,10 @@ impl<'a, S: Scalar> Observed<'a, S> {
 }
 
 impl<S: Scalar> Objective<S> for Observed<'_, S> {
+    fn share(&self) -> Option<&Share> {
+        self.inner.share()
+    }
+
     fn evaluate(
         &self,
         at: &Variables<S>,

@@ -247,7 +247,9 @@ impl<'a, S: Scalar> Trainer<'a, S> {
                 last_evaluation = Some((self.state.epoch, evaluation.clone()));
                 report.evaluation = Some(evaluation);
             }
-            if observer.epoch(&report, &self.state).is_break() {
+            let stop = observer.epoch(&report, &self.state).is_break();
+            let share = self.data.training_graphs().share();
+            if share.map_or(stop, |share| share.communicator().any(stop)) {
                 return Ok((StopReason::Stopped, last_evaluation));
             }
         }

@@ -91,8 +91,10 @@ impl<'a> Watch<'a> {
         if last || by_epochs || when.elapsed().as_secs_f64() >= self.interval.seconds {
             // A checkpoint is of epochs whose metrics are there.
             self.metrics.sync()?;
-            let path = self.folder.file(RunFolder::CHECKPOINT);
-            Checkpoint::write(&path, self.origin, self.seconds(), state)?;
+            if self.folder.writes() {
+                let path = self.folder.file(RunFolder::CHECKPOINT);
+                Checkpoint::write(&path, self.origin, self.seconds(), state)?;
+            }
             self.kept = (Instant::now(), report.epoch);
         }
         Ok(stop)

@@ -74,13 +74,14 @@ fn main() -> ExitCode {
         return ranks::end(DONE, false);
     }
     let console = Console::new(quiet || ranks::follows());
-    memory::limit_to(max_memory);
     let ready = met.and_then(|ranks| {
         use_threads(threads.or_else(|| ranks::threads_of_one(ranks)?.try_into().ok()))?;
         Ok(lpgnn::check_instruction_set()?)
     });
+    memory::limit_to(max_memory);
     let result = ready.and_then(|()| command.run(&console));
-    let failed = result.as_ref().is_err_and(|error| !is_broken_pipe(error) && !error.is::<Stopped>());
+    let failed =
+        result.as_ref().is_err_and(|error| !is_broken_pipe(error) && !error.is::<Stopped>());
     if failed {
         ranks::before_error();
     }

@@ -108,8 +108,8 @@ impl Communicator for Mpi {
                     outgoing.push(world.process_at_rank(count(*to)).immediate_send(scope, message));
                 }
             }
-            incoming.into_iter().for_each(|request| drop(request.wait()));
-            outgoing.into_iter().for_each(|request| drop(request.wait()));
+            incoming.into_iter().for_each(|request| _ = request.wait());
+            outgoing.into_iter().for_each(|request| _ = request.wait());
         });
     }
 
@@ -148,7 +148,11 @@ fn index(number: Rank) -> usize {
 }
 
 /// A number for MPI.
-#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "below 2³¹, see MESSAGE")]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "below 2³¹, see MESSAGE"
+)]
 fn count(number: usize) -> Count {
     number as Count
 }

@@ -200,7 +200,8 @@ fn a_rank_that_dies_ends_the_job_which_resumes_to_the_same_bits() {
         let ended = wait(&mut job, Duration::from_secs(20));
         assert!(ended.is_some(), "the job goes on without one of its {ranks} ranks");
         if place.path().join("killed/config.toml").exists() {
-            arguments = vec!["train", "--resume", "killed", "--checkpoint-epochs=5", "--no-baseline"];
+            arguments =
+                vec!["train", "--resume", "killed", "--checkpoint-epochs=5", "--no-baseline"];
         }
         if place.path().join("killed/record.json").exists() {
             // It has finished before it could be killed.

@@ -20,7 +20,8 @@ impl Dataset {
             let starts = self.node_starts();
             v - starts[starts.partition_point(|&start| start <= v) - 1]
         };
-        let name = |&v: &usize| self.node_name(v).map_or_else(|| in_graph(v).to_string(), Into::into);
+        let name =
+            |&v: &usize| self.node_name(v).map_or_else(|| in_graph(v).to_string(), Into::into);
         let graphs = (0..self.graphs()).map(|graph| self.graph_name(graph).map(str::to_owned));
         let weights = self.weights().map(|weights| match weights.level() {
             Level::Node => weights.select(order),
@@ -43,7 +44,11 @@ impl Dataset {
 
     /// Where every node goes.
     fn places(&self, order: &[usize]) -> Result<Vec<usize>, Error> {
-        let problem = || Error::Mismatch("an order of nodes has to have every node once, within its graph".into());
+        let problem = || {
+            Error::Mismatch(
+                "an order of nodes has to have every node once, within its graph".into(),
+            )
+        };
         let mut places = vec![usize::MAX; self.nodes()];
         if order.len() != self.nodes() {
             return Err(problem());
@@ -82,7 +87,8 @@ mod tests {
 
     #[test]
     fn nodes_take_along_all_that_is_theirs() {
-        let before = CommunitiesConfig { nodes: 30, ..CommunitiesConfig::default() }.generate(1).unwrap();
+        let before =
+            CommunitiesConfig { nodes: 30, ..CommunitiesConfig::default() }.generate(1).unwrap();
         let order: Vec<usize> = (0..30).map(|i| i * 7 % 30).collect();
         let after = before.reordered(&order).unwrap();
         let back = |v: u32| order[v as usize];

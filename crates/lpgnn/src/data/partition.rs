@@ -53,8 +53,9 @@ fn parts_of(
         starts.push(number(list.len())?);
     }
     let mut part = vec![0; nodes.len()];
-    let problem =
-        |said: String| Error::Mismatch(format!("METIS cannot cut a graph into {parts} parts: {said}"));
+    let problem = |said: String| {
+        Error::Mismatch(format!("METIS cannot cut a graph into {parts} parts: {said}"))
+    };
     Graph::new(1, number(parts)?, &starts, &list)
         .map_err(|error| problem(error.to_string()))?
         .set_option(Seed(1))
@@ -70,7 +71,8 @@ mod tests {
 
     #[test]
     fn parts_cut_fewer_edges_than_blocks_for_any_number_of_ranks() {
-        let before = CommunitiesConfig { nodes: 3000, mixing: 0.02, ..CommunitiesConfig::default() };
+        let before =
+            CommunitiesConfig { nodes: 3000, mixing: 0.02, ..CommunitiesConfig::default() };
         let before = before.generate(1).unwrap();
         let order = partition(&before, 16).unwrap();
         let after = before.reordered(&order).unwrap();

@@ -94,6 +94,31 @@ impl Share {
         all
     }
 
+    /// Rows of those nodes that are `wanted`, and zeros for the others.
+    pub(crate) fn wanted_rows<S: Scalar>(
+        &self,
+        own: &Matrix<S>,
+        wanted: impl Fn(usize) -> bool,
+    ) -> Matrix<S> {
+        let (nodes, width) = (self.nodes(), own.cols());
+        let all: Vec<usize> = (0..self.whole_nodes()).filter(|&node| wanted(node)).collect();
+        let before = |node: usize| all.partition_point(|&other| other < node);
+        let mut rows = vec![S::ZERO; all.len() * width];
+        let places = before(nodes.start)..before(nodes.end);
+        let own_rows = rows.chunks_exact_mut(width.max(1)).zip(&all);
+        for (row, &node) in own_rows.take(places.end).skip(places.start) {
+            row.copy_from_slice(own.row(node - nodes.start));
+        }
+        let ends: Vec<usize> =
+            self.node_starts[1..].iter().map(|&end| before(end) * width).collect();
+        self.communicator.gather(&mut rows, &ends);
+        let mut whole = Matrix::zeros(self.whole_nodes(), width);
+        for (row, node) in rows.chunks_exact(width.max(1)).zip(all) {
+            whole.row_mut(node).copy_from_slice(row);
+        }
+        whole
+    }
+
     /// The same, into entries that are there.
     pub(crate) fn fill_rows<S: Scalar>(&self, own: &[S], width: usize, all: &mut [S]) {
         let nodes = self.nodes();
@@ -238,8 +263,11 @@ impl<S: Scalar> Reduce<S> for Share {
         let mut received: Vec<Vec<S>> =
             (0..ranks).map(|of| vec![S::ZERO; groups(of) * slice(rank).len()]).collect();
         received[rank] = cut(rank);
-        let sends: Vec<(usize, &[u8])> =
-            sends.iter().map(|(to, sums)| (*to, bytes(sums))).filter(|(_, b)| !b.is_empty()).collect();
+        let sends: Vec<(usize, &[u8])> = sends
+            .iter()
+            .map(|(to, sums)| (*to, bytes(sums)))
+            .filter(|(_, b)| !b.is_empty())
+            .collect();
         let mut receives: Vec<(usize, &mut [u8])> = received
             .iter_mut()
             .enumerate()

@@ -56,7 +56,14 @@ impl Topology {
         let edge_starts = edge_starts(&node_starts, edges)?;
         let neighbours = Neighbours::new(nodes, edges, with_edges)?;
         let groups = Groups::new(&node_starts, neighbours.starts());
-        Ok(Self { node_starts, edge_starts, neighbours, groups, ghosts: Ghosts::default(), share: None })
+        Ok(Self {
+            node_starts,
+            edge_starts,
+            neighbours,
+            groups,
+            ghosts: Ghosts::default(),
+            share: None,
+        })
     }
 
     /// The topology of some of its graphs, in the given order; a graph may occur more than once.
@@ -81,7 +88,14 @@ impl Topology {
         }
         assert!(neighbours.len() < u32::MAX as usize, "a selection repeats too many graphs");
         let groups = Groups::new(&node_starts, neighbours.starts());
-        Self { node_starts, edge_starts, neighbours, groups, ghosts: Ghosts::default(), share: None }
+        Self {
+            node_starts,
+            edge_starts,
+            neighbours,
+            groups,
+            ghosts: Ghosts::default(),
+            share: None,
+        }
     }
 
     /// The topology of all graphs of some topologies, in their order; `with_edges` keeps which edges join
@@ -113,7 +127,14 @@ impl Topology {
             (neighbours.outgoing, neighbours.incoming) = (vec![], vec![]);
         }
         let groups = Groups::new(&node_starts, neighbours.starts());
-        Ok(Self { node_starts, edge_starts, neighbours, groups, ghosts: Ghosts::default(), share: None })
+        Ok(Self {
+            node_starts,
+            edge_starts,
+            neighbours,
+            groups,
+            ghosts: Ghosts::default(),
+            share: None,
+        })
     }
 
     /// Appends the neighbours of `graph` to `all`, its first node and edge renumbered.

@@ -274,9 +274,8 @@ pub fn spectral_radius<S: Scalar>(
     for (layer, transition) in model.transitions().enumerate() {
         let read = (batch, model.below(layer, states, &f_x));
         let weights = &weights[model.transition_weights(layer)];
-        let back = |v: &Matrix<S>| {
-            backward_all(transition, weights, read, &states[layer], v, scratch)
-        };
+        let back =
+            |v: &Matrix<S>| backward_all(transition, weights, read, &states[layer], v, scratch);
         let (nodes, width) = (states[layer].rows(), states[layer].cols());
         largest = worse(largest, layer_radius(Matrix::zeros(nodes, width), iterations, back));
     }

@@ -207,7 +207,7 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
     ) -> (f64, (usize, usize), Vec<ReadGradient<'s, S>>) {
         let (model, scratch) = (self.model, self.scratch);
         let share = self.batch.share();
-        let gathered = share.map(|share| Self::rows_of_all(share, reads));
+        let gathered = share.map(|share| self.rows_of_all(share, reads));
         let gathered: Option<Vec<&Matrix<S>>> = gathered.as_ref().map(|all| all.iter().collect());
         let reads = gathered.as_deref().unwrap_or(reads);
         let joined = (reads.len() > 1).then(|| side_by_side(reads));
@@ -241,9 +241,19 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
         (loss, correct, parts.into_iter().map(gradient).collect())
     }
 
-    /// What is read of all nodes: the read-out, a small part of the work, runs on every rank.
-    fn rows_of_all(share: &Share, reads: &[&Matrix<S>]) -> Vec<Matrix<S>> {
-        reads.iter().map(|own| share.all_rows(own)).collect()
+    /// What is read of all nodes: the read-out, a small part of the work, runs on every rank. A network of single nodes makes nothing of
+    /// those without a target.
+    fn rows_of_all(&self, share: &Share, reads: &[&Matrix<S>]) -> Vec<Matrix<S>> {
+        let of_nodes = self.model.readout().network().is_some_and(|(pooling, _)| pooling.is_none());
+        let counts = self.supervision.counts();
+        let rows = |own: &&Matrix<S>| {
+            if of_nodes {
+                share.wanted_rows(own, |node| counts[node] > S::ZERO)
+            } else {
+                share.all_rows(own)
+            }
+        };
+        reads.iter().map(rows).collect()
     }
 }
 

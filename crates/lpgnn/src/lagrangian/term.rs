@@ -180,7 +180,9 @@ impl Tally {
         [constraint, residual_sum, residual_max, state_sum, components]
     }
 
-    fn of_array([constraint, residual_sum, residual_max, state_sum, components]: [f64; TALLY]) -> Self {
+    fn of_array(
+        [constraint, residual_sum, residual_max, state_sum, components]: [f64; TALLY],
+    ) -> Self {
         Self { constraint, residual_sum, residual_max, state_sum, components }
     }
 }

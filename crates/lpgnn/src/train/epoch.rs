@@ -8,7 +8,6 @@ use super::report::EpochSums;
 use super::standardize::coordinates;
 use super::{ConstraintReport, EpochReport, Observer, Stage, StepProgress, Trainer};
 use crate::evaluate::Histogram;
-use crate::numeric::length;
 use crate::{Error, Matrix, Scalar};
 
 impl<S: Scalar> Trainer<'_, S> {
@@ -25,8 +24,8 @@ impl<S: Scalar> Trainer<'_, S> {
         let mut step = StepProgress::after(self.state.epoch + 1, stage);
         self.state.optimizer.undecayed = self.model.parameters().undecayed().into();
         if self.plan.config().standardize {
-            self.state.optimizer.coordinates =
-                coordinates(self.model, graphs, &self.state.variables.states);
+            let states = self.all_rows(&self.state.variables.states);
+            self.state.optimizer.coordinates = coordinates(self.model, graphs, &states);
         }
         match self.plan.config().batch_size {
             Some(size) if size < graphs.graphs() => {
@@ -40,22 +39,14 @@ impl<S: Scalar> Trainer<'_, S> {
             _ => self.update_all(&mut sums, (step, observer))?,
         }
         self.state.epoch += 1;
-        let multipliers = || self.state.variables.multipliers.iter().flat_map(Matrix::as_slice);
-        let largest = multipliers().fold(S::ZERO, |max, x| x.abs().max(max)).f64();
-        let (sum, count) =
-            multipliers().fold((0.0, 0), |(sum, count), x| (sum + x.abs().f64(), count + 1));
-        let sizes = (largest, sum / f64::from(count).max(1.0));
         let steps = self.state.optimizer.slots.find_counter("weights.steps");
         let lr = steps.map(|steps| self.plan.config().solver.weights().lr_at(steps));
-        let gradient = &self.state.optimizer.gradient;
-        let lengths = |matrices: &[Matrix<S>]| {
-            matrices.iter().map(|m| length(m.as_slice()).powi(2)).sum::<f64>().sqrt()
-        };
-        let norms =
-            [length(&gradient.weights), lengths(&gradient.states), lengths(&gradient.multipliers)];
+        let (sizes, norms) = (self.multiplier_sizes(), self.gradient_norms());
         let mut report = sums.report(self.state.epoch, sizes, norms, lr);
         if measured {
-            report.histograms.multipliers = Histogram::of(multipliers().map(|x| x.f64()));
+            let multipliers = self.all_rows(&self.state.variables.multipliers);
+            let multipliers = multipliers.iter().flat_map(Matrix::as_slice).map(|x| x.f64());
+            report.histograms.multipliers = Histogram::of(multipliers);
         }
         Ok(report)
     }

@@ -9,7 +9,7 @@ use crate::graph::{GraphBatch, Level};
 use crate::lagrangian::{Evaluation, Lagrangian, Layered, Model, Objective, Variables};
 use crate::numeric::NormMemory;
 use crate::saddle::{NodeCounts, OptimizerState, SaddleSolver, gather, scatter, zeros_like};
-use crate::transition::Degrees;
+use crate::transition::{Degrees, Transition};
 use crate::{Error, Scalar};
 
 impl<S: Scalar> Trainer<'_, S> {
@@ -33,11 +33,13 @@ impl<S: Scalar> Trainer<'_, S> {
         let objective = Observed::new(&objective, step, observer);
         let TrainerState { variables, optimizer, .. } = &mut self.state;
         let before = sums.constraints.is_some().then(|| variables.weights.clone());
-        let evaluation = take_step(&*self.solver, &objective, variables, optimizer);
-        sums.add(&evaluation, components(variables));
+        let evaluation = self.solver.step(&objective, variables, optimizer);
+        let state_dims = self.model.transitions().map(Transition::state_dim).sum::<usize>();
+        sums.add(&evaluation, graphs.nodes() * state_dims);
         if let (Some(constraints), Some(weights)) = (&mut sums.constraints, before) {
             let seen = dropped.as_ref().unwrap_or(graphs);
-            let (at, indices) = ((&weights[..], &variables.states[..]), &self.data.graph_indices);
+            let states = self.all_rows(&self.state.variables.states);
+            let (at, indices) = ((&weights[..], &states[..]), &self.data.graph_indices);
             constraints.add(self.model, seen, at, indices.iter().copied(), &self.scratch);
         }
         self.bound()

@@ -60,7 +60,9 @@ fn dense<S: Scalar>(rows: usize, width: usize, seed: u64) -> Features<S> {
 fn many<S: Scalar>(count: u64) -> GraphBatch<S> {
     use crate::common::{Form, graph};
     let graphs: Vec<GraphBatch<S>> = (0..count)
-        .map(|seed| graph(seed, if seed == 5 { 0 } else { 6 + seed as usize % 9 }, 0.3, Form::Dense))
+        .map(|seed| {
+            graph(seed, if seed == 5 { 0 } else { 6 + seed as usize % 9 }, 0.3, Form::Dense)
+        })
         .collect();
     GraphBatch::union(&graphs).unwrap()
 }
@@ -164,9 +166,12 @@ fn every_transition_trains_a_large_graph_to_the_same_bits() {
 
 #[test]
 fn every_solver_trains_many_graphs_to_the_same_bits() {
-    for (level, batch_size) in
-        [(Level::Node, None), (Level::Graph, None), (Level::Node, Some(20)), (Level::Graph, Some(20))]
-    {
+    for (level, batch_size) in [
+        (Level::Node, None),
+        (Level::Graph, None),
+        (Level::Node, Some(20)),
+        (Level::Graph, Some(20)),
+    ] {
         let data = graphs_in_thirds(&many(260), level);
         assert!(data.training_graphs().groups().whole_graphs());
         for solver in solvers() {
@@ -218,7 +223,11 @@ fn options_of_training_keep_the_bits() {
         (
             ModelConfig { constraint: ConstraintFunction::Absolute, ..small("gnn-mean") },
             TrainingConfig {
-                weighing: Weighing { constraint: Scale::Mean, loss: Scale::Mean, ..Weighing::default() },
+                weighing: Weighing {
+                    constraint: Scale::Mean,
+                    loss: Scale::Mean,
+                    ..Weighing::default()
+                },
                 ..plan(solvers()[0])
             },
         ),
@@ -231,7 +240,8 @@ fn options_of_training_keep_the_bits() {
 
 #[test]
 fn large_graphs_that_are_pooled_keep_the_bits() {
-    let graphs = [large(500, dense(500, 3, 1)), large(40, dense(40, 3, 2)), large(900, dense(900, 3, 3))];
+    let graphs =
+        [large(500, dense(500, 3, 1)), large(40, dense(40, 3, 2)), large(900, dense(900, 3, 3))];
     let batch = GraphBatch::union(&graphs).unwrap();
     let split = Split { level: Level::Graph, train: vec![0, 1, 2], val: vec![], test: vec![] };
     let data = TrainingData::new(&batch, &split, Level::Graph).unwrap();
@@ -261,7 +271,8 @@ fn the_gradient_across_a_cut_is_the_slope() {
     let batch = batch.with_groups_of(300);
     let supervision = Supervision::all(batch.node_targets().clone());
     let config = small("gnn-mean");
-    let data = lpgnn::train::ModelDims { features: 3, edge_features: 2, outputs: 3, level: Level::Node };
+    let data =
+        lpgnn::train::ModelDims { features: 3, edge_features: 2, outputs: 3, level: Level::Node };
     let model = config.build_with(&lpgnn::registry::Registry::<f64>::default(), data).unwrap();
     let at = crate::common::point(&model, 300, 3);
     let value = |communicator: &Arc<dyn Communicator>, at: &Variables<f64>| {

@@ -221,8 +221,7 @@ fn train(
     let views = &arguments.views;
     let watch = Watch::new(run.config().training.epochs, run.epoch(), json, console)?;
     let follows = ranks::follows();
-    let events =
-        if follows { None } else { views.events(&path, run.epoch(), run.config())? };
+    let events = if follows { None } else { views.events(&path, run.epoch(), run.config())? };
     let shown = page.as_ref().map(|page| page.run(&run)).transpose()?;
     let run = if arguments.no_baseline || follows { run.without_baseline() } else { run };
     let run = match ranks::communicator() {

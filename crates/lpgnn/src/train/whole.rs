@@ -61,7 +61,8 @@ impl<S: Scalar> Trainer<'_, S> {
         let state = if reads { self.whole() } else { Cow::Borrowed(&self.state) };
         let stop = ranks.any(observer.epoch(report, &state).is_break());
         if stop {
-            observer.stopped(&if reads { state } else { self.whole() });
+            let state = if reads { state } else { self.whole() };
+            observer.stopped(&state);
         }
         stop
     }

@@ -1,5 +1,6 @@
 # make test    all tests: doc tests, examples, the Python package, tests, transcripts
 # make test-browser  tests of reports and of the live page in Chromium, which is installed where it may be
+# make test-mpi  tests over several processes; an MPI library and libclang are installed where they may be
 # make python  build the Python package in its own environment, target/python, and test it
 # make check   formatting, lints and documentation without warnings, then make test
 # make bench   benchmarks of kernels and whole updates on this machine
@@ -16,8 +17,10 @@
 # make site          the documentation site, in target/site: book, Rust API, Python API, notebooks
 
 CARGO ?= cargo
-# One selection of packages and features for all builds, so that nothing is built twice.
-ALL := --workspace --all-features --locked
+# One selection of packages and features for all builds, so that nothing is built twice. Without mpi, which needs an MPI library
+# and libclang: test-mpi builds and tests that.
+FEATURES := lpgnn/fetch
+ALL := --workspace --features $(FEATURES) --locked
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 EXAMPLES := $(basename $(notdir $(wildcard crates/lpgnn/examples/*.rs)))
 # cargo-nextest runs the tests of all binaries side by side; cargo alone does without.
@@ -28,7 +31,7 @@ else
 RUN_TESTS := $(CARGO) test $(ALL) --lib --bins --tests
 endif
 
-.PHONY: test prepare build environment test-browser browser-if-there check lint doc doctest examples python bench bench-peers instructions settings fuzz fuzz-coverage deny setup package wheels wheels-test release-tools site
+.PHONY: test prepare build environment test-browser browser-if-there test-mpi mpi-if-there check lint doc doctest examples python bench bench-peers instructions settings fuzz fuzz-coverage deny setup package wheels wheels-test release-tools site
 .DEFAULT_GOAL := test
 
 # The tests come last, so that their summary, and what was skipped, is the last thing to be read.
@@ -53,6 +56,13 @@ test-browser: build
 
 browser-if-there: build
 	$(BROWSER) --if-there
+
+MPI := crates/lpgnn-cli/tests/mpi/run.sh "$(CARGO)"
+test-mpi: setup
+	$(MPI)
+
+mpi-if-there: setup
+	$(MPI) --if-there
 
 check: lint doc test
 

@@ -8,6 +8,7 @@ mod interrupt;
 mod live_page;
 mod memory;
 mod processor_time;
+mod ranks;
 mod slow;
 mod summary;
 
@@ -21,6 +22,7 @@ use clap::Parser;
 use commands::Command;
 use console::Console;
 use interrupt::{STOPPED, Stopped};
+use ranks::ElsewhereFailed;
 
 /// Graph neural networks whose states are found by constrained optimisation.
 #[derive(Debug, Parser)]
@@ -46,8 +48,11 @@ const CODES: &str = "Exit codes: 0 success, 1 failure, 2 usage error, 130 interr
                      it twice to exit immediately)";
 
 /// With the commit and the features of the library.
-const VERSION: &str =
-    concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("LPGNN_COMMIT"), "; features: fetch)");
+const VERSION: &str = if cfg!(feature = "mpi") {
+    concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("LPGNN_COMMIT"), "; features: fetch, mpi)")
+} else {
+    concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("LPGNN_COMMIT"), "; features: fetch)")
+};
 
 /// The exit codes, which clap uses too; and [`STOPPED`].
 const DONE: u8 = 0;
@@ -55,12 +60,40 @@ const FAILED: u8 = 1;
 const USAGE_ERROR: u8 = 2;
 
 fn main() -> ExitCode {
-    let Arguments { command, quiet, threads, max_memory } = Arguments::parse();
-    let console = Console::new(quiet);
-    let ready = use_threads(threads).and_then(|()| Ok(lpgnn::check_instruction_set()?));
+    let met = ranks::meet();
+    let Arguments { command, quiet, threads, max_memory } = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(answer) => {
+            // Whether it can be printed or not, there is nothing else to do.
+            let _ = if ranks::follows() { Ok(()) } else { answer.print() };
+            let code = u8::try_from(answer.exit_code()).unwrap_or(USAGE_ERROR);
+            return ranks::end(code, false);
+        }
+    };
+    if ranks::follows() && !command.is_shared() {
+        return ranks::end(DONE, false);
+    }
+    let console = Console::new(quiet || ranks::follows());
+    let ready = met.and_then(|ranks| {
+        use_threads(threads.or_else(|| ranks::threads_of_one(ranks)?.try_into().ok()))?;
+        Ok(lpgnn::check_instruction_set()?)
+    });
     memory::limit_to(max_memory);
-    let code = match ready.and_then(|()| command.run(&console)) {
+    let result = ready.and_then(|()| command.run(&console));
+    let failed =
+        result.as_ref().is_err_and(|error| !is_broken_pipe(error) && !error.is::<Stopped>());
+    if failed {
+        ranks::before_error();
+    }
+    ranks::end(tell(result, &console), failed)
+}
+
+/// Tells the user what went wrong, if anything has; returns the exit code.
+fn tell(result: anyhow::Result<()>, console: &Console) -> u8 {
+    match result {
         Ok(()) => DONE,
+        // Whoever has failed says why, and has the exit code.
+        Err(error) if error.is::<ElsewhereFailed>() => DONE,
         // The reader of our output, such as `head`, has closed the pipe.
         Err(error) if is_broken_pipe(&error) => DONE,
         Err(error) if error.is::<Stopped>() => {
@@ -78,8 +111,7 @@ fn main() -> ExitCode {
                 _ => FAILED,
             }
         }
-    };
-    ExitCode::from(code)
+    }
 }
 
 /// More would take minutes to start, and no machine has that many processors.

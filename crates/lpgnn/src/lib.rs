@@ -177,6 +177,10 @@ pub mod tensorboard;
 ///
 pub mod check;
 
+/// Ranks that MPI connects.
+#[cfg(feature = "mpi")]
+pub mod mpi;
+
 /// The limit of the memory that this process takes.
 ///
 pub mod memory;

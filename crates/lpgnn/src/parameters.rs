@@ -472,9 +472,9 @@ impl Parameters {
         own: &[&[S]],
         d_weights: &mut [S],
     ) {
-        match reduce.partial_sums(own) {
+        match reduce.sum(own, self.padded_len()) {
             None => self.fold(&own.iter().copied(), d_weights),
-            Some(all) => self.fold(&all.iter().map(Vec::as_slice), d_weights),
+            Some(sum) => self.fold(&std::iter::once(&sum[..]), d_weights),
         }
     }
 

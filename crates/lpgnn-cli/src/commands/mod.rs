@@ -54,6 +54,11 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// Whether the processes of a job work on it together; otherwise the first one does it alone.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self, Self::Train(_) | Self::Predict(_) | Self::States(_) | Self::Evaluate(_))
+    }
+
     pub(crate) fn run(self, console: &Console) -> anyhow::Result<()> {
         match self {
             Self::Train(arguments) => train::run(&arguments, console),

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::data::read_format;
 use super::settings::load;
 use crate::console::Console;
+use crate::ranks;
 use crate::slow::Waiting;
 
 /// A model and the data to apply it to.
@@ -45,30 +46,25 @@ pub(crate) struct Used {
 impl ModelArguments {
     /// Applies the model to the data; with `targets`, the data must have targets.
     pub(crate) fn apply(&self, targets: bool, console: &Console) -> anyhow::Result<Used> {
-        self.apply_by(targets, console, SavedModel::predict_without_states)
+        self.apply_and_keep(targets, false, console)
     }
 
-    /// The same, and keeps the states.
+    /// The same without targets, and keeps the states.
     pub(crate) fn apply_keeping_states(&self, console: &Console) -> anyhow::Result<Used> {
-        self.apply_by(false, console, SavedModel::predict_observed)
+        self.apply_and_keep(false, true, console)
     }
 
-    fn apply_by(
+    fn apply_and_keep(
         &self,
         targets: bool,
+        states: bool,
         console: &Console,
-        predict: impl Fn(
-            &SavedModel,
-            &Dataset,
-            bool,
-            &mut dyn FnMut(InferenceProgress),
-        ) -> Result<Predictions, lpgnn::Error>,
     ) -> anyhow::Result<Used> {
-        let mut model = read_model(&self.model)?;
+        let mut model = ranks::agree(read_model(&self.model))?;
         if let Some(max_iter) = self.max_iter {
             model = model.with_max_iter(max_iter.get());
         }
-        let (_, dataset) = load(&self.data, self.format)?;
+        let (_, dataset) = ranks::agree(load(&self.data, self.format))?;
         if targets && model.task.targets(&dataset).is_none() {
             bail!(
                 "the model predicts {0}, but the {0} of {1} have no targets to compare with",
@@ -77,7 +73,12 @@ impl ModelArguments {
             );
         }
         let mut waiting = Waiting::new(console);
-        let predicted = predict(&model, &dataset, targets, &mut |progress| waiting.tell(progress));
+        let (job, tell) = (ranks::communicator(), &mut |progress| waiting.tell(progress));
+        let predicted = if states || job.is_some() {
+            model.predict_shared(&dataset, targets, job.as_ref(), tell)
+        } else {
+            model.predict_without_states(&dataset, targets, tell)
+        };
         drop(waiting);
         let predictions = predicted.map_err(|error| {
             let fits = matches!(error, lpgnn::Error::Memory { .. });

@@ -10,6 +10,7 @@ use lpgnn::run::write_file;
 use super::model::{ModelArguments, Used};
 use super::predict::cell;
 use crate::console::{Console, print_data};
+use crate::ranks;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -51,7 +52,9 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     };
     let written = match &arguments.out {
         Some(path) => {
-            write_file(path, &bytes)?;
+            if !ranks::follows() {
+                write_file(path, &bytes)?;
+            }
             let states = &used.predictions.fixed_point.states[layer - 1];
             console.say(format_args!(
                 "wrote {}: {} nodes × {} components",

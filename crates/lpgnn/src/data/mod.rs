@@ -8,6 +8,9 @@ mod fetch;
 mod folds;
 mod known;
 mod names;
+mod order;
+#[cfg(feature = "mpi")]
+mod partition;
 mod read;
 mod resolve;
 mod split;
@@ -27,6 +30,8 @@ pub use features::{Categories, FeatureColumns};
 #[cfg(feature = "fetch")]
 pub use fetch::{FetchEvent, FetchOptions, Fetched, TU_COLLECTION, fetch};
 pub use known::{Builtin, PUBLISHED, PublishedSet};
+#[cfg(feature = "mpi")]
+pub use partition::{cut, partition};
 pub use read::{Format, ReadOptions, read};
 pub use resolve::{Source, resolve};
 pub use split::{Ratio, Split};

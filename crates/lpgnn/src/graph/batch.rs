@@ -1,7 +1,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Features, Groups, Neighbours, Targets, Topology};
+use super::{Communicator, Features, Groups, Neighbours, Part, Share, Targets, Topology};
 use crate::{Error, Matrix, Scalar};
 
 /// The disjoint union of some graphs: what one update works on.
@@ -25,6 +25,8 @@ pub struct GraphBatch<S = f32> {
     edge_features: Arc<Features<S>>,
     node_targets: Arc<Targets<S>>,
     graph_targets: Arc<Targets<S>>,
+    /// What this process owns of it, where several share it.
+    own: Option<Arc<Self>>,
 }
 
 /// What a [`GraphBatch`] is made of, before it is checked.
@@ -115,6 +117,7 @@ impl<S: Scalar> GraphBatch<S> {
             graph_targets: Arc::new(Targets::concatenate(
                 batches.iter().map(|batch| &*batch.graph_targets),
             )?),
+            own: None,
         })
     }
 
@@ -171,6 +174,7 @@ impl<S: Scalar> GraphBatch<S> {
             edge_features: Arc::new(parts.edge_features),
             node_targets: Arc::new(parts.node_targets),
             graph_targets: Arc::new(parts.graph_targets),
+            own: None,
         })
     }
 
@@ -188,7 +192,45 @@ impl<S: Scalar> GraphBatch<S> {
             edge_features: Arc::new(self.edge_features.select(edges)),
             node_targets: Arc::new(self.node_targets.select(nodes())),
             graph_targets: Arc::new(self.graph_targets.select(graphs.iter().copied())),
+            own: None,
         }
+    }
+
+    /// The same batch, on which all ranks work together: each computes the nodes that it owns.
+    #[must_use]
+    pub fn shared_by(mut self, communicator: &Arc<dyn Communicator>) -> Self {
+        if communicator.ranks() > 1 {
+            let part = Share::of(&self.topology, communicator);
+            let edges = part.edges.iter().map(|&edge| edge as usize);
+            self.own = Some(Arc::new(Self {
+                node_features: Arc::new(self.node_features.select(rows(&part))),
+                edge_features: Arc::new(self.edge_features.select(edges)),
+                node_targets: Arc::new(Targets::None(part.topology.nodes())),
+                graph_targets: Arc::new(Targets::None(part.topology.graphs())),
+                topology: Arc::new(part.topology),
+                own: None,
+            }));
+        }
+        self
+    }
+
+    /// The same batch, shared as `other` is.
+    #[must_use]
+    pub(crate) fn shared_like(self, other: &Self) -> Self {
+        match other.share() {
+            None => self,
+            Some(share) => self.shared_by(share.communicator()),
+        }
+    }
+
+    /// What this process owns of it; all of it where it is not shared.
+    pub(crate) fn own(&self) -> &Self {
+        self.own.as_deref().unwrap_or(self)
+    }
+
+    /// How it is shared; none where this process works on it alone.
+    pub fn share(&self) -> Option<&Share> {
+        self.own.as_ref().and_then(|own| own.topology.share())
     }
 
     /// Who is whose neighbour.
@@ -236,6 +278,7 @@ impl<S: Scalar> GraphBatch<S> {
     #[must_use]
     pub fn with_groups_of(mut self, work: usize) -> Self {
         self.topology = Arc::new(Topology::clone(&self.topology).with_groups_of(work));
+        self.own = None;
         self
     }
 
@@ -244,7 +287,11 @@ impl<S: Scalar> GraphBatch<S> {
     #[must_use]
     pub fn with_feature_dropout(&self, rate: f64, seed: u64) -> Self {
         let node_features = Arc::new(self.node_features.with_dropout(rate, seed));
-        Self { node_features, ..self.clone() }
+        let own = self.share().map(|share| {
+            let node_features = Arc::new(node_features.select(share.nodes()));
+            Arc::new(Self { node_features, ..self.own().clone() })
+        });
+        Self { node_features, own, ..self.clone() }
     }
 
     /// The feature `l_v` of every node.
@@ -266,6 +313,11 @@ impl<S: Scalar> GraphBatch<S> {
     pub fn graph_targets(&self) -> &Targets<S> {
         &self.graph_targets
     }
+}
+
+/// The nodes of a part, as the whole numbers them.
+fn rows(part: &Part) -> impl Iterator<Item = usize> + '_ {
+    part.owned.iter().map(|&v| v as usize)
 }
 
 /// The numbers of graphs and nodes, from the first node of every graph and the end.

@@ -26,11 +26,15 @@ pub trait Exchange<S: Scalar = f32>: Debug + Sync {
 
 /// Adds up what groups of nodes contribute, over all processes and always in the order of the groups.
 pub trait Reduce<S: Scalar = f32>: Debug + Sync {
-    /// The partial sums of the groups of all processes, in their order; none where `own` are all there are.
-    fn partial_sums(&self, own: &[&[S]]) -> Option<Vec<Vec<S>>>;
+    /// The sum of the partial sums of the groups of all processes, each of `length` numbers; none where `own` are all
+    /// there are.
+    fn sum(&self, own: &[&[S]], length: usize) -> Option<Vec<S>>;
 
-    /// The same of sums in double precision, such as losses and residuals.
-    fn totals(&self, own: &[f64]) -> Option<Vec<f64>>;
+    /// Numbers of the groups of all processes, `per_group` each, in the order of groups; none where `own` are all.
+    fn totals(&self, own: &[f64], per_group: usize) -> Option<Vec<f64>>;
+
+    /// Lets every process add to the same values, one after the other.
+    fn in_turn(&self, values: &mut [S], add: &mut dyn FnMut(&mut [S]));
 }
 
 /// One process that owns all nodes: there is nothing to fill and nothing to add.
@@ -43,11 +47,15 @@ impl<S: Scalar> Exchange<S> for Local {
 }
 
 impl<S: Scalar> Reduce<S> for Local {
-    fn partial_sums(&self, _: &[&[S]]) -> Option<Vec<Vec<S>>> {
+    fn sum(&self, _: &[&[S]], _: usize) -> Option<Vec<S>> {
         None
     }
 
-    fn totals(&self, _: &[f64]) -> Option<Vec<f64>> {
+    fn totals(&self, _: &[f64], _: usize) -> Option<Vec<f64>> {
         None
+    }
+
+    fn in_turn(&self, values: &mut [S], add: &mut dyn FnMut(&mut [S])) {
+        add(values);
     }
 }

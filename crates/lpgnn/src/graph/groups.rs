@@ -51,6 +51,14 @@ impl Groups {
         Self { ranges, whole_graphs }
     }
 
+    /// Some of the groups, which follow each other; their nodes are numbered from 0.
+    pub(super) fn run(&self, groups: Range<usize>) -> Self {
+        let ranges = &self.ranges[groups];
+        let first = ranges.first().map_or(0, |range| range.start);
+        let moved = |range: &Range<usize>| range.start - first..range.end - first;
+        Self { ranges: ranges.iter().map(moved).collect(), whole_graphs: self.whole_graphs }
+    }
+
     /// The nodes of every group; groups follow each other without gaps.
     pub fn ranges(&self) -> &[Range<usize>] {
         &self.ranges

@@ -1,15 +1,18 @@
 mod batch;
+mod communicator;
 mod exchange;
 mod features;
 mod groups;
 mod level;
 mod neighbours;
 mod patch;
+mod share;
 mod targets;
 mod topology;
 
 pub(crate) use batch::check_starts;
 pub use batch::{BatchParts, GraphBatch};
+pub use communicator::Communicator;
 pub use exchange::{Exchange, Local, Reduce};
 pub use features::{Features, FeaturesView, OneHot, SparseRows};
 pub use groups::Groups;
@@ -17,6 +20,7 @@ pub(crate) use groups::MOST_GROUPS;
 pub use level::Level;
 pub use neighbours::{NO_EDGE, Neighbours};
 pub(crate) use patch::Patch;
+pub use share::Share;
 pub use targets::{NO_TARGET, Targets};
 pub use topology::{Ghosts, Part, Topology};
 

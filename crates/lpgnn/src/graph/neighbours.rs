@@ -78,6 +78,16 @@ impl Neighbours {
         Ok(all)
     }
 
+    /// The neighbours along edges that are in order and without duplicates.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`]
+    #[cfg(feature = "mpi")]
+    pub(crate) fn along(nodes: usize, edges: &[(u32, u32)]) -> Result<Self, Error> {
+        Self::new(nodes, edges, false)
+    }
+
     /// A node without neighbours is its own, along no edge: so what is known of it reaches its state.
     pub(super) fn push_isolated(&mut self, v: u32, with_edges: bool) {
         self.nodes.push(v);

@@ -15,7 +15,8 @@ impl Default for Patch {
         let neighbours = Neighbours::empty();
         let groups = Groups::new(&[0], neighbours.starts());
         let ghosts = super::Ghosts::default();
-        Self { topology: Topology { node_starts, edge_starts, neighbours, groups, ghosts } }
+        let share = None;
+        Self { topology: Topology { node_starts, edge_starts, neighbours, groups, ghosts, share } }
     }
 }
 

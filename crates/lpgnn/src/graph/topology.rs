@@ -1,7 +1,8 @@
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::{Groups, NO_EDGE, Neighbours};
-use crate::Error;
+use super::{Exchange, Groups, Local, NO_EDGE, Neighbours, Reduce, Share};
+use crate::{Error, Scalar};
 
 /// Who is whose neighbour, in all graphs of a batch: what one update walks along.
 ///
@@ -18,6 +19,8 @@ pub struct Topology {
     pub(super) neighbours: Neighbours,
     pub(super) groups: Groups,
     pub(super) ghosts: Ghosts,
+    /// Of a part that a rank owns of a batch: how it has what others own.
+    pub(super) share: Option<Arc<Share>>,
 }
 
 /// What a process has to know of the nodes that others own.
@@ -53,7 +56,14 @@ impl Topology {
         let edge_starts = edge_starts(&node_starts, edges)?;
         let neighbours = Neighbours::new(nodes, edges, with_edges)?;
         let groups = Groups::new(&node_starts, neighbours.starts());
-        Ok(Self { node_starts, edge_starts, neighbours, groups, ghosts: Ghosts::default() })
+        Ok(Self {
+            node_starts,
+            edge_starts,
+            neighbours,
+            groups,
+            ghosts: Ghosts::default(),
+            share: None,
+        })
     }
 
     /// The topology of some of its graphs, in the given order; a graph may occur more than once.
@@ -78,7 +88,14 @@ impl Topology {
         }
         assert!(neighbours.len() < u32::MAX as usize, "a selection repeats too many graphs");
         let groups = Groups::new(&node_starts, neighbours.starts());
-        Self { node_starts, edge_starts, neighbours, groups, ghosts: Ghosts::default() }
+        Self {
+            node_starts,
+            edge_starts,
+            neighbours,
+            groups,
+            ghosts: Ghosts::default(),
+            share: None,
+        }
     }
 
     /// The topology of all graphs of some topologies, in their order; `with_edges` keeps which edges join
@@ -110,7 +127,14 @@ impl Topology {
             (neighbours.outgoing, neighbours.incoming) = (vec![], vec![]);
         }
         let groups = Groups::new(&node_starts, neighbours.starts());
-        Ok(Self { node_starts, edge_starts, neighbours, groups, ghosts: Ghosts::default() })
+        Ok(Self {
+            node_starts,
+            edge_starts,
+            neighbours,
+            groups,
+            ghosts: Ghosts::default(),
+            share: None,
+        })
     }
 
     /// Appends the neighbours of `graph` to `all`, its first node and edge renumbered.
@@ -203,6 +227,26 @@ impl Topology {
         &self.ghosts
     }
 
+    /// What this process owns of a batch that several share; none where it owns all nodes.
+    pub fn share(&self) -> Option<&Share> {
+        self.share.as_deref()
+    }
+
+    /// How rows of nodes that others own are had.
+    pub(crate) fn exchange<S: Scalar>(&self) -> &dyn Exchange<S> {
+        self.share().map_or(&Local, |share| share)
+    }
+
+    /// How the sums of groups are added up over all processes.
+    pub(crate) fn reduce<S: Scalar>(&self) -> &dyn Reduce<S> {
+        self.share().map_or(&Local, |share| share)
+    }
+
+    /// Number of nodes, whoever owns them.
+    pub(crate) fn whole_nodes(&self) -> usize {
+        self.share().map_or(self.nodes(), Share::whole_nodes)
+    }
+
     /// `de[v]` of an owned node or a ghost.
     pub fn degree(&self, v: usize) -> usize {
         match v.checked_sub(self.nodes()) {
@@ -283,6 +327,7 @@ impl Part {
                 pairs: ghost_pairs.len(),
             },
             neighbours,
+            share: None,
         };
         Self { topology, owned, ghosts, ghost_pairs, edges }
     }

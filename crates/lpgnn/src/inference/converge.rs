@@ -1,5 +1,6 @@
 use std::ops::Range;
 
+use super::divided::Division;
 use super::layer::{Converged, Layer};
 use super::{FixedPoint, InferenceProgress, RelaxOptions, Tell, relax_observed};
 use crate::graph::GraphBatch;
@@ -149,6 +150,7 @@ fn iterate<S: Scalar>(
         vec![]
     };
     let chunks = chunks(batch);
+    let division = Division::of(batch, &chunks);
     let mut work: Vec<Chunk<'_, S>> =
         chunks.iter().map(|graphs| Chunk { graphs: graphs.clone(), ..Chunk::default() }).collect();
     let nodes: Vec<Range<usize>> = chunks
@@ -169,7 +171,8 @@ fn iterate<S: Scalar>(
         all.iterate(model, weights, batch, options, scratch, tell);
     } else {
         // Many at a time, so that threads seldom wait for each other.
-        for some in work.chunks_mut(TOGETHER * rayon::current_num_threads()) {
+        let own = division.as_ref().map_or(0..work.len(), Division::own);
+        for some in work[own].chunks_mut(TOGETHER * rayon::current_num_threads()) {
             for_each_group(some, |chunk| {
                 let part = batch.select(&chunk.graphs.clone().collect::<Vec<_>>());
                 chunk.iterate(model, weights, &part, options, scratch, &mut |_| ());
@@ -179,12 +182,19 @@ fn iterate<S: Scalar>(
         }
     }
     // A layer took as long as its slowest graph.
-    let slowest = |layer: usize| work.iter().map(|chunk| chunk.slowest[layer]).max().unwrap_or(0);
-    let iterations = (0..model.layers()).map(slowest).sum();
+    let slowest = |layer| work.iter().filter_map(move |chunk| chunk.slowest.get(layer)).max();
+    let mut slowest: Vec<usize> =
+        (0..model.layers()).map(|layer| slowest(layer).copied().unwrap_or(0)).collect();
     let residuals: Vec<f64> = work.iter().flat_map(|chunk| &chunk.residuals).copied().collect();
     let graph_iterations = work.iter().flat_map(|chunk| &chunk.counts).copied().collect();
     let converged = residuals.iter().map(|&residual| residual <= options.tol).collect();
-    FixedPoint { states, f_x, residuals, converged, iterations, graph_iterations }
+    let mut found =
+        FixedPoint { states, f_x, residuals, converged, iterations: 0, graph_iterations };
+    if let Some(division) = &division {
+        division.complete(&mut found, &mut slowest, options.tol);
+    }
+    found.iterations = slowest.iter().sum();
+    found
 }
 
 /// The graphs of every chunk: all of them where one is too large to lie in a group.

@@ -9,7 +9,7 @@ use crate::graph::{FeaturesView, GraphBatch};
 use crate::lagrangian::Model;
 use crate::numeric::Scratch;
 use crate::saddle::scatter;
-use crate::transition::{Input, Transition, for_each_group, split_rows};
+use crate::transition::{Input, Transition, for_each_group, forward_all, split_rows};
 use crate::{Matrix, Scalar};
 
 /// A transition with its weights, and what it reads.
@@ -114,16 +114,24 @@ impl<'a, S: Scalar> Layer<'a, S> {
         &'p self,
         part: &'p Part<'_, S>,
     ) -> Box<dyn Fn(&Matrix<S>, &mut Matrix<S>) + 'p> {
-        let node_features = match &part.below {
-            None => part.batch.node_features().view(),
-            Some(below) => FeaturesView::Dense(below),
+        let (batch, below) = match part.batch.share() {
+            None => (&*part.batch, part.below.as_deref()),
+            Some(_) => (part.batch.own(), part.own_below.as_ref()),
         };
-        let input = Input { node_features, ..Input::of(&part.batch, &part.none) };
-        match self.transition.iteration(self.weights, input, self.scratch) {
-            Some(iteration) => Box::new(move |x, f| iteration.apply(x, f)),
-            None => Box::new(move |states, f| {
-                let input = Input { topology: input.topology, states, ..input };
-                self.transition.forward(self.weights, input, f, self.scratch);
+        let node_features = below.map_or(batch.node_features().view(), FeaturesView::Dense);
+        let input = Input { node_features, ..Input::of(batch, &part.none) };
+        let iteration = self.transition.iteration(self.weights, input, self.scratch);
+        match (iteration, part.batch.share()) {
+            (Some(iteration), None) => Box::new(move |x, f| iteration.apply(x, f)),
+            (Some(iteration), Some(share)) => Box::new(move |x, f| {
+                let own = share.own_rows(x);
+                let mut f_own = self.scratch.matrix(own.rows(), own.cols());
+                iteration.apply(&own, &mut f_own);
+                share.fill_rows(f_own.as_slice(), own.cols(), f.as_mut_slice());
+            }),
+            (None, _) => Box::new(move |x, f| {
+                let read = (&*part.batch, part.below.as_deref());
+                forward_all(self.transition, self.weights, read, x, f, self.scratch);
             }),
         }
     }
@@ -135,6 +143,8 @@ struct Part<'a, S: Scalar> {
     nodes: Option<Vec<usize>>,
     batch: Cow<'a, GraphBatch<S>>,
     below: Option<Cow<'a, Matrix<S>>>,
+    /// Of the rank that shares them with others, the rows it owns.
+    own_below: Option<Matrix<S>>,
     /// No states.
     none: Matrix<S>,
 }
@@ -151,14 +161,15 @@ impl<'a, S: Scalar> Part<'a, S> {
         if graphs.len() == batch.graphs() {
             let (x, f) = (std::mem::take(&mut all.states), std::mem::take(&mut all.f_x));
             let (batch, below) = (Cow::Borrowed(batch), below.map(Cow::Borrowed));
-            return (Self { nodes: None, batch, below, none }, x, f);
+            let own_below = own_rows(&batch, below.as_deref());
+            return (Self { nodes: None, batch, below, own_below, none }, x, f);
         }
         let nodes: Vec<usize> = graphs.iter().flat_map(|&graph| batch.nodes_of(graph)).collect();
         let x = all.states.select(nodes.iter().copied());
         let f = Matrix::zeros(x.rows(), x.cols());
         let below = below.map(|below| Cow::Owned(below.select(nodes.iter().copied())));
         let batch = Cow::Owned(batch.select(graphs));
-        (Self { batch, below, nodes: Some(nodes), none }, x, f)
+        (Self { batch, below, own_below: None, nodes: Some(nodes), none }, x, f)
     }
 
     /// The way back.
@@ -202,6 +213,11 @@ impl<'a, S: Scalar> Part<'a, S> {
             for_each_group(&mut graphs, work);
         }
     }
+}
+
+/// The rows that a rank owns, where it shares the batch with others.
+fn own_rows<S: Scalar>(batch: &GraphBatch<S>, rows: Option<&Matrix<S>>) -> Option<Matrix<S>> {
+    batch.share().zip(rows).map(|(share, rows)| share.own_rows(rows))
 }
 
 /// A graph on its way.

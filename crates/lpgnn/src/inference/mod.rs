@@ -2,6 +2,7 @@
 
 mod anderson;
 mod converge;
+mod divided;
 mod explain;
 mod layer;
 mod relax;
@@ -19,7 +20,7 @@ use crate::graph::GraphBatch;
 use crate::lagrangian::{Model, ReadFrom};
 use crate::numeric::{Scratch, largest_difference, length, worse};
 use crate::readout::ReadoutInput;
-use crate::transition::{Gradients, Input, Transition, for_each_group};
+use crate::transition::{backward_all, for_each_group};
 use crate::{Matrix, Scalar};
 
 /// How the states of new graphs are found.
@@ -217,7 +218,7 @@ impl Inference {
             (FixedPoint { states: vec![], f_x: vec![], ..found }, outputs)
         };
         let chunks = chunks(batch);
-        if chunks.len() == 1 {
+        if chunks.len() == 1 || batch.share().is_some() {
             return answer(batch, tell);
         }
         let mut all = FixedPoint::none();
@@ -326,22 +327,22 @@ pub fn spectral_radius<S: Scalar>(
     let mut largest = 0.0_f64;
     let f_x = model.f_x(states.len() - 1, weights, batch, states, scratch);
     for (layer, transition) in model.transitions().enumerate() {
-        let node_features = model.features(layer, batch, states, &f_x);
-        let input = Input { node_features, ..Input::of(batch, &states[layer]) };
+        let read = (batch, model.below(layer, states, &f_x));
         let weights = &weights[model.transition_weights(layer)];
-        largest = worse(largest, layer_radius(transition, weights, input, iterations, scratch));
+        let back =
+            |v: &Matrix<S>| backward_all(transition, weights, read, &states[layer], v, scratch);
+        let (nodes, width) = (states[layer].rows(), states[layer].cols());
+        largest = worse(largest, layer_radius(Matrix::zeros(nodes, width), iterations, back));
     }
     largest
 }
 
+/// Of the layer that `back` multiplies with, from a start that it sets in `v`.
 fn layer_radius<S: Scalar>(
-    transition: &dyn Transition<S>,
-    weights: &[S],
-    input: Input<'_, S>,
+    mut v: Matrix<S>,
     iterations: usize,
-    scratch: &Scratch<S>,
+    back: impl Fn(&Matrix<S>) -> Matrix<S>,
 ) -> f64 {
-    let mut v = Matrix::zeros(input.states.rows(), input.states.cols());
     for (i, v) in v.as_mut_slice().iter_mut().enumerate() {
         *v = S::of((1.7 * i as f64 + 0.3).sin());
     }
@@ -353,10 +354,7 @@ fn layer_radius<S: Scalar>(
         }
         let unit = S::of(1.0 / size);
         v.as_mut_slice().iter_mut().for_each(|v| *v *= unit);
-        let mut next = Matrix::zeros(v.rows(), v.cols());
-        let gradients = Gradients::new(None, &mut next, None);
-        transition.backward(weights, input, &v, gradients, scratch);
-        v = next;
+        v = back(&v);
         // The first half turns v towards the leading directions; complex ones make single ratios
         // oscillate, but not their mean.
         if iteration >= iterations / 2 {

@@ -88,7 +88,11 @@ pub(super) fn relax_observed<S: Scalar>(
         penalty: options.penalty,
         ..Bdmm::default()
     };
-    let mut at = start;
+    let share = batch.share();
+    let mut at = match share {
+        None => start,
+        Some(share) => start.own_rows(share),
+    };
     let mut state = OptimizerState::new(&at);
     // The best states so far: descent and ascent do not come nearer at every step.
     let (mut best, mut least) = (at.states.clone(), f64::INFINITY);
@@ -106,7 +110,10 @@ pub(super) fn relax_observed<S: Scalar>(
             break;
         }
     }
-    at.states = best;
+    at.states = match share {
+        None => best,
+        Some(share) => best.iter().map(|own| share.all_rows(own)).collect(),
+    };
     let (f_x, residuals) = residuals(model, &at.weights, batch, &at.states, scratch);
     let converged = residuals.iter().map(|&residual| residual <= options.tol).collect();
     let graph_iterations = vec![iterations; batch.graphs()];

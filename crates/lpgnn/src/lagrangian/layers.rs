@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Evaluation, Objective, Request, Variables};
 use crate::Scalar;
+use crate::graph::Share;
 use crate::parameters::others;
 
 /// A layer around an objective: it sees every evaluation, and may change the request and the result.
@@ -54,6 +55,10 @@ impl<S: Scalar> Debug for Layered<'_, S> {
 }
 
 impl<S: Scalar> Objective<S> for Layered<'_, S> {
+    fn share(&self) -> Option<&Share> {
+        self.inner.share()
+    }
+
     fn evaluate(
         &self,
         at: &Variables<S>,

@@ -17,7 +17,7 @@ pub use layers::{CountEvaluations, L2, Layered, ObjectiveLayer};
 pub use model::{Model, Multipliers, ReadFrom, ReadLayers, Reads};
 pub use variables::Variables;
 
-use crate::graph::{Exchange, GraphBatch, Level, Local, Reduce};
+use crate::graph::{GraphBatch, Level, Share};
 use crate::numeric::{Scratch, SpareMatrix};
 use crate::readout::{Loss, ReadoutGradients, ReadoutInput, Supervision};
 use crate::transition::{Gradients, Input, Kept, Upstream};
@@ -35,6 +35,11 @@ pub trait Objective<S: Scalar = f32> {
         request: Request,
         gradient: &mut Variables<S>,
     ) -> Evaluation;
+
+    /// How ranks share the nodes whose states and multipliers are in the variables; none where there is one rank.
+    fn share(&self) -> Option<&Share> {
+        None
+    }
 }
 
 /// The parts of an evaluation that are requested; `∂𝓛/∂Λ` always is.
@@ -133,6 +138,9 @@ impl Default for Weighing {
 }
 
 /// The Lagrangian of a batch of graphs.
+///
+/// Where ranks [share](GraphBatch::shared_by) the batch, variables and gradients have rows of the nodes that this one owns;
+/// values and the gradient of the weights are those of all nodes, on all ranks.
 #[derive(Debug)]
 pub struct Lagrangian<'a, S: Scalar = f32> {
     model: &'a Model<S>,
@@ -141,8 +149,6 @@ pub struct Lagrangian<'a, S: Scalar = f32> {
     weighing: Weighing,
     dropout: Option<u64>,
     scratch: &'a Scratch<S>,
-    exchange: &'a dyn Exchange<S>,
-    reduce: &'a dyn Reduce<S>,
 }
 
 impl<'a, S: Scalar> Lagrangian<'a, S> {
@@ -167,21 +173,13 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
                 "the targets have {width} components or classes, but the read-out has {output} outputs"
             )));
         }
-        let (exchange, reduce) = (&Local, &Local);
-        Ok(Self { model, batch, supervision, weighing, dropout: None, scratch, exchange, reduce })
+        Ok(Self { model, batch, supervision, weighing, dropout: None, scratch })
     }
 
     /// The same in training, where units are left out: which ones follows from `seed`.
     #[must_use]
     pub fn with_dropout(self, seed: Option<u64>) -> Self {
         Self { dropout: seed, ..self }
-    }
-
-    /// The same where several processes share the graphs: `batch` is what this one owns, and its topology says
-    /// what others do.
-    #[must_use]
-    pub fn shared(self, exchange: &'a dyn Exchange<S>, reduce: &'a dyn Reduce<S>) -> Self {
-        Self { exchange, reduce, ..self }
     }
 
     /// The model.
@@ -208,6 +206,10 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
         d_weights: Option<&mut [S]>,
     ) -> (f64, (usize, usize), Vec<ReadGradient<'s, S>>) {
         let (model, scratch) = (self.model, self.scratch);
+        let share = self.batch.share();
+        let gathered = share.map(|share| self.rows_of_all(share, reads));
+        let gathered: Option<Vec<&Matrix<S>>> = gathered.as_ref().map(|all| all.iter().collect());
+        let reads = gathered.as_deref().unwrap_or(reads);
         let readout = model.readout();
         let width = reads.iter().map(|part| part.cols()).sum();
         let (outputs, read) = (readout.level().rows(self.batch), readout.gradient_level());
@@ -230,19 +232,59 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
             Level::Node => ReadGradient::Nodes,
             Level::Graph => ReadGradient::Graphs,
         };
+        let d_rows = match share {
+            None => d_rows,
+            Some(share) => own_rows(share, read, &d_rows, scratch),
+        };
         let parts = apart(d_rows, &widths, scratch);
         (loss, correct, parts.into_iter().map(gradient).collect())
     }
+
+    /// What is read of all nodes: the read-out, a small part of the work, runs on every rank. A network of single nodes makes nothing of
+    /// those without a target.
+    fn rows_of_all(&self, share: &Share, reads: &[&Matrix<S>]) -> Vec<Matrix<S>> {
+        let of_nodes = self.model.readout().network().is_some_and(|(pooling, _)| pooling.is_none());
+        let counts = self.supervision.counts();
+        let rows = |own: &&Matrix<S>| {
+            if of_nodes {
+                share.wanted_rows(own, |node| counts[node] > S::ZERO)
+            } else {
+                share.all_rows(own)
+            }
+        };
+        reads.iter().map(rows).collect()
+    }
+}
+
+/// The rows of the nodes that this rank owns, or of their graphs.
+fn own_rows<'s, S: Scalar>(
+    share: &Share,
+    level: Level,
+    rows: &Matrix<S>,
+    scratch: &'s Scratch<S>,
+) -> SpareMatrix<'s, S> {
+    let range = match level {
+        Level::Node => share.nodes(),
+        Level::Graph => share.graphs(),
+    };
+    let mut own = scratch.matrix(range.len(), rows.cols());
+    let entries = range.start * rows.cols()..range.end * rows.cols();
+    own.as_mut_slice().copy_from_slice(&rows.as_slice()[entries]);
+    own
 }
 
 impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
+    fn share(&self) -> Option<&Share> {
+        self.batch.share()
+    }
+
     fn evaluate(
         &self,
         at: &Variables<S>,
         request: Request,
         gradient: &mut Variables<S>,
     ) -> Evaluation {
-        let (model, batch, scratch) = (self.model, self.batch, self.scratch);
+        let (model, batch, scratch) = (self.model, self.batch.own(), self.scratch);
         let layers = model.layers();
         // f_a of the layers that something reads: the output, the layer above, or the residual itself.
         let count = match (self.reads_transition(), request.loss || !request.derivatives()) {
@@ -311,7 +353,7 @@ impl<S: Scalar> Lagrangian<'_, S> {
         d_read: &mut [Option<ReadGradient<'s, S>>],
         gradient: &mut Variables<S>,
     ) -> Tally {
-        let (model, batch, scratch) = (self.model, self.batch, self.scratch);
+        let (model, batch, scratch) = (self.model, self.batch.own(), self.scratch);
         let (topology, transition) = (batch.topology(), model.transition(layer));
         let d_read_here = d_read[layer].take();
         let term = ConstraintTerm {
@@ -331,7 +373,6 @@ impl<S: Scalar> Lagrangian<'_, S> {
         let weights = &at.weights[range.clone()];
         let input = Input {
             node_features: model.features(layer, batch, &at.states, f_x),
-            exchange: self.exchange,
             ..Input::of(batch, &at.states[layer])
         };
         if request.derivatives() {
@@ -346,7 +387,7 @@ impl<S: Scalar> Lagrangian<'_, S> {
                 weights: request.weights.then_some(&mut gradient.weights[range]),
                 states: d_states,
                 features: below.as_deref_mut(),
-                reduce: self.reduce,
+                reduce: topology.reduce(),
             };
             transition.pass_after(kept, weights, input, &mut upstream, gradients, scratch);
             if let Some(below) = below {
@@ -359,7 +400,7 @@ impl<S: Scalar> Lagrangian<'_, S> {
             transition.forward(weights, input, &mut f, scratch);
             term.residual(&mut groups, ranges, &f, d_states);
         }
-        Tally::total(groups.iter().map(|group| group.tally), self.reduce)
+        Tally::total(groups.iter().map(|group| group.tally), topology.reduce::<S>())
     }
 }
 

@@ -6,7 +6,7 @@ use crate::lagrangian::Variables;
 use crate::numeric::{Scratch, SpareMatrix};
 use crate::parameters::Parameters;
 use crate::readout::Readout;
-use crate::transition::{Input, Kept, Transition};
+use crate::transition::{Input, Kept, Transition, forward_all};
 use crate::{Error, Matrix, Scalar};
 
 /// The functions of an LP-GNN: `f_a` of every layer, `f_r`, `G`, and what they read.
@@ -275,11 +275,10 @@ impl<S: Scalar> Model<S> {
     ) -> Vec<SpareMatrix<'s, S>> {
         let mut f_x: Vec<SpareMatrix<'s, S>> = Vec::with_capacity(count);
         for (layer, transition) in self.transitions().enumerate().take(count) {
-            let node_features = self.features(layer, batch, states, &f_x);
-            let input = Input { node_features, ..Input::of(batch, &states[layer]) };
+            let below = self.below(layer, states, &f_x);
             let mut f = scratch.matrix(batch.nodes(), transition.state_dim());
             let weights = &weights[self.transition_weights(layer)];
-            transition.forward(weights, input, &mut f, scratch);
+            forward_all(transition, weights, (batch, below), &states[layer], &mut f, scratch);
             f_x.push(f);
         }
         f_x
@@ -315,11 +314,22 @@ impl<S: Scalar> Model<S> {
         states: &'a [Matrix<S>],
         f_x: &'a [SpareMatrix<'_, S>],
     ) -> FeaturesView<'a, S> {
-        match (layer.checked_sub(1), self.reads.from) {
-            (None, _) => batch.node_features().view(),
-            (Some(below), ReadFrom::State) => FeaturesView::Dense(&states[below]),
-            (Some(below), ReadFrom::Transition) => FeaturesView::Dense(&f_x[below]),
-        }
+        let below = self.below(layer, states, f_x);
+        below.map_or(batch.node_features().view(), FeaturesView::Dense)
+    }
+
+    /// What a layer reads of the one below, if there is one.
+    pub(crate) fn below<'a>(
+        &self,
+        layer: usize,
+        states: &'a [Matrix<S>],
+        f_x: &'a [SpareMatrix<'_, S>],
+    ) -> Option<&'a Matrix<S>> {
+        let below = layer.checked_sub(1)?;
+        Some(match self.reads.from {
+            ReadFrom::State => &states[below],
+            ReadFrom::Transition => &f_x[below],
+        })
     }
 
     /// The layers that the read-out reads.

@@ -148,6 +148,9 @@ pub(super) struct Tally {
     pub(super) components: f64,
 }
 
+/// The numbers of a tally.
+const TALLY: usize = 5;
+
 impl Tally {
     /// Of two sets of nodes together.
     #[must_use]
@@ -167,17 +170,19 @@ impl Tally {
         reduce: &dyn Reduce<S>,
     ) -> Self {
         let own: Vec<f64> = own.flat_map(Self::to_array).collect();
-        let all = reduce.totals(&own);
+        let all = reduce.totals(&own, TALLY);
         let (groups, _) = all.as_deref().unwrap_or(&own).as_chunks();
         groups.iter().map(|group| Self::of_array(*group)).fold(Self::default(), Self::and)
     }
 
-    fn to_array(self) -> [f64; 5] {
+    fn to_array(self) -> [f64; TALLY] {
         let Self { constraint, residual_sum, residual_max, state_sum, components } = self;
         [constraint, residual_sum, residual_max, state_sum, components]
     }
 
-    fn of_array([constraint, residual_sum, residual_max, state_sum, components]: [f64; 5]) -> Self {
+    fn of_array(
+        [constraint, residual_sum, residual_max, state_sum, components]: [f64; TALLY],
+    ) -> Self {
         Self { constraint, residual_sum, residual_max, state_sum, components }
     }
 }

@@ -1,3 +1,4 @@
+use crate::graph::Share;
 use crate::numeric::sizes;
 use crate::{Matrix, Scalar};
 
@@ -27,6 +28,20 @@ impl<S: Scalar> Variables<S> {
             states: zeros(&self.states),
             multipliers: zeros(&self.multipliers),
         }
+    }
+
+    /// The rows of the nodes that this rank owns.
+    pub(crate) fn own_rows(self, share: &Share) -> Self {
+        let own = |all: Vec<Matrix<S>>| all.iter().map(|rows| share.own_rows(rows)).collect();
+        let Self { weights, states, multipliers } = self;
+        Self { weights, states: own(states), multipliers: own(multipliers) }
+    }
+
+    /// The way back, on all ranks.
+    pub(crate) fn all_rows(self, share: &Share) -> Self {
+        let all = |own: Vec<Matrix<S>>| own.iter().map(|rows| share.all_rows(rows)).collect();
+        let Self { weights, states, multipliers } = self;
+        Self { weights, states: all(states), multipliers: all(multipliers) }
     }
 
     /// All its parts with their names: weights, then states and multipliers layer by layer.

@@ -48,6 +48,9 @@ impl<S: Scalar> Kernel for Dot<'_, S> {
 
 /// `Σ |x|` and `max |x|`; not a number where a number is not.
 pub(crate) fn sizes<S: Scalar>(x: &[S]) -> (f64, S) {
+    if x.len() <= PART {
+        return dispatch(Sizes(x));
+    }
     let parts: Vec<(f64, S)> = x.par_chunks(PART).map(|x| dispatch(Sizes(x))).collect();
     parts.into_iter().fold((0.0, S::ZERO), |(sum, max), (s, m)| (sum + s, worse(max, m)))
 }

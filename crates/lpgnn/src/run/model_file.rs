@@ -4,7 +4,7 @@ use std::sync::Arc;
 use super::bundle::Bundle;
 use super::{Setup, SplitConfig, fingerprint};
 use crate::data::{Dataset, Encoding, Split};
-use crate::graph::{GraphBatch, Level};
+use crate::graph::{Communicator, GraphBatch, Level};
 use crate::inference::{
     Explanation, FixedPoint, Inference, InferenceProgress, Question, Score, explain,
 };
@@ -249,13 +249,33 @@ impl SavedModel {
         targets: bool,
         tell: &mut dyn FnMut(InferenceProgress),
     ) -> Result<Predictions, Error> {
-        let (batch, scratch) = (self.batch(dataset, targets)?, Scratch::new());
+        self.predict_shared(dataset, targets, None, tell)
+    }
+
+    /// The same by all ranks together, if there are several; all have all predictions.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`predict`](Self::predict).
+    pub fn predict_shared(
+        &self,
+        dataset: &Dataset,
+        targets: bool,
+        communicator: Option<&Arc<dyn Communicator>>,
+        tell: &mut dyn FnMut(InferenceProgress),
+    ) -> Result<Predictions, Error> {
+        let batch = self.batch(dataset, targets)?;
+        let batch = match communicator {
+            None => batch,
+            Some(communicator) => batch.shared_by(communicator),
+        };
+        let scratch = Scratch::new();
         let fixed_point = self.states(&batch, &scratch, tell)?;
         let outputs = fixed_point.outputs(self.functions(), &self.weights, &batch, &scratch);
         Ok(Predictions { batch, fixed_point, outputs }.without_false_convergence(self.task))
     }
 
-    /// The same without the states, so that of many small graphs only a few at a time are in memory.
+    /// The same in one process and without the states, so that of many small graphs only a few at a time are in memory.
     ///
     /// # Errors
     ///

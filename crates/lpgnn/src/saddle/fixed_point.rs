@@ -152,8 +152,9 @@ impl<S: Scalar> SaddleSolver<S> for Implicit {
             let request = Request { weights: false, ..Request::ALL };
             objective.evaluate(at, request, &mut state.gradient);
             // Relative to the multipliers, whose size is that of the loss, whatever its weight.
-            let change = largest(&state.gradient.states);
-            let size = largest(&at.multipliers);
+            let of_all = |own: f64| objective.share().map_or(own, |share| share.largest(own));
+            let change = of_all(largest(&state.gradient.states));
+            let size = of_all(largest(&at.multipliers));
             if change <= self.tol * size || !(change + size).is_finite() {
                 break;
             }

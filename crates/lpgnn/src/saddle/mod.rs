@@ -51,6 +51,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::graph::Share;
 use crate::lagrangian::{Evaluation, Objective, Variables};
 use crate::{Error, Scalar};
 
@@ -120,6 +121,24 @@ impl<S: Scalar> OptimizerState<S> {
 /// # Errors
 ///
 /// [`Error::Option`] unless `value` is positive and finite.
+impl<S: Scalar> OptimizerState<S> {
+    /// The rows of the nodes that this rank owns; what is left behind is nothing.
+    pub(crate) fn take_own_rows(&mut self, share: &Share) -> Self {
+        let Self { gradient, slots, coordinates, undecayed } = std::mem::take(self);
+        let gradient = gradient.own_rows(share);
+        let slots = slots.with_rows(|rows| share.own_rows(rows));
+        Self { gradient, slots, coordinates, undecayed }
+    }
+
+    /// The way back, on all ranks.
+    pub(crate) fn all_rows(self, share: &Share) -> Self {
+        let Self { gradient, slots, coordinates, undecayed } = self;
+        let gradient = gradient.all_rows(share);
+        let slots = slots.with_rows(|rows| share.all_rows(rows));
+        Self { gradient, slots, coordinates, undecayed }
+    }
+}
+
 pub(crate) fn check_positive(option: &'static str, value: f64) -> Result<(), Error> {
     if value > 0.0 && value.is_finite() {
         Ok(())

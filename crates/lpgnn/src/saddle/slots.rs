@@ -192,6 +192,16 @@ impl<S: Scalar> Slots<S> {
         self
     }
 
+    /// The same with the rows of some nodes, or of all, in place of those that it has.
+    pub(crate) fn with_rows(mut self, rows: impl Fn(&Matrix<S>) -> Matrix<S>) -> Self {
+        for (_, slot) in &mut self.entries {
+            if let Slot::States(all) | Slot::Multipliers(all) = slot {
+                all.iter_mut().for_each(|matrix| *matrix = rows(matrix));
+            }
+        }
+        self
+    }
+
     fn get<'a, const N: usize>(
         &'a mut self,
         names: [&str; N],

@@ -3,6 +3,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::fixed_point::{check_in_unit, clear, subtract};
 use super::{OptimizerState, Requirements, SaddleSolver, WeightDescent, check_beta, check_count};
+use crate::graph::Share;
 use crate::lagrangian::{Evaluation, Objective, Request, Variables};
 use crate::numeric::length;
 use crate::optim::axpy;
@@ -85,7 +86,12 @@ impl Sse {
     }
 
     /// `X − β ∂𝓛/∂Λ = (1−β) X + β f_a(X)`, for the nodes of this step.
-    fn move_states<S: Scalar>(&self, at: &mut Variables<S>, state: &mut OptimizerState<S>) {
+    fn move_states<S: Scalar>(
+        &self,
+        at: &mut Variables<S>,
+        state: &mut OptimizerState<S>,
+        share: Option<&Share>,
+    ) {
         let OptimizerState { gradient, slots, .. } = state;
         if self.sample >= 1.0 {
             subtract(S::of(self.beta), &gradient.multipliers, &mut at.states);
@@ -96,8 +102,10 @@ impl Sse {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         random.set_stream(*steps);
         let mut draw = || (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
-        let nodes = at.states.first().map_or(0, Matrix::rows);
-        for node in (0..nodes).filter(|_| draw() < self.sample) {
+        let nodes = share.map_or(0..at.states.first().map_or(0, Matrix::rows), Share::nodes);
+        // The same nodes are drawn whoever owns them.
+        for node in (0..nodes.end).filter(|_| draw() < self.sample) {
+            let Some(node) = node.checked_sub(nodes.start) else { continue };
             for (states, d) in at.states.iter_mut().zip(&gradient.multipliers) {
                 axpy(S::of(-self.beta), d.row(node), states.row_mut(node));
             }
@@ -124,7 +132,7 @@ impl<S: Scalar> SaddleSolver<S> for Sse {
     ) -> Evaluation {
         for _ in 0..self.state_steps {
             objective.evaluate(at, Request::RESIDUAL, &mut state.gradient);
-            self.move_states(at, state);
+            self.move_states(at, state, objective.share());
         }
         if self.normalize {
             at.states.iter_mut().for_each(normalize_rows);

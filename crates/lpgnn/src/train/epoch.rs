@@ -8,7 +8,6 @@ use super::report::EpochSums;
 use super::standardize::coordinates;
 use super::{ConstraintReport, EpochReport, Observer, Stage, StepProgress, Trainer};
 use crate::evaluate::Histogram;
-use crate::numeric::{length, sizes, worse};
 use crate::{Error, Matrix, Scalar};
 
 /// How many multipliers a distribution is made of, at most.
@@ -28,8 +27,8 @@ impl<S: Scalar> Trainer<'_, S> {
         let mut step = StepProgress::after(self.state.epoch + 1, stage);
         self.state.optimizer.undecayed = self.model.parameters().undecayed().into();
         if self.plan.config().standardize {
-            self.state.optimizer.coordinates =
-                coordinates(self.model, graphs, &self.state.variables.states);
+            let states = self.all_rows(&self.state.variables.states);
+            self.state.optimizer.coordinates = coordinates(self.model, graphs, &states);
         }
         match self.plan.config().batch_size {
             Some(size) if size < graphs.graphs() => {
@@ -43,25 +42,15 @@ impl<S: Scalar> Trainer<'_, S> {
             _ => self.update_all(&mut sums, (step, observer))?,
         }
         self.state.epoch += 1;
-        let (mut largest, mut sum, mut count) = (S::ZERO, 0.0, 0);
-        for multipliers in &self.state.variables.multipliers {
-            let of_layer = sizes(multipliers.as_slice());
-            (sum, largest) = (sum + of_layer.0, worse(largest, of_layer.1));
-            count += multipliers.as_slice().len();
-        }
-        let sizes = (largest.f64(), sum / (count as f64).max(1.0));
         let steps = self.state.optimizer.slots.find_counter("weights.steps");
         let lr = steps.map(|steps| self.plan.config().solver.weights().lr_at(steps));
-        let gradient = &self.state.optimizer.gradient;
-        let lengths = |matrices: &[Matrix<S>]| {
-            matrices.iter().map(|m| length(m.as_slice()).powi(2)).sum::<f64>().sqrt()
-        };
-        let norms =
-            [length(&gradient.weights), lengths(&gradient.states), lengths(&gradient.multipliers)];
+        let (sizes, norms) = (self.multiplier_sizes(), self.gradient_norms());
         let mut report = sums.report(self.state.epoch, sizes, norms, lr);
         if measured {
-            let multipliers = self.state.variables.multipliers.iter().flat_map(Matrix::as_slice);
-            let some = multipliers.step_by(count.div_ceil(SHOWN).max(1));
+            let multipliers = self.all_rows(&self.state.variables.multipliers);
+            let count: usize = multipliers.iter().map(|of| of.as_slice().len()).sum();
+            let all = multipliers.iter().flat_map(Matrix::as_slice);
+            let some = all.step_by(count.div_ceil(SHOWN).max(1));
             report.histograms.multipliers = Histogram::of(some.map(|x| x.f64()));
         }
         Ok(report)

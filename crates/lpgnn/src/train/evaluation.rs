@@ -24,8 +24,8 @@ impl<S: Scalar> Trainer<'_, S> {
 
     /// The same; `tell` is called when a split begins, with its number and that of the last, and within it.
     pub(super) fn evaluate_observed(&self, tell: TellPart<'_>) -> ModelEvaluation {
-        let (weights, trained) = (&self.state.variables.weights, &self.state.variables.states);
-        let mut evaluation = self.evaluate_all(weights, tell);
+        let mut evaluation = self.evaluate_all(&self.state.variables.weights, tell);
+        let trained = &self.all_rows(&self.state.variables.states);
         let (graphs, supervision) = (self.data.training_graphs(), &self.data.scored[0].2);
         evaluation.cheating_gap = self.gap(graphs, supervision, trained, &evaluation);
         evaluation
@@ -55,7 +55,8 @@ impl<S: Scalar> Trainer<'_, S> {
         if self.plan.config().eval_sample.is_none() {
             return self.evaluate_observed(tell);
         }
-        let (weights, states) = (&self.state.variables.weights, &self.state.variables.states);
+        let weights = &self.state.variables.weights;
+        let states = &self.all_rows(&self.state.variables.states);
         let Some(sample) = &self.sample else {
             let (parts, converged) = self.score_from(0, weights, tell);
             let mut evaluation = unfinished(parts, &converged, None);

@@ -15,6 +15,7 @@ mod standardize;
 mod stop;
 mod trainer;
 mod update;
+mod whole;
 
 pub use config::{
     ClassWeights, ModelConfig, ModelDims, SolverConfig, TrainingConfig, TrainingPlan,

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 
 use super::{EpochReport, TrainerState};
 use crate::Scalar;
+use crate::graph::Share;
 use crate::inference::InferenceProgress;
 use crate::lagrangian::{Evaluation, Objective, Request, Variables};
 
@@ -13,6 +14,18 @@ use crate::lagrangian::{Evaluation, Objective, Request, Variables};
 pub trait Observer<S: Scalar = f32> {
     /// Called after every epoch.
     fn epoch(&mut self, report: &EpochReport, state: &TrainerState<S>) -> ControlFlow<()>;
+
+    /// Whether `epoch` is going to read the state that comes with this report. If it is not, and ranks share the training graphs, the
+    /// state has rows of the nodes that this rank owns only. Not asked where there is one rank.
+    fn reads_state(&mut self, report: &EpochReport) -> bool {
+        let _ = report;
+        true
+    }
+
+    /// Called when an observer of any rank has stopped training, with the state of all nodes. Not called where there is one rank.
+    fn stopped(&mut self, state: &TrainerState<S>) {
+        let _ = state;
+    }
 
     /// Called within an epoch: after every pass over a batch, and within every part of an evaluation. It
     /// does nothing by default.
@@ -113,6 +126,10 @@ impl<'a, S: Scalar> Observed<'a, S> {
 }
 
 impl<S: Scalar> Objective<S> for Observed<'_, S> {
+    fn share(&self) -> Option<&Share> {
+        self.inner.share()
+    }
+
     fn evaluate(
         &self,
         at: &Variables<S>,

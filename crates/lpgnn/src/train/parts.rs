@@ -1,8 +1,9 @@
 use std::fmt;
+use std::sync::Arc;
 
 use super::ModelDims;
 use crate::data::{SampleWeights, Split};
-use crate::graph::{GraphBatch, Level};
+use crate::graph::{Communicator, GraphBatch, Level};
 use crate::readout::{Supervision, TargetScale};
 use crate::{Error, Scalar};
 
@@ -176,6 +177,14 @@ impl<S: Scalar> TrainingData<S> {
         self.scored.iter().map(|(name, batch, supervision)| {
             (*name, self.level, &self.batches[*batch], supervision)
         })
+    }
+
+    /// The same data, on which all ranks work together: see [`GraphBatch::shared_by`].
+    #[must_use]
+    pub fn shared_by(mut self, communicator: &Arc<dyn Communicator>) -> Self {
+        let batches = self.batches.into_iter();
+        self.batches = batches.map(|batch| batch.shared_by(communicator)).collect();
+        self
     }
 
     /// The training graphs.

@@ -40,6 +40,6 @@ impl<S: Scalar> Sample<S> {
             Level::Node => &nodes,
         };
         let supervision = data.scored[0].2.select(rows);
-        Some(Self { graphs: all.select(&members), supervision, nodes })
+        Some(Self { graphs: all.select(&members).shared_like(all), supervision, nodes })
     }
 }

@@ -72,13 +72,12 @@ pub enum NotFinite {
 }
 
 impl NotFinite {
-    fn of<S: Scalar>(variables: &Variables<S>) -> Self {
-        match variables.not_finite() {
-            Some("weights") => Self::Weights,
-            Some("states") => Self::States,
-            Some(_) => Self::Multipliers,
-            None => Self::Loss,
-        }
+    pub(super) fn of<S: Scalar>(variables: &Variables<S>) -> Option<Self> {
+        variables.not_finite().map(|name| match name {
+            "weights" => Self::Weights,
+            "states" => Self::States,
+            _ => Self::Multipliers,
+        })
     }
 
     /// `weights`, `states`, `multipliers` or `loss`.
@@ -121,13 +120,13 @@ impl<S: Scalar> Trainer<'_, S> {
 
     /// The reason to stop if something is not finite; the weights are then those of `before`.
     pub(super) fn diverged(&mut self, report: &EpochReport, before: Vec<S>) -> Option<StopReason> {
-        let TrainerState { variables, epoch, .. } = &mut self.state;
-        let not_finite = variables.not_finite();
+        let not_finite = self.not_finite();
         let told = report.loss + report.constraint + report.residual_max;
         if told.is_finite() && not_finite.is_none() {
             return None;
         }
-        let variable = NotFinite::of(variables);
+        let variable = not_finite.unwrap_or(NotFinite::Loss);
+        let TrainerState { variables, epoch, .. } = &mut self.state;
         variables.weights = before;
         *epoch -= 1;
         Some(StopReason::Diverged { epoch: *epoch + 1, variable })
@@ -158,11 +157,16 @@ impl<S: Scalar> Trainer<'_, S> {
 
     /// The result when training stops for this reason; `last` is the last evaluation and its epoch.
     pub(super) fn finish(
-        self,
+        mut self,
         reason: StopReason,
         last: Option<(usize, ModelEvaluation)>,
         observer: &mut dyn Observer<S>,
     ) -> Trained<S> {
+        let own = std::mem::take(&mut self.state.variables.multipliers);
+        let multipliers = match self.share() {
+            None => own,
+            Some(share) => own.iter().map(|rows| share.all_rows(rows)).collect(),
+        };
         let mut tell = tell_observer(self.state.epoch, observer);
         let evaluation = self.state.best.as_ref().map(|best| self.evaluate_best(best, &mut tell));
         match self.state.best {
@@ -171,7 +175,7 @@ impl<S: Scalar> Trainer<'_, S> {
                 epoch: best.epoch,
                 evaluation,
                 reason,
-                multipliers: self.state.variables.multipliers,
+                multipliers,
             },
             None => Trained {
                 evaluation: match last {
@@ -186,7 +190,7 @@ impl<S: Scalar> Trainer<'_, S> {
                 weights: self.state.variables.weights,
                 epoch: self.state.epoch,
                 reason,
-                multipliers: self.state.variables.multipliers,
+                multipliers,
             },
         }
     }

@@ -5,6 +5,7 @@ use super::fit::check_requirements;
 use super::sample::Sample;
 use super::standardize::start_standardized;
 use super::update::{contract, frozen};
+use super::whole::{own, share_of};
 use super::{
     Best, ModelEvaluation, Observer, Stage, StepProgress, StopReason, Trained, TrainingData,
     TrainingPlan,
@@ -104,7 +105,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         if config.l2 > 0.0 {
             layers.push(Box::new(L2 { factor: config.l2, except: model.parameters().undecayed() }));
         }
-        let state = start(&plan, model, data, degrees, &scratch)?;
+        let state = own(share_of(&plan, data), start(&plan, model, data, degrees, &scratch)?);
         let sample = config.eval_sample.and_then(|size| Sample::draw(data, size, config.seed));
         Ok(Self {
             supervision: weighted(config, data)?,
@@ -157,7 +158,9 @@ impl<'a, S: Scalar> Trainer<'a, S> {
     /// [`Error::Mismatch`] when it is the checkpoint of another model or of other graphs.
     pub fn resume(mut self, state: TrainerState<S>) -> Result<Self, Error> {
         let shape = |at: &Variables<S>| at.parts().map(|(_, part)| part.len()).collect::<Vec<_>>();
-        if shape(&state.variables) != shape(&self.state.variables)
+        let nodes = self.data.training_graphs().nodes();
+        let expected = self.model.zeros(nodes, vec![S::ZERO; self.model.weights()]);
+        if shape(&state.variables) != shape(&expected)
             || state.norms.len() != self.state.norms.len()
         {
             return Err(Error::Mismatch(
@@ -165,11 +168,11 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             ));
         }
         state.optimizer.slots.check(&state.variables)?;
-        self.state = state;
+        self.state = own(self.share(), state);
         Ok(self)
     }
 
-    /// The current state.
+    /// The current state; where ranks share the training graphs, of the nodes that this one owns.
     pub fn state(&self) -> &TrainerState<S> {
         &self.state
     }
@@ -193,7 +196,8 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         let slots = from.optimizer.slots.without_nodes();
         let optimizer = OptimizerState::with_slots(&variables, slots);
         let (norms, best, since_best) = (from.norms, None, 0);
-        self.state = TrainerState { epoch, updates, variables, optimizer, norms, best, since_best };
+        let state = TrainerState { epoch, updates, variables, optimizer, norms, best, since_best };
+        self.state = own(self.share(), state);
         Ok(self)
     }
 
@@ -217,7 +221,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         observer: &mut dyn Observer<S>,
     ) -> Result<(Trained<S>, TrainerState<S>), Error> {
         let (reason, last) = self.train(observer)?;
-        let state = self.state.clone();
+        let state = self.whole().into_owned();
         Ok((self.finish(reason, last, observer), state))
     }
 
@@ -250,7 +254,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
                 last_evaluation = Some((self.state.epoch, evaluation.clone()));
                 report.evaluation = Some(evaluation);
             }
-            if observer.epoch(&report, &self.state).is_break() {
+            if self.tell(&report, observer) {
                 return Ok((StopReason::Stopped, last_evaluation));
             }
         }

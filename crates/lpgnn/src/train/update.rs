@@ -6,10 +6,10 @@ use super::observer::Observed;
 use super::report::EpochSums;
 use super::{Observer, StepProgress, Trainer, TrainerState};
 use crate::graph::{GraphBatch, Level};
-use crate::lagrangian::{Lagrangian, Layered, Model, Variables};
+use crate::lagrangian::{Evaluation, Lagrangian, Layered, Model, Objective, Variables};
 use crate::numeric::NormMemory;
-use crate::saddle::{NodeCounts, OptimizerState, gather_into, scatter};
-use crate::transition::Degrees;
+use crate::saddle::{NodeCounts, OptimizerState, SaddleSolver, gather_into, scatter};
+use crate::transition::{Degrees, Transition};
 use crate::{Error, Matrix, Scalar};
 
 impl<S: Scalar> Trainer<'_, S> {
@@ -34,10 +34,12 @@ impl<S: Scalar> Trainer<'_, S> {
         let TrainerState { variables, optimizer, .. } = &mut self.state;
         let before = sums.constraints.is_some().then(|| variables.weights.clone());
         let evaluation = self.solver.step(&objective, variables, optimizer);
-        sums.add(&evaluation, components(variables));
+        let state_dims = self.model.transitions().map(Transition::state_dim).sum::<usize>();
+        sums.add(&evaluation, graphs.nodes() * state_dims);
         if let (Some(constraints), Some(weights)) = (&mut sums.constraints, before) {
             let seen = dropped.as_ref().unwrap_or(graphs);
-            let (at, indices) = ((&weights[..], &variables.states[..]), &self.data.graph_indices);
+            let states = self.all_rows(&self.state.variables.states);
+            let (at, indices) = ((&weights[..], &states[..]), &self.data.graph_indices);
             constraints.add(self.model, seen, at, indices.iter().copied(), &self.scratch);
         }
         self.bound()
@@ -54,7 +56,7 @@ impl<S: Scalar> Trainer<'_, S> {
     ) -> Result<(), Error> {
         let graphs = self.data.training_graphs();
         let nodes: Vec<usize> = members.iter().flat_map(|&graph| graphs.nodes_of(graph)).collect();
-        let part = graphs.select(members);
+        let part = graphs.select(members).shared_like(graphs);
         let part = self.with_feature_dropout(&part).unwrap_or(part);
         let rows = match self.data.level {
             Level::Graph => members,
@@ -82,7 +84,7 @@ impl<S: Scalar> Trainer<'_, S> {
             undecayed: optimizer.undecayed.clone(),
         };
         let before = sums.constraints.is_some().then(|| variables.weights.clone());
-        let evaluation = self.solver.step(&objective, &mut variables, &mut state);
+        let evaluation = take_step(&*self.solver, &objective, &mut variables, &mut state);
         sums.add(&evaluation, components(&variables));
         if let (Some(constraints), Some(weights)) = (&mut sums.constraints, before) {
             let at = (&weights[..], &variables.states[..]);
@@ -125,6 +127,22 @@ impl<S: Scalar> Trainer<'_, S> {
             ),
         }
     }
+}
+
+/// A step of the solver. Where ranks share the graphs, each moves the nodes that it owns, and all have all of them afterwards.
+fn take_step<S: Scalar>(
+    solver: &dyn SaddleSolver<S>,
+    objective: &dyn Objective<S>,
+    at: &mut Variables<S>,
+    state: &mut OptimizerState<S>,
+) -> Evaluation {
+    let Some(share) = objective.share() else { return solver.step(objective, at, state) };
+    let mut own = std::mem::take(at).own_rows(share);
+    let mut own_state = state.take_own_rows(share);
+    let evaluation = solver.step(objective, &mut own, &mut own_state);
+    *at = own.all_rows(share);
+    *state = own_state.all_rows(share);
+    evaluation
 }
 
 /// The frozen weights of all layers, and where they are.

@@ -10,6 +10,7 @@ mod features;
 mod local;
 mod node_network;
 mod rows;
+mod shared;
 
 use edge_network::check_width;
 pub use edge_network::{Aggregation, EdgeInputs, EdgeNetwork, Isolated};
@@ -18,6 +19,7 @@ pub use local::{LocalTransition, Rounding, Sensitivity, Sizes, Weighing};
 pub(crate) use local::{NetworkSizes, reach};
 pub use node_network::{NeighbourSum, NodeNetwork};
 pub(crate) use rows::{for_each_group, split_rows};
+pub(crate) use shared::{backward_all, forward_all};
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -216,14 +218,14 @@ pub struct Input<'a, S = f32> {
 }
 
 impl<'a, S: Scalar> Input<'a, S> {
-    /// What the first layer reads of a batch that one process owns.
+    /// What the first layer reads of what a process owns of a batch.
     pub fn of(batch: &'a GraphBatch<S>, states: &'a Matrix<S>) -> Self {
         Self {
             topology: batch.topology(),
             node_features: batch.node_features().view(),
             edge_features: batch.edge_features().view(),
             states,
-            exchange: &Local,
+            exchange: batch.topology().exchange(),
         }
     }
 }

@@ -18,6 +18,7 @@ mod isolated;
 mod laws;
 mod live;
 mod promises;
+mod ranks;
 mod readers;
 mod real_data;
 mod real_folds;

@@ -18,6 +18,7 @@ use super::views::ViewArguments;
 use crate::console::{Console, print};
 use crate::interrupt::Stopped;
 use crate::live_page::{LivePage, Shown};
+use crate::ranks;
 use crate::summary;
 use watch::Watch;
 
@@ -68,6 +69,7 @@ pub(crate) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
+    ranks::refuse_strangers()?;
     match &arguments.resume {
         Some(path) => resume(arguments, path, console),
         None => begin(arguments, console),
@@ -76,15 +78,21 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
 
 /// Trains a new run.
 fn begin(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
-    let chosen = arguments.settings.choose()?;
+    let chosen = ranks::agree(arguments.settings.choose())?;
     let (config, dataset) = (chosen.config.clone(), &chosen.dataset);
     // First, since it fails without leaving anything.
-    let page = arguments.page(dataset, console)?;
+    let page = ranks::agree(arguments.page(dataset, console))?;
     let run = match &arguments.out {
-        Some(path) if arguments.force => Run::replace(path, config, dataset)?,
-        Some(path) => Run::create(path, config, dataset).map_err(|error| in_use(error, path))?,
-        None => Run::create_in(Path::new("runs"), config, dataset)?,
+        _ if ranks::follows() => {
+            Run::follow(Path::new("runs"), config, dataset).map_err(anyhow::Error::from)
+        }
+        Some(path) if arguments.force => {
+            Run::replace(path, config, dataset).map_err(anyhow::Error::from)
+        }
+        Some(path) => Run::create(path, config, dataset).map_err(|error| in_use(error, path)),
+        None => Run::create_in(Path::new("runs"), config, dataset).map_err(anyhow::Error::from),
     };
+    let run = ranks::agree(run)?;
     console.say(describe(dataset, run.config(), run.setup()));
     if let Some(unread) = unread(dataset, run.config()) {
         console.say(unread);
@@ -121,9 +129,18 @@ fn unread(dataset: &Dataset, config: &RunConfig) -> Option<String> {
 
 /// Resumes a run, unless it has finished.
 fn resume(arguments: &Arguments, path: &Path, console: &Console) -> anyhow::Result<()> {
-    let folder = RunFolder::open(path)?;
-    let config = longer(arguments, &folder.config()?)?;
-    if let Some(record) = folder.finished()?.filter(|record| record.config == config) {
+    let opened = || {
+        let folder = RunFolder::open(path)?;
+        let config = longer(arguments, &folder.config()?)?;
+        let finished = folder.finished()?.filter(|record| record.config == config);
+        let folder = if ranks::follows() { folder.following() } else { folder };
+        anyhow::Ok((folder, config, finished))
+    };
+    let (folder, config, finished) = ranks::agree(opened())?;
+    if let Some(record) = finished {
+        if ranks::follows() {
+            return end(path, &record, false);
+        }
         console.say(format_args!("{} has finished; --epochs extends it", path.display()));
         console.say(summary::text(&record).trim_end());
         if arguments.json {
@@ -136,15 +153,16 @@ fn resume(arguments: &Arguments, path: &Path, console: &Console) -> anyhow::Resu
         }
         return end(path, &record, arguments.json);
     }
-    let (_, dataset) = load(&config.data.source, config.data.format)
-        .with_context(|| format!("the data of {} are no longer there", path.display()))?;
-    let page = arguments.page(&dataset, console)?;
+    let read = load(&config.data.source, config.data.format)
+        .with_context(|| format!("the data of {} are no longer there", path.display()));
+    let (_, dataset) = ranks::agree(read)?;
+    let page = ranks::agree(arguments.page(&dataset, console))?;
     let epochs = Some(config.training.epochs);
-    let run = if arguments.accept_changes {
-        Run::resume_with_changes(folder, &dataset, epochs)?
+    let run = ranks::agree(if arguments.accept_changes {
+        Run::resume_with_changes(folder, &dataset, epochs).map_err(anyhow::Error::from)
     } else {
-        Run::resume(folder, &dataset, epochs).map_err(hint_at_acceptance)?
-    };
+        Run::resume(folder, &dataset, epochs).map_err(hint_at_acceptance)
+    })?;
     if run.epoch() > 0 {
         console.say(format_args!("resuming {} after epoch {}", path.display(), run.epoch()));
     } else {
@@ -185,6 +203,9 @@ fn longer(arguments: &Arguments, before: &RunConfig) -> anyhow::Result<RunConfig
 
 impl Arguments {
     fn page(&self, dataset: &Dataset, console: &Console) -> anyhow::Result<Option<LivePage>> {
+        if ranks::follows() {
+            return Ok(None);
+        }
         self.views.page(console, |token| LiveReport::new(dataset.name(), token))
     }
 }
@@ -199,9 +220,14 @@ fn train(
     let path = run.folder().path().to_owned();
     let views = &arguments.views;
     let watch = Watch::new(run.config().training.epochs, run.epoch(), json, console)?;
-    let events = views.events(&path, run.epoch(), run.config())?;
+    let follows = ranks::follows();
+    let events = if follows { None } else { views.events(&path, run.epoch(), run.config())? };
     let shown = page.as_ref().map(|page| page.run(&run)).transpose()?;
-    let run = if arguments.no_baseline { run.without_baseline() } else { run };
+    let run = if arguments.no_baseline || follows { run.without_baseline() } else { run };
+    let run = match ranks::communicator() {
+        Some(job) => run.shared_by(&job),
+        None => run,
+    };
     let run = run
         .checkpoint_every(CheckpointInterval { seconds, epochs })
         .with_commit(env!("LPGNN_COMMIT"));
@@ -216,13 +242,13 @@ fn train(
         }
     })?;
     console.say(summary::text(&record).trim_end());
-    if arguments.report {
+    if arguments.report && !follows {
         super::report::write(&path, console)?;
     }
     if let Some(page) = page {
         page.end(&path, &record.stop_reason.to_string());
     }
-    end(&path, &record, json)
+    ranks::agree(end(&path, &record, json))
 }
 
 /// Trains while a watch, an event file and a page in the browser look on.

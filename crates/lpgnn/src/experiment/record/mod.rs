@@ -16,7 +16,7 @@ use super::run::EpochMetrics;
 use super::{Machine, Versions, today};
 use crate::data::Dataset;
 use crate::evaluate::{BaselineReport, Quantiles};
-use crate::graph::Level;
+use crate::graph::{Level, Share};
 use crate::inference::Tell;
 use crate::run::{
     DataOrigin, EpochChange, RunConfig, SavedModel, Setting, SettingChange, Setup, TrainingOrigin,
@@ -99,7 +99,8 @@ impl RunRecord {
         let Outcome { origin, dataset, setup, saved, trained, metrics, epochs, seconds, baseline } =
             outcome;
         let multipliers = trained.multipliers.iter().flat_map(Matrix::as_slice);
-        let predictions = saved.predict_observed(dataset, true, tell)?;
+        let communicator = setup.data.training_graphs().share().map(Share::communicator);
+        let predictions = saved.predict_shared(dataset, true, communicator, tell)?;
         let whose = (&setup.split, setup.task);
         let items = Items::new(&predictions, dataset, whose, &trained.multipliers);
         let record = Self {

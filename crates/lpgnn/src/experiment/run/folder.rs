@@ -17,6 +17,8 @@ use crate::{Error, Place};
 pub struct RunFolder {
     path: PathBuf,
     lock: Option<FolderLock>,
+    /// Of a rank that leaves writing to the first one.
+    follows: bool,
 }
 
 const ALL: [&str; 8] = [
@@ -50,7 +52,7 @@ impl RunFolder {
 
     /// A new folder for a run.
     pub(super) fn create(path: &Path) -> Result<Self, Error> {
-        let folder = Self { path: path.to_owned(), lock: None };
+        let folder = Self { path: path.to_owned(), lock: None, follows: false };
         // The split is written first: a folder that has nothing else is of no run yet.
         if is_empty(path, &[Self::SPLIT])? {
             create(path)?;
@@ -63,6 +65,22 @@ impl RunFolder {
         }))
     }
 
+    /// The folder of a run that the first of several ranks writes to, and this one does not.
+    pub(super) fn followed(path: &Path) -> Self {
+        Self { path: path.to_owned(), lock: None, follows: true }
+    }
+
+    /// The same folder, to which only the first of several ranks writes.
+    #[must_use]
+    pub fn following(self) -> Self {
+        Self { follows: true, ..self }
+    }
+
+    /// Whether files are written.
+    pub(super) fn writes(&self) -> bool {
+        !self.follows
+    }
+
     /// Whether it has settings and a split that can be read: many programs have a `config.toml`.
     fn is_run(&self) -> bool {
         self.config().is_ok() && matches!(self.split(), Ok(Some(_)))
@@ -70,7 +88,7 @@ impl RunFolder {
 
     /// The same in place of a run.
     pub(super) fn replace(path: &Path) -> Result<Self, Error> {
-        let folder = Self { path: path.to_owned(), lock: None };
+        let folder = Self { path: path.to_owned(), lock: None, follows: false };
         if !folder.is_run() {
             return Self::create(path);
         }
@@ -92,7 +110,7 @@ impl RunFolder {
     ///
     /// [`Error::Folder`] when it is not a run.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let folder = Self { path: path.to_owned(), lock: None };
+        let folder = Self { path: path.to_owned(), lock: None, follows: false };
         match [Self::CONFIG, Self::SPLIT].into_iter().find(|name| !folder.file(name).exists()) {
             None => Ok(folder),
             Some(name) => Err(folder.problem(&format!("is not a run: it has no {name}"))),
@@ -101,7 +119,7 @@ impl RunFolder {
 
     /// The same, for writing.
     pub(super) fn lock(mut self) -> Result<Self, Error> {
-        if self.lock.is_none() {
+        if self.lock.is_none() && self.writes() {
             self.lock = Some(FolderLock::take(&self.path)?);
         }
         Ok(self)
@@ -122,6 +140,9 @@ impl RunFolder {
     }
 
     pub(super) fn write_config(&self, config: &RunConfig) -> Result<(), Error> {
+        if !self.writes() {
+            return Ok(());
+        }
         write_file(&self.file(Self::CONFIG), config.to_toml().as_bytes())
     }
 
@@ -181,6 +202,9 @@ impl RunFolder {
     }
 
     fn write_json(&self, name: &str, text: serde_json::Result<String>) -> Result<(), Error> {
+        if !self.writes() {
+            return Ok(());
+        }
         let path = self.file(name);
         let text = text.map_err(|error| Place::file(&path).error(error.to_string()))?;
         write_file(&path, (text + "\n").as_bytes())
@@ -212,6 +236,9 @@ impl RunFolder {
     /// [`Error::Io`]; [`Error::Input`], naming the line that is not an epoch. The last line may be half
     /// written while the run is under way, and is left out then.
     pub fn metrics(&self) -> Result<Vec<EpochMetrics>, Error> {
+        if !self.writes() {
+            return Ok(vec![]);
+        }
         let path = self.file(Self::METRICS);
         let text = read_if_there(&path)?.unwrap_or_default();
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
@@ -226,13 +253,17 @@ impl RunFolder {
     /// The metrics, to be continued behind `epochs`: what is told of later ones goes.
     pub(super) fn metrics_from(&self, epochs: usize) -> Result<LineFile, Error> {
         let path = self.file(Self::METRICS);
+        if !self.writes() {
+            return Ok(LineFile { path, file: None });
+        }
         let kept = keep_until(&read_if_there(&path)?.unwrap_or_default(), epochs);
         write_file(&path, kept.as_bytes())?;
         LineFile::open(path)
     }
 
     pub(super) fn log(&self) -> Result<LineFile, Error> {
-        LineFile::open(self.file(Self::LOG))
+        let path = self.file(Self::LOG);
+        if self.writes() { LineFile::open(path) } else { Ok(LineFile { path, file: None }) }
     }
 }
 
@@ -259,7 +290,8 @@ fn keep_until(text: &str, epochs: usize) -> String {
 #[derive(Debug)]
 pub(super) struct LineFile {
     path: PathBuf,
-    file: File,
+    /// None of a rank that does not write.
+    file: Option<File>,
 }
 
 impl LineFile {
@@ -269,13 +301,14 @@ impl LineFile {
             return Err(Place::file(&path).error("it is a link, and only files are written to"));
         }
         match OpenOptions::new().create(true).append(true).open(&path) {
-            Ok(file) => Ok(Self { path, file }),
+            Ok(file) => Ok(Self { path, file: Some(file) }),
             Err(source) => Err(Error::Io { action: "write", path, source }),
         }
     }
 
     pub(super) fn line(&mut self, line: &str) -> Result<(), Error> {
-        self.file.write_all(format!("{line}\n").as_bytes()).map_err(|source| Error::Io {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        file.write_all(format!("{line}\n").as_bytes()).map_err(|source| Error::Io {
             action: "write",
             path: self.path.clone(),
             source,
@@ -284,7 +317,8 @@ impl LineFile {
 
     /// Has what was written on the disk.
     pub(super) fn sync(&self) -> Result<(), Error> {
-        self.file.sync_data().map_err(|source| Error::Io {
+        let Some(file) = &self.file else { return Ok(()) };
+        file.sync_data().map_err(|source| Error::Io {
             action: "write",
             path: self.path.clone(),
             source,

@@ -13,12 +13,14 @@ pub use metrics::EpochMetrics;
 pub use observer::{Progress, RunObserver};
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::record::{Outcome, RunRecord};
 use super::work_folder::create_next;
 use crate::Error;
 use crate::data::Dataset;
 use crate::evaluate::Baseline;
+use crate::graph::Communicator;
 use crate::run::{
     CheckpointFile, EpochChange, RunConfig, SavedModel, Setup, SplitSource, TrainingOrigin,
 };
@@ -87,6 +89,15 @@ impl<'a> Run<'a> {
         dataset: &'a Dataset,
     ) -> Result<Self, Error> {
         Self::begin(config, dataset, || RunFolder::create(&create_next(parent, dataset.name())?))
+    }
+
+    /// A new run that another rank, the first one, creates and writes to `folder`.
+    ///
+    /// # Errors
+    ///
+    /// What does not fit in configuration and data.
+    pub fn follow(folder: &Path, config: RunConfig, dataset: &'a Dataset) -> Result<Self, Error> {
+        Self::begin(config, dataset, || Ok(RunFolder::followed(folder)))
     }
 
     fn begin(
@@ -226,6 +237,14 @@ impl<'a> Run<'a> {
         self
     }
 
+    /// The same, on which all ranks work together; it ends with the same bits as on one. Ranks other than the first
+    /// [follow](Self::follow) it, or resume a folder that they [follow](RunFolder::following).
+    #[must_use]
+    pub fn shared_by(mut self, communicator: &Arc<dyn Communicator>) -> Self {
+        self.setup.data = self.setup.data.shared_by(communicator);
+        self
+    }
+
     /// The same without the baseline, an MLP without edges that is trained for comparison.
     #[must_use]
     pub fn without_baseline(mut self) -> Self {
@@ -274,7 +293,9 @@ impl<'a> Run<'a> {
 
         let weights = trained.weights.clone();
         let saved = SavedModel::new(setup, &origin.config, dataset.name(), trained.epoch, weights);
-        saved.write(&folder.file(RunFolder::MODEL))?;
+        if folder.writes() {
+            saved.write(&folder.file(RunFolder::MODEL))?;
+        }
         let metrics = folder.metrics()?;
         let mut tell = |stage| observer.step(&StepProgress::after(trained.epoch, stage));
         // Whoever interrupts a run does not want to wait for more.

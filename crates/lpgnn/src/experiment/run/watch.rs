@@ -23,6 +23,8 @@ pub(super) struct Watch<'a> {
     kept: (Instant, usize),
     evaluation: Option<ModelEvaluation>,
     epochs: usize,
+    /// Whether the state that comes with an epoch is that of all nodes.
+    whole: bool,
     error: Option<Error>,
 }
 
@@ -52,6 +54,7 @@ impl<'a> Watch<'a> {
             kept: (now, epoch),
             evaluation: None,
             epochs: epoch,
+            whole: true,
             error: None,
         })
     }
@@ -85,23 +88,48 @@ impl<'a> Watch<'a> {
             self.log.line(&line)?;
             self.observer.note(&line);
         }
+        if self.whole && (stop || self.is_due(report)) {
+            self.write(state)?;
+        }
+        Ok(stop)
+    }
+
+    /// Whether it is time for a checkpoint.
+    fn is_due(&self, report: &EpochReport) -> bool {
         let (when, epoch) = self.kept;
         let by_epochs =
             self.interval.epochs.is_some_and(|interval| report.epoch - epoch >= interval);
-        if last || by_epochs || when.elapsed().as_secs_f64() >= self.interval.seconds {
-            // A checkpoint is of epochs whose metrics are there.
-            self.metrics.sync()?;
+        let last = report.epoch == self.origin.config.training.epochs;
+        last || by_epochs || when.elapsed().as_secs_f64() >= self.interval.seconds
+    }
+
+    /// Writes a checkpoint.
+    fn write(&mut self, state: &TrainerState) -> Result<(), Error> {
+        // A checkpoint is of epochs whose metrics are there.
+        self.metrics.sync()?;
+        if self.folder.writes() {
             let path = self.folder.file(RunFolder::CHECKPOINT);
             Checkpoint::write(&path, self.origin, self.seconds(), state)?;
-            self.kept = (Instant::now(), report.epoch);
         }
-        Ok(stop)
+        self.kept = (Instant::now(), state.epoch);
+        Ok(())
     }
 }
 
 impl Observer for Watch<'_> {
     fn step(&mut self, step: &StepProgress) {
         self.observer.step(step);
+    }
+
+    fn reads_state(&mut self, report: &EpochReport) -> bool {
+        self.whole = self.is_due(report);
+        self.whole
+    }
+
+    fn stopped(&mut self, state: &TrainerState) {
+        if self.error.is_none() && self.kept.1 != state.epoch {
+            self.error = self.write(state).err();
+        }
     }
 
     fn epoch(&mut self, report: &EpochReport, state: &TrainerState) -> ControlFlow<()> {

@@ -122,7 +122,9 @@ impl EdgeNetwork {
         if let Some(d_weights) = gradients.weights {
             let partials: Vec<&[S]> = groups.iter().map(|group| &group.partial[..]).collect();
             prepared.partial_layout().reduce(gradients.reduce, &partials, d_weights);
-            prepared.kept_gradients(&groups, d_weights);
+            if keep {
+                gradients.reduce.in_turn(d_weights, &mut |d| prepared.kept_gradients(&groups, d));
+            }
         }
     }
 }

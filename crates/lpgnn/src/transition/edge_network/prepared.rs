@@ -179,7 +179,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         let Input { topology, node_features, .. } = self.input;
         let sparse = !matches!(node_features, FeaturesView::Dense(_));
         let width = node_features.width();
-        sparse && topology.groups().whole_graphs() && width > WIDE && width > topology.nodes()
+        sparse && topology.groups().whole_graphs() && width > WIDE && width > topology.whole_nodes()
     }
 
     /// Where everything lies in a partial gradient.

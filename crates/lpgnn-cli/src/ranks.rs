@@ -1,0 +1,129 @@
+//! The other processes of a job that `mpirun` or `srun` has started, if there are any. The first one, rank 0, speaks and
+//! writes; the others follow it.
+
+use std::fmt;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use lpgnn::graph::Communicator;
+
+static JOB: Mutex<Option<Arc<dyn Communicator>>> = Mutex::new(None);
+/// Whether all ranks know that one of them has failed, and end by themselves.
+static AGREED: AtomicBool = AtomicBool::new(false);
+
+/// How long a rank that fails lets the first one speak, which mostly fails for the same reason.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Another rank has failed, and says why.
+#[derive(Debug)]
+pub(crate) struct ElsewhereFailed;
+
+impl fmt::Display for ElsewhereFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("another process of the job has failed")
+    }
+}
+
+impl std::error::Error for ElsewhereFailed {}
+
+/// Meets the other processes of the job; returns how many share this machine.
+#[cfg(feature = "mpi")]
+pub(crate) fn meet() -> anyhow::Result<usize> {
+    let Some(mpi) = lpgnn::mpi::Mpi::connect()? else { return Ok(1) };
+    let here = mpi.ranks_here();
+    if mpi.rank() > 0 {
+        let nowhere = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
+        rustix::stdio::dup2_stdout(nowhere)?;
+    }
+    *JOB.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(mpi));
+    Ok(here)
+}
+
+/// Without MPI, there are none; but somebody may think so.
+#[cfg(not(feature = "mpi"))]
+#[allow(clippy::unnecessary_wraps, reason = "it fails with the feature mpi")]
+pub(crate) fn meet() -> anyhow::Result<usize> {
+    Ok(1)
+}
+
+/// Refuses to be one of several processes that do not know of each other, and would write to the same files.
+///
+/// # Errors
+///
+/// When `mpirun` has started several, and this program was built without MPI.
+pub(crate) fn refuse_strangers() -> anyhow::Result<()> {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<usize>().ok());
+    let launched = number("OMPI_COMM_WORLD_SIZE").or_else(|| number("PMI_SIZE")).unwrap_or(1);
+    if launched > 1 && communicator().is_none() {
+        anyhow::bail!(
+            "{launched} processes were started together, but this lpgnn was built without MPI; build it with \
+             `--features mpi`"
+        );
+    }
+    Ok(())
+}
+
+/// The ranks of this job; none where this process is alone.
+pub(crate) fn communicator() -> Option<Arc<dyn Communicator>> {
+    JOB.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Whether this process leaves speaking and writing to another.
+pub(crate) fn follows() -> bool {
+    communicator().is_some_and(|job| job.rank() > 0)
+}
+
+/// The result of what all ranks do alike before they work together. Where it is an error on any of them, all end, and the
+/// first of these says why.
+///
+/// # Errors
+///
+/// That of `result`, or [`ElsewhereFailed`].
+pub(crate) fn agree<T, E: Into<anyhow::Error>>(result: Result<T, E>) -> anyhow::Result<T> {
+    let result = result.map_err(Into::into);
+    let Some(job) = communicator() else { return result };
+    let failed = job.all(f64::from(u8::from(result.is_err())));
+    match failed.iter().position(|&failed| failed > 0.0) {
+        None => result,
+        Some(first) => {
+            AGREED.store(true, Ordering::Relaxed);
+            if first == job.rank() { result } else { Err(ElsewhereFailed.into()) }
+        }
+    }
+}
+
+/// Before an error is told: where other ranks may not know of it, the first one speaks first.
+pub(crate) fn before_error() {
+    if follows() && !AGREED.load(Ordering::Relaxed) {
+        std::thread::sleep(PATIENCE);
+    }
+}
+
+/// Ends this process; and the others with it, if it has failed and they do not know.
+pub(crate) fn end(code: u8, failed: bool) -> ExitCode {
+    let job = JOB.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(job) = job.filter(|_| failed && !AGREED.load(Ordering::Relaxed)) {
+        job.abort(i32::from(code));
+    }
+    ExitCode::from(code)
+}
+
+/// The number of threads of one of `ranks` processes on this machine; none for one per processor.
+pub(crate) fn threads_of_one(ranks: usize) -> Option<usize> {
+    let allowed = std::thread::available_parallelism().ok().filter(|_| ranks > 1)?.get();
+    // Where the launcher has given every process its own processors, they are not shared.
+    let bound = processors().is_some_and(|all| allowed < all);
+    Some(if bound { allowed } else { (allowed / ranks).max(1) })
+}
+
+/// How many processors this machine has, such as `0-3,8`.
+fn processors() -> Option<usize> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/online").ok()?;
+    let count = |range: &str| -> Option<usize> {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(last.parse::<usize>().ok()? + 1 - first.parse::<usize>().ok()?)
+    };
+    text.trim().split(',').map(count).sum()
+}

@@ -1,0 +1,343 @@
+//! What one of several ranks owns of a batch, and how it has what it needs of the others.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::communicator::{bytes, bytes_mut};
+use super::{Communicator, Exchange, Groups, Part, Reduce, Topology};
+use crate::numeric::worse;
+use crate::{Matrix, Scalar};
+
+/// The nodes of a batch that one rank owns: those of a run of its groups.
+///
+/// Groups are those of the whole batch, whatever the number of ranks. So every sum within a group is taken by one rank in the
+/// order of nodes, and sums of groups are added in the order of groups: results have the same bits for any number of ranks.
+/// Where groups are whole graphs, so is what a rank owns; a graph that is cut has ghosts on both sides of the cut.
+#[derive(Clone, Debug)]
+pub struct Share {
+    communicator: Arc<dyn Communicator>,
+    /// The first group of every rank, and the number of groups.
+    group_starts: Vec<usize>,
+    /// The first node of every rank, and the number of nodes.
+    node_starts: Vec<usize>,
+    /// The graphs that have nodes here, or would if they had any.
+    graphs: Range<usize>,
+    nodes_at_cuts: Halo,
+    pairs_at_cuts: Halo,
+}
+
+/// A batch is the same whoever else works on it.
+impl PartialEq for Share {
+    fn eq(&self, other: &Self) -> bool {
+        self.node_starts == other.node_starts && self.graphs == other.graphs
+    }
+}
+
+impl Share {
+    /// What this rank owns of `whole`: its topology, and the numbers of its nodes and edges in the whole.
+    pub(super) fn of(whole: &Topology, communicator: &Arc<dyn Communicator>) -> Part {
+        let group_starts = runs_of_groups(whole, communicator.ranks());
+        let ranges = whole.groups().ranges();
+        let first_node = |&group: &usize| ranges.get(group).map_or(whole.nodes(), |g| g.start);
+        let node_starts: Vec<usize> = group_starts.iter().map(first_node).collect();
+        let rank = communicator.rank();
+        let groups = group_starts[rank]..group_starts[rank + 1];
+        let nodes = node_starts[rank]..node_starts[rank + 1];
+        let graphs = graphs_of(whole, &nodes, rank + 1 == communicator.ranks());
+        let groups = whole.groups().run(groups);
+        let mut part = if groups.whole_graphs() {
+            whole.part_of_graphs(graphs.clone(), groups)
+        } else {
+            whole.part_of_nodes(nodes, &graphs, groups)
+        };
+        part.topology.share = Some(Arc::new(Self {
+            communicator: Arc::clone(communicator),
+            nodes_at_cuts: Halo::of_nodes(whole, &part, rank, &node_starts),
+            pairs_at_cuts: Halo::of_pairs(whole, &part, rank, &node_starts),
+            group_starts,
+            node_starts,
+            graphs,
+        }));
+        part
+    }
+
+    /// The ranks among which the batch is shared.
+    pub fn communicator(&self) -> &Arc<dyn Communicator> {
+        &self.communicator
+    }
+
+    /// The nodes that this rank owns, as the whole batch numbers them.
+    pub fn nodes(&self) -> Range<usize> {
+        let rank = self.communicator.rank();
+        self.node_starts[rank]..self.node_starts[rank + 1]
+    }
+
+    /// Number of nodes of the whole batch.
+    pub fn whole_nodes(&self) -> usize {
+        self.node_starts[self.communicator.ranks()]
+    }
+
+    /// The graphs of which this rank owns nodes.
+    pub fn graphs(&self) -> Range<usize> {
+        self.graphs.clone()
+    }
+
+    /// The rows that this rank owns of a matrix of all nodes.
+    pub fn own_rows<S: Scalar>(&self, all: &Matrix<S>) -> Matrix<S> {
+        all.select(self.nodes())
+    }
+
+    /// Rows of all nodes from those that every rank owns.
+    pub fn all_rows<S: Scalar>(&self, own: &Matrix<S>) -> Matrix<S> {
+        let mut all = Matrix::zeros(self.whole_nodes(), own.cols());
+        self.fill_rows(own.as_slice(), own.cols(), all.as_mut_slice());
+        all
+    }
+
+    /// Rows of those nodes that are `wanted`, and zeros for the others.
+    pub(crate) fn wanted_rows<S: Scalar>(
+        &self,
+        own: &Matrix<S>,
+        wanted: impl Fn(usize) -> bool,
+    ) -> Matrix<S> {
+        let (nodes, width) = (self.nodes(), own.cols());
+        let all: Vec<usize> = (0..self.whole_nodes()).filter(|&node| wanted(node)).collect();
+        let before = |node: usize| all.partition_point(|&other| other < node);
+        let mut rows = vec![S::ZERO; all.len() * width];
+        let places = before(nodes.start)..before(nodes.end);
+        let own_rows = rows.chunks_exact_mut(width.max(1)).zip(&all);
+        for (row, &node) in own_rows.take(places.end).skip(places.start) {
+            row.copy_from_slice(own.row(node - nodes.start));
+        }
+        let ends: Vec<usize> =
+            self.node_starts[1..].iter().map(|&end| before(end) * width).collect();
+        self.communicator.gather(&mut rows, &ends);
+        let mut whole = Matrix::zeros(self.whole_nodes(), width);
+        for (row, node) in rows.chunks_exact(width.max(1)).zip(all) {
+            whole.row_mut(node).copy_from_slice(row);
+        }
+        whole
+    }
+
+    /// The same, into entries that are there.
+    pub(crate) fn fill_rows<S: Scalar>(&self, own: &[S], width: usize, all: &mut [S]) {
+        let nodes = self.nodes();
+        all[nodes.start * width..nodes.end * width].copy_from_slice(own);
+        let ends: Vec<usize> = self.node_starts[1..].iter().map(|end| end * width).collect();
+        self.communicator.gather(all, &ends);
+    }
+
+    /// The largest of what all ranks have; NaN if any has it.
+    pub fn largest(&self, own: f64) -> f64 {
+        self.communicator.all(own).into_iter().fold(0.0, worse)
+    }
+}
+
+/// The first group of every rank and the number of groups, so that all have about as much to do.
+fn runs_of_groups(whole: &Topology, ranks: usize) -> Vec<usize> {
+    let (ranges, starts) = (whole.groups().ranges(), whole.neighbours().starts());
+    let work_before = |node: usize| node + starts[node] as usize;
+    let total = work_before(whole.nodes());
+    let first = |rank: usize| {
+        let before = |group: &Range<usize>| work_before(group.start) + work_before(group.end);
+        ranges.partition_point(|group| before(group) < 2 * rank * total / ranks)
+    };
+    (0..ranks).map(first).chain([ranges.len()]).collect()
+}
+
+/// The graphs that have some of `nodes`; graphs without nodes belong to whoever has what follows, or to the last.
+fn graphs_of(whole: &Topology, nodes: &Range<usize>, last: bool) -> Range<usize> {
+    let starts = whole.node_starts();
+    let first = if whole.groups().whole_graphs() {
+        starts.partition_point(|&start| start < nodes.start)
+    } else {
+        starts.partition_point(|&start| start <= nodes.start).saturating_sub(1)
+    };
+    let end = if last { whole.graphs() } else { starts.partition_point(|&s| s < nodes.end) };
+    first.min(whole.graphs())..end.max(first).min(whole.graphs())
+}
+
+/// Rows that ranks send each other.
+#[derive(Clone, Debug, Default)]
+struct Halo {
+    /// Own rows that are ghosts elsewhere, for every rank that has any.
+    sends: Vec<(usize, Vec<u32>)>,
+    /// How many ghosts come from a rank, in the order of ghosts.
+    receives: Vec<(usize, usize)>,
+    /// Rows before those of ghosts.
+    own: usize,
+}
+
+impl Halo {
+    /// Of nodes: whoever owns a neighbour of a node has it as a ghost.
+    #[allow(clippy::cast_possible_truncation, reason = "numbers of a topology have 32 bits")]
+    fn of_nodes(whole: &Topology, part: &Part, rank: usize, node_starts: &[usize]) -> Self {
+        let nodes = node_starts[rank]..node_starts[rank + 1];
+        let mut sends: Vec<Vec<u32>> = vec![vec![]; node_starts.len() - 1];
+        for (row, v) in nodes.clone().enumerate() {
+            for &u in whole.neighbours().of(v).iter().filter(|&&u| !nodes.contains(&(u as usize))) {
+                let to = &mut sends[owner(node_starts, u as usize)];
+                if to.last() != Some(&(row as u32)) {
+                    to.push(row as u32);
+                }
+            }
+        }
+        let owners = part.ghosts.iter().map(|&u| owner(node_starts, u as usize));
+        Self::new(sends, owners, nodes.len())
+    }
+
+    /// Of pairs: the entry "u of v" of a node here is needed by whoever owns `u`.
+    #[allow(clippy::cast_possible_truncation, reason = "numbers of a topology have 32 bits")]
+    fn of_pairs(whole: &Topology, part: &Part, rank: usize, node_starts: &[usize]) -> Self {
+        let starts = whole.neighbours().starts();
+        let entry_starts: Vec<usize> = node_starts.iter().map(|&v| starts[v] as usize).collect();
+        let entries = entry_starts[rank]..entry_starts[rank + 1];
+        let mut sends: Vec<Vec<u32>> = vec![vec![]; node_starts.len() - 1];
+        for (row, &u) in whole.neighbours().nodes()[entries.clone()].iter().enumerate() {
+            sends[owner(node_starts, u as usize)].push(row as u32);
+        }
+        sends[rank].clear();
+        let owners = part.ghost_pairs.iter().map(|&entry| owner(&entry_starts, entry as usize));
+        Self::new(sends, owners, entries.len())
+    }
+
+    fn new(sends: Vec<Vec<u32>>, owners: impl Iterator<Item = usize>, own: usize) -> Self {
+        let mut receives: Vec<(usize, usize)> = vec![];
+        for owner in owners {
+            match receives.last_mut() {
+                Some((rank, count)) if *rank == owner => *count += 1,
+                _ => receives.push((owner, 1)),
+            }
+        }
+        let sends = sends.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty()).collect();
+        Self { sends, receives, own }
+    }
+
+    fn exchange<S: Scalar>(&self, communicator: &dyn Communicator, width: usize, rows: &mut [S]) {
+        if self.sends.is_empty() && self.receives.is_empty() {
+            return;
+        }
+        let (own, mut ghosts) = rows.split_at_mut(self.own * width);
+        let row = |&row: &u32| &own[row as usize * width..][..width];
+        let packed: Vec<(usize, Vec<S>)> = self
+            .sends
+            .iter()
+            .map(|(rank, rows)| (*rank, rows.iter().flat_map(row).copied().collect()))
+            .collect();
+        let sends: Vec<(usize, &[u8])> =
+            packed.iter().map(|(rank, rows)| (*rank, bytes(rows))).collect();
+        let mut receives: Vec<(usize, &mut [u8])> = vec![];
+        for &(rank, count) in &self.receives {
+            let (rows, rest) = ghosts.split_at_mut(count * width);
+            receives.push((rank, bytes_mut(rows)));
+            ghosts = rest;
+        }
+        communicator.exchange(&sends, &mut receives);
+    }
+}
+
+/// The rank that owns a node or an entry, by where those of every rank start. Some ranks may have none.
+fn owner(starts: &[usize], of: usize) -> usize {
+    starts.partition_point(|&start| start <= of) - 1
+}
+
+impl<S: Scalar> Exchange<S> for Share {
+    fn gather_nodes(&self, _: &Topology, width: usize, rows: &mut [S]) {
+        self.nodes_at_cuts.exchange(&*self.communicator, width, rows);
+    }
+
+    fn gather_pairs(&self, _: &Topology, width: usize, rows: &mut [S]) {
+        self.pairs_at_cuts.exchange(&*self.communicator, width, rows);
+    }
+}
+
+impl<S: Scalar> Reduce<S> for Share {
+    /// Every rank adds up a slice of all partial sums, so that each of these is sent once.
+    fn sum(&self, own: &[&[S]], length: usize) -> Option<Vec<S>> {
+        let (rank, ranks) = (self.communicator.rank(), self.communicator.ranks());
+        let slice = |rank: usize| rank * length / ranks..(rank + 1) * length / ranks;
+        let others = || (0..ranks).filter(|&other| other != rank);
+        let cut = |to: usize| own.iter().flat_map(|sums| &sums[slice(to)]).copied().collect();
+        let sends: Vec<(usize, Vec<S>)> = others().map(|to| (to, cut(to))).collect();
+        let groups = |of: usize| self.group_starts[of + 1] - self.group_starts[of];
+        let mut received: Vec<Vec<S>> =
+            (0..ranks).map(|of| vec![S::ZERO; groups(of) * slice(rank).len()]).collect();
+        received[rank] = cut(rank);
+        let sends: Vec<(usize, &[u8])> = sends
+            .iter()
+            .map(|(to, sums)| (*to, bytes(sums)))
+            .filter(|(_, b)| !b.is_empty())
+            .collect();
+        let mut receives: Vec<(usize, &mut [u8])> = received
+            .iter_mut()
+            .enumerate()
+            .filter(|(of, sums)| *of != rank && !sums.is_empty())
+            .map(|(of, sums)| (of, bytes_mut(sums)))
+            .collect();
+        self.communicator.exchange(&sends, &mut receives);
+        let mut all = vec![S::ZERO; length];
+        let width = slice(rank).len().max(1);
+        for sums in received.iter().flat_map(|sums| sums.chunks_exact(width)) {
+            let total = &mut all[slice(rank)];
+            total.iter_mut().zip(sums).for_each(|(total, &x)| *total += x);
+        }
+        let ends: Vec<usize> = (0..ranks).map(|rank| slice(rank).end).collect();
+        self.communicator.gather(&mut all, &ends);
+        Some(all)
+    }
+
+    fn totals(&self, own: &[f64], per_group: usize) -> Option<Vec<f64>> {
+        let ends: Vec<usize> = self.group_starts[1..].iter().map(|end| end * per_group).collect();
+        let mut all = vec![0.0; self.group_starts[self.communicator.ranks()] * per_group];
+        let start = self.group_starts[self.communicator.rank()] * per_group;
+        all[start..start + own.len()].copy_from_slice(own);
+        self.communicator.gather(&mut all, &ends);
+        Some(all)
+    }
+
+    /// From rank to rank, and from the last one to all.
+    fn in_turn(&self, values: &mut [S], add: &mut dyn FnMut(&mut [S])) {
+        let (rank, last) = (self.communicator.rank(), self.communicator.ranks() - 1);
+        if rank > 0 {
+            self.communicator.exchange(&[], &mut [(rank - 1, bytes_mut(values))]);
+        }
+        add(values);
+        if rank < last {
+            self.communicator.exchange(&[(rank + 1, bytes(values))], &mut []);
+            self.communicator.exchange(&[], &mut [(last, bytes_mut(values))]);
+        } else {
+            let sends: Vec<(usize, &[u8])> = (0..last).map(|to| (to, bytes(values))).collect();
+            self.communicator.exchange(&sends, &mut []);
+        }
+    }
+}
+
+impl Topology {
+    /// The part of some graphs, in these groups.
+    #[allow(clippy::cast_possible_truncation, reason = "numbers of a topology have 32 bits")]
+    fn part_of_graphs(&self, graphs: Range<usize>, groups: Groups) -> Part {
+        let nodes = self.node_starts[graphs.start] as u32..self.node_starts[graphs.end] as u32;
+        let edges = self.edge_starts[graphs.start] as u32..self.edge_starts[graphs.end] as u32;
+        let topology = self.select(&graphs.collect::<Vec<_>>()).in_groups(groups);
+        let (owned, edges) = (nodes.collect(), edges.collect());
+        Part { topology, owned, ghosts: vec![], ghost_pairs: vec![], edges }
+    }
+
+    /// The part of some nodes, in these groups; `graphs` are those that they are of.
+    #[allow(clippy::cast_possible_truncation, reason = "numbers of a topology have 32 bits")]
+    fn part_of_nodes(&self, nodes: Range<usize>, graphs: &Range<usize>, groups: Groups) -> Part {
+        let mut part = Part::new(self, (nodes.start as u32..nodes.end as u32).collect());
+        let starts = self.node_starts[graphs.start..=graphs.end].iter();
+        part.topology.node_starts =
+            starts.map(|start| start.clamp(&nodes.start, &nodes.end) - nodes.start).collect();
+        part.topology.edge_starts = vec![0; graphs.len()];
+        part.topology.edge_starts.push(part.edges.len());
+        part.topology = part.topology.in_groups(groups);
+        part
+    }
+
+    fn in_groups(mut self, groups: Groups) -> Self {
+        self.groups = groups;
+        self
+    }
+}

@@ -5,7 +5,6 @@ use anyhow::bail;
 use clap::Args;
 use lpgnn::data::{Dataset, Format};
 use lpgnn::experiment::run::RunFolder;
-use lpgnn::inference::InferenceProgress;
 use lpgnn::run::{Predictions, SavedModel};
 use serde_json::Value;
 

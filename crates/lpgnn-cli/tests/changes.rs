@@ -252,6 +252,18 @@ fn classes_that_cannot_be_learnt_are_noted() {
 }
 
 #[test]
+fn an_edited_list_of_the_split_is_put_right() {
+    let place = tempfile::tempdir().unwrap();
+    write_ring(place.path(), BEFORE);
+    succeed(place.path(), &["train", "ring", "--epochs=2", "--out=run"]);
+    let path = place.path().join("run/split.json");
+    let split = fs::read_to_string(&path).unwrap();
+    fs::write(&path, split.replacen("\"test\":[", "\"test\":[0,", 1)).unwrap();
+    succeed(place.path(), &["train", "--resume=run", "--epochs=3"]);
+    assert_eq!(fs::read_to_string(&path).unwrap(), split);
+}
+
+#[test]
 fn targets_that_may_be_something_else_are_noted() {
     let place = tempfile::tempdir().unwrap();
     write_ring(place.path(), BEFORE);

@@ -254,7 +254,7 @@ def from_pyg(data: Any, *, split: Mapping[str, Any] | None = None, name: str = "
 
     If ``y`` has a row per node of every graph, nodes are predicted, otherwise graphs. ``train_mask``, ``val_mask`` and
     ``test_mask`` become the split. Attributes beside ``x``, ``edge_index``, ``edge_attr`` and these are not read, with a
-    warning. Everything else is as in :func:`from_arrays`.
+    warning; a class of -1 beside 0 is unknown. Everything else is as in :func:`from_arrays`.
     """
     single = hasattr(data, "edge_index") or hasattr(data, "num_nodes")
     graphs = [
@@ -312,8 +312,8 @@ def from_pyg(data: Any, *, split: Mapping[str, Any] | None = None, name: str = "
         num_graphs=len(graphs),
         x=together("x"),
         edge_attr=together("edge_attr"),
-        y=None if y is None else np.concatenate(y),
-        graph_y=None if graph_y is None else np.concatenate(graph_y),
+        y=None if y is None else _without_unknown(np.concatenate(y), "y"),
+        graph_y=None if graph_y is None else _without_unknown(np.concatenate(graph_y), "graph_y"),
         split=split,
         name=name,
     )
@@ -341,6 +341,15 @@ def _note_unread(graphs: Sequence[Any]) -> None:
     if there:
         text = f"the attributes {', '.join(there)} are not read: join them to x or edge_attr to use them as features"
         warnings.warn(text, DataWarning, stacklevel=3)
+
+
+def _without_unknown(y: np.ndarray, name: str) -> np.ndarray:
+    """Classes that are counted from 0, where -1 is none, as :meth:`Dataset.to_pyg` writes it."""
+    if y.dtype.kind != "i" or y.min(initial=0) != -1 or not (y == 0).any():
+        return y
+    text = f"{name} is -1 in {int((y == -1).sum())} of {y.size} rows, which is read as unknown, because there is a class 0"
+    warnings.warn(text, DataWarning, stacklevel=3)
+    return np.where(y == -1, None, y.astype(object))
 
 
 def _keys(graph: Any) -> Iterable[Any]:

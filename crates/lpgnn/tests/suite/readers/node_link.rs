@@ -61,7 +61,7 @@ fn what_would_be_misread_is_refused() {
         ),
         (
             r#"{"graph": {"Y": 1}, "nodes": [{"id": 0}], "links": []}"#,
-            "g.json, line 1: has “Y”, which is to be called “y”",
+            "g.json, line 1: is not node-link JSON: has “Y”, which is to be called “y”",
         ),
         (
             r#"{"nodes": [{"id": 0, "t": 1700000000.5}, {"id": 1, "t": 1700000001}], "links": []}"#,

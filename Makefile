@@ -136,6 +136,7 @@ fuzz-coverage: setup
 deny: setup
 	@$(CARGO) deny --version >/dev/null 2>&1 || { echo "cargo-deny is not here: run cargo install cargo-deny, and make again" >&2; exit 1; }
 	$(CARGO) deny --all-features check bans licenses sources
+	$(CARGO) deny --manifest-path fuzz/Cargo.toml --config deny.toml --all-features check bans licenses sources
 	$(CARGO) deny --all-features check advisories || { echo "known vulnerabilities were found, or their database could not be fetched" >&2; exit 1; }
 
 # Every crate is built from its package alone. lpgnn-python is published as wheels.

@@ -19,7 +19,15 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 #: Pages outside of the book that it links to, and what they are called there.
-PAGES = {"SECURITY.md": "Security", "docs/adr/README.md": "Decisions", "experiments/RESULTS.md": "Results", "experiments/STUDIES.md": "Studies"}
+PAGES = {
+    "SECURITY.md": "Security",
+    "docs/adr/README.md": "Decisions",
+    "experiments/RESULTS.md": "Results",
+    "experiments/STUDIES.md": "Studies",
+    "experiments/LOG.md": "Log of experiments",
+}
+#: Where the README is in the book: its first page has to be at the top, because mdBook copies it to index.html.
+FIRST = "introduction.md"
 
 
 def book(out: Path) -> None:
@@ -33,14 +41,24 @@ def book(out: Path) -> None:
         pictures = shutil.ignore_patterns("*.json", "*.toml", "*.csv", "folds")
         shutil.copytree(ROOT / "experiments", source / "experiments", ignore=pictures)
         shutil.copy(ROOT / "SECURITY.md", source)
-        more = [f"- [{title}]({path})" for path, title in PAGES.items()]
-        records = sorted((source / "docs" / "adr").glob("0*.md"))
-        more += [f"  - [{path.stem[:4]}](docs/adr/{path.name})" for path in records]
-        with (source / "SUMMARY.md").open("a", encoding="utf-8") as summary:
-            summary.write("\n".join([*more, ""]))
+        shutil.copy(ROOT / "README.md", source / FIRST)
+        more = []
+        for path, title in PAGES.items():
+            more.append(f"- [{title}]({path})")
+            if title == "Decisions":
+                records = sorted((source / "docs" / "adr").glob("0*.md"))
+                more += [f"  - [{heading(record)}](docs/adr/{record.name})" for record in records]
+        summary = (source / "SUMMARY.md").read_text(encoding="utf-8").replace("# Summary\n", f"# Summary\n\n[Introduction]({FIRST})\n", 1)
+        (source / "SUMMARY.md").write_text("\n".join([summary.rstrip(), *more, ""]), encoding="utf-8")
         for page in source.rglob("*.md"):
             page.write_text(relinked(page, source), encoding="utf-8")
         subprocess.run([os.environ.get("MDBOOK", "mdbook"), "build", folder, "--dest-dir", str(out)], check=True)
+
+
+def heading(page: Path) -> str:
+    """The first heading of a page."""
+    first = next(line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("# "))
+    return first.removeprefix("# ").strip()
 
 
 def relinked(page: Path, source: Path) -> str:
@@ -48,11 +66,11 @@ def relinked(page: Path, source: Path) -> str:
     place = page.relative_to(source)
     # Where the page is in the repository.
     outside = place.parts[0] in ("docs", "experiments") or place.name == "SECURITY.md"
-    own = ROOT / place if outside else ROOT / "docs" / "src" / place
+    own = ROOT / "README.md" if place.name == FIRST else ROOT / place if outside else ROOT / "docs" / "src" / place
 
     def link(match: re.Match[str]) -> str:
-        text, target, anchor = match.group(1), match.group(2), match.group(3) or ""
-        if "://" in target or not target:
+        image, text, target, anchor = match.group(1), match.group(2), match.group(3), match.group(4) or ""
+        if "://" in target or not target or place.name == "SUMMARY.md":
             return match.group(0)
         meant = Path(os.path.normpath(own.parent / target)).relative_to(ROOT)
         if meant == Path("docs/notebooks"):
@@ -60,9 +78,15 @@ def relinked(page: Path, source: Path) -> str:
         there = source / (meant.relative_to("docs/src") if meant.is_relative_to("docs/src") else meant)
         if not there.is_file():
             return text
-        return f"[{text}]({os.path.relpath(there, page.parent)}{anchor})"
+        # mdBook calls this page so.
+        there = there.with_name("index.md") if there.name == "README.md" else there
+        return f"{image}[{text}]({os.path.relpath(there, page.parent)}{anchor})"
 
-    return re.sub(r"(?<!!)\[([^\]]*)\]\(([^)#\s]*)(#[^)]*)?\)", link, page.read_text(encoding="utf-8"))
+    return re.sub(r"(!?)\[([^\]]*)\]\(([^)#\s]*)(#[^)]*)?\)", link, page.read_text(encoding="utf-8"))
+
+
+#: Progress is not worth a page.
+QUIET = {"TQDM_DISABLE": "1", "PYTHONWARNINGS": "ignore:IProgress not found"}
 
 
 def notebooks(out: Path) -> list[tuple[str, str]]:
@@ -71,7 +95,7 @@ def notebooks(out: Path) -> list[tuple[str, str]]:
     titles = []
     for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
         command = ["-m", "nbconvert", "--to", "html", "--execute", "--log-level=WARN", "--output-dir", str(out), str(path)]
-        subprocess.run([sys.executable, *command], check=True)
+        subprocess.run([sys.executable, *command], check=True, env={**os.environ, **QUIET})
         title = re.search(r'"# (.*?)\\n"', path.read_text(encoding="utf-8"))
         titles.append((f"{path.stem}.html", title.group(1) if title else path.stem))
     return titles
@@ -97,7 +121,7 @@ def check(out: Path) -> None:
     pages = [out / "index.html", *(out / "book").rglob("*.html")]
     missing = []
     for page in pages:
-        for link in re.findall(r'href="([^"#?]+)', page.read_text(encoding="utf-8")):
+        for link in re.findall(r'(?:href|src)="([^"#?]+)', page.read_text(encoding="utf-8")):
             if not re.match(r"[a-z]+:|//", link) and not (page.parent / link).exists():
                 missing.append(f"{page.relative_to(out)} links to {link}")
     if missing:
@@ -115,7 +139,7 @@ def main() -> None:
     book(out / "book")
     shutil.copytree(arguments.doc, out / "rust")
     # Classes name the package as their module, not the file they are in, which pdoc warns of.
-    subprocess.run([sys.executable, "-W", "ignore", "-m", "pdoc", "--docformat", "restructuredtext", "-o", str(out / "python"), "lpgnn"], check=True)
+    subprocess.run([sys.executable, "-W", "ignore", "-m", "pdoc", "--docformat", "restructuredtext", "-o", str(out / "python"), "lpgnn", "lpgnn.estimators"], check=True)
     (out / "index.html").write_text(front(notebooks(out / "notebooks")), encoding="utf-8")
     check(out)
     print(f"the site is in {out}")

@@ -18,6 +18,7 @@ use lpgnn::data::{Dataset, Encoding, FeatureOptions, Format, Level, ReadOptions,
 use lpgnn::experiment::run::RunFolder;
 use lpgnn::experiment::search::Space;
 use lpgnn::inference::Inference;
+use lpgnn::live::{LiveData, LiveOptions, NamedEvent};
 use lpgnn::run::{Checkpoint, RunConfig, SavedModel, Setting, Setup, TrainingOrigin};
 use lpgnn::train::{EpochReport, ModelDims, Trainer, TrainerState};
 use signed::Contents;
@@ -116,6 +117,25 @@ pub fn space(bytes: &[u8]) {
     });
 }
 
+/// Lines of events on live graphs.
+pub fn events(bytes: &[u8]) {
+    static LIVE: OnceLock<(SavedModel, Vec<u8>)> = OnceLock::new();
+    let options = LiveOptions::default();
+    let (model, saved) = LIVE.get_or_init(|| {
+        let (trained, model) = train(&["training.lipschitz=0.8"]).expect("the seeds can be made");
+        let live = LiveData::new(&model, &trained.dataset, &options).expect("its states converge");
+        (model, live.save())
+    });
+    let mut live = LiveData::load(model, saved, &options).expect("it was saved");
+    let text = String::from_utf8_lossy(bytes);
+    let events: Vec<NamedEvent> =
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let report = live.apply(&events);
+    assert!(report.bound <= options.tol, "{report:?}");
+    let outputs = report.changed.iter().flat_map(|change| &change.prediction.outputs);
+    assert!(outputs.into_iter().all(|y| y.is_finite()), "{report:?}");
+}
+
 /// The folder of a run, to look at.
 pub fn run_folder(bytes: &[u8]) {
     // In the order in which the seeds have them.
@@ -153,15 +173,15 @@ struct Trained {
 
 fn trained() -> &'static Trained {
     static TRAINED: OnceLock<Trained> = OnceLock::new();
-    TRAINED.get_or_init(|| train().expect("the seeds can be made"))
+    TRAINED.get_or_init(|| train(&[]).expect("the seeds can be made").0)
 }
 
 /// As the tests in `crates/lpgnn/tests/suite/fuzz` do it, so that their descriptions fit.
-fn train() -> Result<Trained, lpgnn::Error> {
+fn train(more: &[&str]) -> Result<(Trained, SavedModel), lpgnn::Error> {
     let dataset = CliqueConfig { graphs: 3, ..CliqueConfig::default() }.generate(3)?;
     let settings = ["training.epochs=9", "training.eval-every=2", "model.state-dim=3"];
-    let settings: Vec<Setting> =
-        settings.iter().map(|text| Setting::parse("seed", text)).collect::<Result<_, _>>()?;
+    let settings = settings.iter().chain(more).map(|text| Setting::parse("seed", text));
+    let settings: Vec<Setting> = settings.collect::<Result<_, _>>()?;
     let config = RunConfig::for_data("clique", &dataset, &settings).with(&settings)?;
     let setup = Setup::new(&config, &dataset)?;
     let folder = tempfile::tempdir().expect("there is space");
@@ -176,7 +196,8 @@ fn train() -> Result<Trained, lpgnn::Error> {
         }
     };
     let trained = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?.run(&mut keep)?;
-    let model = SavedModel::new(&setup, &config, "clique", 3, trained.weights).to_bytes()?;
+    let saved = SavedModel::new(&setup, &config, "clique", 3, trained.weights);
     let checkpoint = std::fs::read(&path).expect("it was written");
-    Ok(Trained { dataset, setup, model, checkpoint })
+    let model = saved.to_bytes()?;
+    Ok((Trained { dataset, setup, model, checkpoint }, saved))
 }

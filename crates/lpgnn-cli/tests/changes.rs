@@ -252,6 +252,40 @@ fn classes_that_cannot_be_learnt_are_noted() {
 }
 
 #[test]
+fn an_edited_list_of_the_split_is_put_right() {
+    let place = tempfile::tempdir().unwrap();
+    write_ring(place.path(), BEFORE);
+    succeed(place.path(), &["train", "ring", "--epochs=2", "--out=run"]);
+    let path = place.path().join("run/split.json");
+    let split = fs::read_to_string(&path).unwrap();
+    fs::write(&path, split.replacen("\"test\":[", "\"test\":[0,", 1)).unwrap();
+    succeed(place.path(), &["train", "--resume=run", "--epochs=3"]);
+    assert_eq!(fs::read_to_string(&path).unwrap(), split);
+}
+
+#[test]
+fn targets_that_may_be_something_else_are_noted() {
+    let place = tempfile::tempdir().unwrap();
+    write_ring(place.path(), BEFORE);
+    let path = place.path().join("ring/nodes.csv");
+    let text = fs::read_to_string(&path).unwrap();
+    let train = |text: &str| {
+        fs::write(&path, text).unwrap();
+        let arguments = ["train", "ring", "--epochs=1", "--out=run", "--force"];
+        succeed(place.path(), &arguments).stderr
+    };
+    let said = train(&text.replace(",c1,", ",NA,"));
+    let note = "note: “NA” is a class like the others; an empty cell is an unknown target\n";
+    assert!(said.contains(note), "{said}");
+    let numbers = text.replace(",c0,", ",0.0,").replace(",c1,", ",1.0,").replace(",c2,", ",2.0,");
+    let said = train(&numbers);
+    let note = "note: the target has the values 0, 1, 2 only and is learnt as a number (regression); classes are \
+                integers or words\n";
+    assert!(said.contains(note), "{said}");
+    assert!(!train(&numbers.replacen(",0.0,", ",0.5,", 1)).contains("note: the target"));
+}
+
+#[test]
 fn flags_come_before_what_a_search_space_sets_but_not_before_what_it_varies() {
     let place = tempfile::tempdir().unwrap();
     let space = "method = \"random\"\n[set]\n\"training.epochs\" = 9\n[values]\n\

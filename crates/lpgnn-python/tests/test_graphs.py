@@ -85,6 +85,16 @@ def test_masks_of_a_single_pyg_graph_become_its_split():
         lpgnn.from_pyg(graphs)
 
 
+def test_unknown_classes_are_minus_one_in_pyg():
+    y = np.array([0, -1, 1, 0])
+    data = SimpleNamespace(edge_index=np.array([[0, 1], [1, 2]]), num_nodes=4, y=y)
+    with pytest.warns(lpgnn.DataWarning, match="^y is -1 in 1 of 4 rows, which is read as unknown"):
+        found = lpgnn.from_pyg(data)
+    assert found.node_classes.tolist() == [0, 1] and "1 of 4 unknown" in found.columns[0]
+    data.y = np.array([1, -1, 1, -1])
+    assert lpgnn.from_pyg(data).node_classes.tolist() == [-1, 1]
+
+
 def test_sparse_features_mean_what_dense_ones_do():
     draw = np.random.default_rng(0)
     x = (draw.random((60, 300)) < 0.02).astype(np.float32)

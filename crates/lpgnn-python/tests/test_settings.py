@@ -22,7 +22,7 @@ def test_every_setting_with_a_flag_is_an_argument():
     for function, more in own.items():
         assert set(inspect.signature(function).parameters) == set(ARGUMENTS) | others | more
         for name, meaning in ARGUMENTS.items():
-            assert f"{name}: {meaning}" in function.__doc__
+            assert f"``{name}``: {meaning}" in function.__doc__
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ Request = tuple[tuple[str, str] | None, str, SplitTuple | None]
 
 def document(function: Any) -> Any:
     """Adds the meaning of arguments that are settings to the documentation of a function."""
-    lines = (f"    {name}: {meaning}" for name, meaning in ARGUMENTS.items())
+    lines = (f"    - ``{name}``: {meaning}" for name, meaning in ARGUMENTS.items())
     function.__doc__ = f"{function.__doc__}\n    Arguments that are settings:\n\n" + "\n".join(lines)
     return function
 

@@ -82,7 +82,7 @@ def _series(series: Any, name: str) -> np.ndarray:
         raise _no_dates(name, dtype)
     if dtype.lower().startswith(("category", "categorical", "enum", "dictionary")):
         # Categories are names, even if they look like numbers.
-        return np.array([None if _missing(value) else str(value) for value in _list(series)], dtype=object)
+        return np.array([None if is_missing(value) else str(value) for value in _list(series)], dtype=object)
     if not hasattr(series, "isna"):
         # Polars and Arrow would turn integers and booleans beside a missing value into floats.
         missing = series.null_count() if callable(series.null_count) else series.null_count
@@ -105,7 +105,7 @@ def _list(series: Any) -> list[Any]:
     return series.to_pylist() if hasattr(series, "to_pylist") else series.to_list()
 
 
-def _missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """``None``, NaN, pandas' NA and NaT."""
     # NA is neither equal nor unequal to anything, and only NaN differs from itself.
     return value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, numbers.Real) and value != value)
@@ -129,6 +129,16 @@ def frame_of(data: Any) -> Any:
     # Polars exports strings as views, of which pyarrow cannot select some.
     columns = (pyarrow.array(column.to_pylist(), "string") if "string_view" in str(column.type) else column for column in table.columns)
     return dict(zip(table.column_names, columns))
+
+
+def note_order(x: Any, y: Any) -> None:
+    """Warns of features and targets of pandas with the same index in another order, because rows are matched by their position."""
+    rows, targets = getattr(x, "index", None), getattr(y, "index", None)
+    if not (hasattr(x, "iloc") and hasattr(y, "iloc")) or len(rows) != len(targets) or rows.equals(targets):
+        return
+    if rows.is_unique and targets.is_unique and targets.isin(rows).all():
+        text = "the features and the targets have the same index in another order, but rows are matched by their position"
+        warnings.warn(text, DataWarning, stacklevel=4)
 
 
 def shape_of(array: np.ndarray) -> str:
@@ -182,7 +192,7 @@ def feature_columns(data: Any, what: str, rows: int, guesses: Guesses) -> dict[s
         if hasattr(column, "tocsr"):
             if found["sparse"] is not None:
                 raise Error(f"{what} has two sparse matrices, but only one is supported: join them with scipy.sparse.hstack")
-            found["sparse"] = _sparse(column.tocsr(), name, rows)
+            found["sparse"] = _sparse(column, name, rows)
             continue
         table = _table(column, name if name == what else f"{what}: {name}", rows)
         if table.dtype.kind in "iu" and table.shape[1] >= TABLE:
@@ -205,8 +215,10 @@ def feature_columns(data: Any, what: str, rows: int, guesses: Guesses) -> dict[s
         twice = next(name for at, name in enumerate(names) if name in names[:at])
         raise Error(f"{what} has two columns called {twice}")
     if values:
-        found["values"] = ([name for name, _ in values], _single(np.stack([column for _, column in values], axis=1)))
+        found["values"] = ([name for name, _ in values], single(np.stack([column for _, column in values], axis=1)))
         _check_known(found["values"], what)
+        for name, column in values:
+            check_precision(column, what if name == what else f"{what}: {name}")
     return found
 
 
@@ -282,7 +294,8 @@ def target_column(data: Any, name: str, rows: int, guesses: Guesses) -> tuple[An
             if 0 < len(known) <= FEW_VALUES and len(known) < len(column) and (known == np.floor(known)).all():
                 values = ", ".join(f"{value:g}" for value in known[:4]) + (", …" if len(known) > 4 else "")
                 guesses[name, each] = f"has the values {values} only and is read as numbers (regression); pass integers or strings for classes"
-        return names, _single(table)
+            check_precision(column, name if each == name else f"{name}: {each}")
+        return names, single(table)
     if table.shape[1] != 1:
         raise Error(f"{name} has {table.shape[1]} columns, but one class per row is expected")
     each = names[0] if names else name
@@ -294,10 +307,20 @@ def target_column(data: Any, name: str, rows: int, guesses: Guesses) -> tuple[An
     return found
 
 
-def _single(table: np.ndarray) -> np.ndarray:
+def single(table: np.ndarray) -> np.ndarray:
     """In single precision; values that are too large become infinite, and are rejected where they are read."""
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(table, dtype=np.float32)
+
+
+def check_precision(column: np.ndarray, name: str) -> None:
+    """Raises an error if single precision makes one of different values, and moves them by more than 1/32 of their range."""
+    known = column[np.isfinite(column)].astype(np.float64)
+    if known.size == 0 or np.abs(known - single(known)).max() <= (known.max() - known.min()) / 32:
+        return
+    if len(np.unique(known)) > len(np.unique(single(known))):
+        between = f"values from {known.min():.17g} to {known.max():.17g}"
+        raise Error(f"{name} has {between}, which single precision cannot tell apart: subtract a constant or multiply by one")
 
 
 def _table(column: Any, name: str, rows: int) -> np.ndarray:
@@ -311,10 +334,10 @@ def _table(column: Any, name: str, rows: int) -> np.ndarray:
 
 def _as_floats(table: np.ndarray) -> np.ndarray:
     """Objects as floats if all of them are numbers and at least one is not an integer."""
-    known = [value for value in table.flat if not _missing(value)]
+    known = [value for value in table.flat if not is_missing(value)]
     real = all(isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) for value in known)
     if real and any(not isinstance(value, numbers.Integral) for value in known):
-        floats = [np.nan if _missing(value) else float(value) for value in table.flat]
+        floats = [np.nan if is_missing(value) else float(value) for value in table.flat]
         return np.array(floats).reshape(table.shape)
     return table
 
@@ -325,7 +348,7 @@ def _categories(column: np.ndarray, name: str, where: str) -> tuple[str, list[st
         values, place = np.unique(column, return_inverse=True)
         return name, [str(value) for value in values.tolist()], place.reshape(-1).astype(np.uint32)
     _check_types(column, where)
-    words = ["" if _missing(value) else str(value) for value in column.tolist()]
+    words = ["" if is_missing(value) else str(value) for value in column.tolist()]
     values = sorted(set(words) - {""}, key=_order)
     place = {value: at for at, value in enumerate(values)}
     return name, values, np.array([place.get(word, NO_TARGET) for word in words], dtype=np.uint32)
@@ -333,7 +356,7 @@ def _categories(column: np.ndarray, name: str, where: str) -> tuple[str, list[st
 
 def _check_types(column: np.ndarray, where: str) -> None:
     """Raises an error unless all entries that are not missing are strings, all booleans or all integers."""
-    types = {type(value) for value in column.tolist() if not _missing(value)}
+    types = {type(value) for value in column.tolist() if not is_missing(value)}
 
     def kind(of: type) -> str:
         if issubclass(of, (str, np.str_)):
@@ -357,7 +380,15 @@ def _order(word: str) -> tuple[int, int, str]:
 def _sparse(matrix: Any, name: str, rows: int) -> tuple[Any, ...]:
     if len(matrix.shape) != 2 or matrix.shape[0] != rows:
         raise Error(f"{name} has the shape {list(matrix.shape)}, but {rows} rows are expected")
+    matrix = summed(matrix)
     return _sparse_rows(matrix.indptr, matrix.indices, matrix.data, matrix.shape[1], name)
+
+
+def summed(matrix: Any) -> Any:
+    """A sparse matrix by rows; entries at the same place are added up, as is SciPy's rule."""
+    matrix = matrix.tocsr(copy=True)
+    matrix.sum_duplicates()
+    return matrix
 
 
 def _sparse_rows(starts: Any, columns: Any, values: Any, width: int, name: str) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from . import _native
 from ._arguments import request, worker_threads
-from ._columns import NO_TARGET, class_values
+from ._columns import NO_TARGET, check_precision, class_values, note_order, single
 from ._dataset import Dataset
 from ._model import Model
 from ._native import Error
@@ -90,7 +90,7 @@ class _Estimator(BaseEstimator):
             raise Error(f"y is None, and {X.name} has no targets of {self._level}s")
         if len(column) == 2:
             table = column[1][:, 0] if column[1].shape[1] == 1 else column[1]
-            known = np.isfinite(column[1]).all(axis=1)
+            known = np.isfinite(column[1]).any(axis=1)
         else:
             known = column[2] != NO_TARGET
             table = class_values(column[1])[np.where(known, column[2], 0)]
@@ -105,9 +105,13 @@ class _Estimator(BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any, nodes: Any, *, epochs: int | None = None, classes: Any = None) -> Any:
         """Trains for ``epochs``, from where training ended if it is to; ``None``: all of them, and from there only if it is a warm start."""
         after = getattr(self, "_state", None) if epochs is not None or self.warm_start else None
+        note_order(X, y)
+        # Of the targets of a data set, single entries may be missing.
+        own_targets = y is None
         X, y, nodes = self._with_targets(X, y, nodes)
         samples = self._samples(X, reset=after is None, nodes=nodes)
-        targets = self._targets(flat_targets(y, samples), classes, after is None)
+        y = flat_targets(y, samples)
+        targets = self._targets(y, classes, after is None) if not own_targets else self._own_targets(y, after is None)
         check_consistent_length(samples, targets)
         own = samples.data._native.weights
         if sample_weight is None and own is not None and own[0] == samples.level:
@@ -189,6 +193,10 @@ class _Estimator(BaseEstimator):
     def _targets(self, y: Any, classes: Any, first: bool) -> np.ndarray:
         """Targets as numbers: codes of classes, or a row of real values each."""
         raise NotImplementedError
+
+    def _own_targets(self, y: np.ndarray, first: bool) -> np.ndarray:
+        """The same of targets of a data set."""
+        return self._targets(y, None, first)
 
     def _column(self, targets: np.ndarray, rows: np.ndarray, count: int) -> tuple[Any, ...]:
         """The column of targets of ``count`` nodes or graphs of which ``rows`` have one."""
@@ -274,12 +282,25 @@ class _Regressor(RegressorMixin, _Estimator):
         return outputs[:, 0] if self._single else outputs
 
     def _score(self, X: Any, y: Any, sample_weight: Any, nodes: Any = None) -> float:
+        own_targets = y is None
         X, expected, nodes = self._expected(X, y, nodes)
-        return float(r2_score(expected, self._values(self._predict(X, nodes)[0]), sample_weight=sample_weight))
+        predicted = self._values(self._predict(X, nodes)[0])
+        if not own_targets or np.isfinite(expected).all():
+            return float(r2_score(expected, predicted, sample_weight=sample_weight))
+        weights = _weights(sample_weight, len(expected))
+        known = np.isfinite(expected)
+        each = zip(expected.T, predicted.T, known.T)
+        return float(np.mean([r2_score(y[at], found[at], sample_weight=weights[at]) for y, found, at in each if at.any()]))
 
     def _targets(self, y: Any, classes: Any, first: bool) -> np.ndarray:
-        y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self)
-        table = np.asarray(y, dtype=np.float32).reshape(len(y), -1)
+        return self._own_targets(check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self), first)
+
+    def _own_targets(self, y: np.ndarray, first: bool) -> np.ndarray:
+        table = single(y).reshape(len(y), -1)
+        if np.isinf(table).any():
+            raise ValueError("y has values that are too large for single precision: multiply by a constant.")
+        for column in np.asarray(y, dtype=np.float64).reshape(len(y), -1).T:
+            check_precision(column, "y")
         if first:
             self._single, self.n_outputs_ = np.ndim(y) == 1, table.shape[1]
         if table.shape[1] != self.n_outputs_:

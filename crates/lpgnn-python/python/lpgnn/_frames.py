@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._columns import DataWarning, array_of, frame_of, is_frame
+from ._columns import DataWarning, array_of, frame_of, is_frame, is_missing
 from ._dataset import Dataset
 from ._graphs import build
 from ._native import Error
@@ -29,11 +29,11 @@ def from_frames(
     ``graphs``
         ``graph``, and ``y``, ``y.NAME`` and ``split`` of graphs. Without it, the graphs are those that nodes name.
 
-    How columns are read is described in :func:`from_arrays`.
+    These names are not case-sensitive. How columns are read is described in :func:`from_arrays`.
     """
-    edge_columns = _columns(edges, "edges", required=("source", "target"))
-    node_columns = None if nodes is None else _columns(nodes, "nodes", required=("id",))
-    graph_columns = {} if graphs is None else _columns(graphs, "graphs", required=("graph",))
+    edge_columns = _columns(edges, "edges", ("source", "target"), ("graph",))
+    node_columns = None if nodes is None else _columns(nodes, "nodes", ("id",), ("graph", "y", "split"))
+    graph_columns = {} if graphs is None else _columns(graphs, "graphs", ("graph",), ("y", "split"))
     if node_columns is None:
         node_columns = _named_by_edges(edge_columns)
     place = _graph_places(edge_columns, node_columns, graph_columns)
@@ -43,21 +43,25 @@ def from_frames(
     order = np.argsort(of_node, kind="stable")
     ids = _list(node_columns["id"])
     number: dict[tuple[int, Any], int] = {}
+    texts: set[tuple[int, str]] = set()
     for at, row in enumerate(order):
-        key = (int(of_node[row]), ids[row])
-        if key in number:
-            raise Error(f"nodes: the id {ids[row]!r} of row {row} occurs twice in its graph")
-        number[key] = at
+        graph, node = int(of_node[row]), ids[row]
+        if (graph, node) in number:
+            raise Error(f"nodes: the id {node!r} of row {row} occurs twice in its graph")
+        if (graph, str(node)) in texts:
+            raise Error(f"nodes: the id {node!r} of row {row} is the same text as another one of its graph")
+        number[graph, node] = at
+        texts.add((graph, str(node)))
     ends = _ends(edge_columns, place, number)
 
-    features = {key: _take(column, order) for key, column in node_columns.items() if _is_feature(key, ("id", "graph"))}
-    edge_attr = {key: column for key, column in edge_columns.items() if _is_feature(key, ("source", "target", "graph"))}
+    features = {key: _take(column, order) for key, column in node_columns.items() if _is_feature(key)}
+    edge_attr = {key: column for key, column in edge_columns.items() if _is_feature(key)}
     if not directed:
         once = ends[0] != ends[1]
         ends = np.concatenate([ends, ends[::-1][:, once]], axis=1)
         rows = np.concatenate([np.arange(once.size), np.flatnonzero(once)])
         edge_attr = {key: _take(column, rows) for key, column in edge_attr.items()}
-    ignored = [key for key in graph_columns if _is_feature(key, ("graph",))]
+    ignored = [key for key in graph_columns if _is_feature(key)]
     if ignored:
         text = f"graphs: the columns {', '.join(ignored)} are ignored, since graphs have no features"
         warnings.warn(text, DataWarning, stacklevel=2)
@@ -69,21 +73,42 @@ def from_frames(
         edge_attr=edge_attr,
         y=_targets({key: _take(column, order) for key, column in node_columns.items()}),
         graph_y=_targets(graph_columns),
-        split=_split(node_columns, order, "node") or _split(graph_columns, np.arange(len(place)), "graph"),
+        split=_one_split(_split(node_columns, order, "node"), _split(graph_columns, np.arange(len(place)), "graph")),
         name=name,
         names=([str(key) for key in place], [str(ids[row]) for row in order]),
     )
 
 
-def _columns(frame: Any, what: str, required: tuple[str, ...]) -> dict[str, Any]:
+#: The names of columns that are not features.
+RESERVED = ("graph", "id", "source", "target", "y", "split")
+
+
+def _columns(frame: Any, what: str, required: tuple[str, ...], others: tuple[str, ...]) -> dict[str, Any]:
+    """The columns by name; those that have a meaning by the name in lower case."""
     frame = frame_of(frame)
     if not (is_frame(frame) or isinstance(frame, Mapping)):
         raise Error(f"{what} is a {type(frame).__name__}, but a data frame is expected")
-    names = list(frame) if isinstance(frame, Mapping) else list(frame.columns)
+    columns: dict[str, Any] = {}
+    known = (*required, *others)
+    for given in list(frame) if isinstance(frame, Mapping) else list(frame.columns):
+        name = _canonical(given)
+        # A target among the features would leak.
+        if name in RESERVED and name not in known:
+            raise Error(f"{what} has the column {given!r}, but only these have a meaning there: {', '.join(known)}")
+        if name in columns:
+            raise Error(f"{what} has two columns {name!r}")
+        columns[name] = frame[given]
     for name in required:
-        if name not in names:
-            raise Error(f"{what} has the columns {', '.join(map(str, names))}, but {name} is missing")
-    return {name: frame[name] for name in names}
+        if name not in columns:
+            raise Error(f"{what} has the columns {', '.join(map(str, columns))}, but {name} is missing")
+    return columns
+
+
+def _canonical(name: Any) -> Any:
+    lower = name.strip().lower() if isinstance(name, str) else ""
+    if lower in RESERVED:
+        return lower
+    return f"y.{name.strip()[2:]}" if lower.startswith("y.") else name
 
 
 def _list(column: Any) -> list[Any]:
@@ -99,8 +124,8 @@ def _take(column: Any, rows: np.ndarray) -> Any:
     return array_of(column, "a column")[rows]
 
 
-def _is_feature(name: str, others: tuple[str, ...]) -> bool:
-    return name not in (*others, "y", "split") and not str(name).startswith("y.")
+def _is_feature(name: str) -> bool:
+    return name not in RESERVED and not str(name).startswith("y.")
 
 
 def _named_by_edges(edges: dict[str, Any]) -> dict[str, Any]:
@@ -164,8 +189,14 @@ def _split(columns: dict[str, Any], order: np.ndarray, level: str) -> dict[str, 
     if "split" not in columns:
         return None
     names = array_of(columns["split"], "split")[order]
-    known = [each for each in names.tolist() if isinstance(each, str) and each]
+    known = [each for each in names.tolist() if not is_missing(each) and each != ""]
     unknown = next((each for each in known if each not in SPLITS), None)
     if unknown is not None:
         raise Error(f"the column split has {unknown!r}, but train, val or test is expected")
     return {"level": level, **{each: np.flatnonzero(names == each) for each in SPLITS}}
+
+
+def _one_split(of_nodes: dict[str, Any] | None, of_graphs: dict[str, Any] | None) -> dict[str, Any] | None:
+    if of_nodes is not None and of_graphs is not None:
+        raise Error("nodes has a column split, and so has graphs: split one or the other")
+    return of_nodes or of_graphs

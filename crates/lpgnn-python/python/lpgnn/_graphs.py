@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,10 @@ from ._columns import (
     feature_columns,
     frame_of,
     is_frame,
+    note_order,
     rows_of,
     shape_of,
+    summed,
     target_column,
 )
 from ._dataset import Dataset
@@ -96,6 +98,7 @@ def build(
 ) -> Dataset:
     """See :func:`from_arrays`; ``names`` are those of graphs and nodes. Warnings are for whoever called the caller."""
     x, edge_attr, y, graph_y = (frame_of(each) for each in (x, edge_attr, y, graph_y))
+    note_order(x, y)
     edge_index, edge_attr, size = _edge_list(edge_index, edge_attr)
     num_nodes = size if num_nodes is None else num_nodes
     edges = array_of(edge_index, "edge_index")
@@ -134,9 +137,10 @@ def _edge_list(edge_index: Any, edge_attr: Any) -> tuple[Any, Any, int | None]:
     """Edges as an array, with the features and the number of nodes that come with them."""
     edge_index = frame_of(edge_index)
     if hasattr(edge_index, "tocoo") and not hasattr(edge_index, "detach"):
-        matrix = edge_index.tocoo()
-        if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise Error(f"edge_index is a sparse matrix of shape {list(matrix.shape)}, but an adjacency matrix is square")
+        shape = edge_index.shape
+        if len(shape) != 2 or shape[0] != shape[1]:
+            raise Error(f"edge_index is a sparse matrix of shape {list(shape)}, but an adjacency matrix is square")
+        matrix = summed(edge_index).tocoo()
         weights = np.asarray(matrix.data)
         if edge_attr is None and not (weights == 1).all():
             edge_attr = {"weight": weights.astype(np.float64)}
@@ -223,8 +227,10 @@ def from_networkx(
     _note_unused("edge_attr", edge_attr, edge_data, "edge", ())
     if isinstance(graph_y, str):
         graph_y = _attribute([graph.graph for graph in graphs], graph_y, "graph")
-    elif graph_y is not None and not isinstance(graph_y, Iterable):
-        raise Error(f"graph_y is {graph_y!r}, but the name of an attribute or one value per graph is expected")
+    elif graph_y is not None and (not isinstance(graph_y, Iterable) or isinstance(graph_y, (Mapping, Set))):
+        raise Error(f"graph_y is {graph_y!r}, but the name of an attribute or a list with one value per graph is expected")
+    if y is not None and not isinstance(y, str):
+        raise Error(f"y is {y!r}, but the name of a node attribute is expected")
 
     def columns(names: str | Sequence[str] | None, rows: list[Mapping[str, Any]], what: str) -> dict[str, Any]:
         names = [names] if isinstance(names, str) else names or []
@@ -247,7 +253,8 @@ def from_pyg(data: Any, *, split: Mapping[str, Any] | None = None, name: str = "
     """Makes a data set from a PyTorch Geometric ``Data`` or ``Batch``, or from several ``Data``, such as a ``Dataset``.
 
     If ``y`` has a row per node of every graph, nodes are predicted, otherwise graphs. ``train_mask``, ``val_mask`` and
-    ``test_mask`` become the split. Everything else is as in :func:`from_arrays`.
+    ``test_mask`` become the split. Attributes beside ``x``, ``edge_index``, ``edge_attr`` and these are not read, with a
+    warning; a class of -1 beside 0 is unknown. Everything else is as in :func:`from_arrays`.
     """
     single = hasattr(data, "edge_index") or hasattr(data, "num_nodes")
     graphs = [
@@ -276,7 +283,11 @@ def from_pyg(data: Any, *, split: Mapping[str, Any] | None = None, name: str = "
             return None
         if any(each is None for each in found):
             raise Error(f"graph {[each is None for each in found].index(True)} has no {what}, but others have one")
-        return [np.atleast_1d(array_of(each, what)) for each in found]
+        arrays = [np.atleast_1d(array_of(each, what)) for each in found]
+        kinds = {"number" if each.dtype.kind == "f" else "integer" for each in arrays if each.size}
+        if len(kinds) > 1:
+            raise Error(f"{what} has floats in some graphs and integers in others, which are not read alike: convert one of them")
+        return arrays
 
     def together(what: str) -> np.ndarray | None:
         found = per_graph(what)
@@ -284,6 +295,7 @@ def from_pyg(data: Any, *, split: Mapping[str, Any] | None = None, name: str = "
             raise Error(f"{what} does not have the same number of columns in every graph")
         return None if found is None else np.concatenate(found)
 
+    _note_unread(graphs)
     y, graph_y = per_graph("y"), None
     if y is not None:
         per_node = all(each.shape[0] == count for each, count in zip(y, counts))
@@ -300,8 +312,8 @@ def from_pyg(data: Any, *, split: Mapping[str, Any] | None = None, name: str = "
         num_graphs=len(graphs),
         x=together("x"),
         edge_attr=together("edge_attr"),
-        y=None if y is None else np.concatenate(y),
-        graph_y=None if graph_y is None else np.concatenate(graph_y),
+        y=None if y is None else _without_unknown(np.concatenate(y), "y"),
+        graph_y=None if graph_y is None else _without_unknown(np.concatenate(graph_y), "graph_y"),
         split=split,
         name=name,
     )
@@ -318,10 +330,36 @@ def _masks(per_graph: Any) -> dict[str, np.ndarray]:
     return found
 
 
+#: What is read of PyG data, and what only says how it is stored.
+PYG = ("x", "edge_index", "edge_attr", "y", "num_nodes", "batch", "ptr", *(f"{name}_mask" for name in SPLITS))
+
+
+def _note_unread(graphs: Sequence[Any]) -> None:
+    """Warns of attributes that are not read."""
+    found = dict.fromkeys(str(key) for graph in graphs if hasattr(graph, "keys") for key in _keys(graph))
+    there = [name for name in found if name not in PYG]
+    if there:
+        text = f"the attributes {', '.join(there)} are not read: join them to x or edge_attr to use them as features"
+        warnings.warn(text, DataWarning, stacklevel=3)
+
+
+def _without_unknown(y: np.ndarray, name: str) -> np.ndarray:
+    """Classes that are counted from 0, where -1 is none, as :meth:`Dataset.to_pyg` writes it."""
+    if y.dtype.kind != "i" or y.min(initial=0) != -1 or not (y == 0).any():
+        return y
+    text = f"{name} is -1 in {int((y == -1).sum())} of {y.size} rows, which is read as unknown, because there is a class 0"
+    warnings.warn(text, DataWarning, stacklevel=3)
+    return np.where(y == -1, None, y.astype(object))
+
+
+def _keys(graph: Any) -> Iterable[Any]:
+    return graph.keys() if callable(graph.keys) else graph.keys
+
+
 def _note_unused(argument: str, given: Any, rows: Sequence[Mapping[str, Any]], what: str, used: tuple[str, ...]) -> None:
     """Warns of attributes that are there but not asked for, unless none are."""
-    there = [name for name in (rows[0] if rows else {}) if name not in used]
-    if given is None and there:
+    there = list(dict.fromkeys(name for row in rows for name in row if name not in used)) if given is None else []
+    if there:
         text = f"the {what} attributes {', '.join(map(str, there))} are not used: {argument} names those to use as features, [] none"
         warnings.warn(text, DataWarning, stacklevel=3)
 

@@ -231,10 +231,10 @@ ATTRIBUTES = {
 def _describe(kind: type) -> None:
     """Adds parameters and attributes to the documentation of an estimator."""
     names = list(kind._get_param_names())
-    own = [f"    {name}: {PARAMETERS[name]}" for name in names if name in PARAMETERS]
-    settings = [f"    {name}: {ARGUMENTS[name]}" for name in TRAINING]
+    own = [f"    - ``{name}``: {PARAMETERS[name]}" for name in names if name in PARAMETERS]
+    settings = [f"    - ``{name}``: {ARGUMENTS[name]}" for name in TRAINING]
     missing = ("n_outputs_",) if issubclass(kind, _Classifier) else ("classes_",)
-    found = [f"    {name}: {text}" for name, text in ATTRIBUTES.items() if name not in missing]
+    found = [f"    - ``{name}``: {text}" for name, text in ATTRIBUTES.items() if name not in missing]
     text = "Parameters that are settings, whose defaults fit the data:\n\n"
     kind.__doc__ = "\n".join(
         [f"{kind.__doc__}\n\n    Parameters:\n", *own, f"\n    {text}", *settings, "\n    Attributes after ``fit``:\n", *found]
@@ -243,6 +243,10 @@ def _describe(kind: type) -> None:
 
 for _kind in (GraphClassifier, GraphRegressor, NodeClassifier, NodeRegressor):
     _describe(_kind)
+    # Its page has what it inherits.
+    for _name in ("fit", "predict", "predict_proba", "score"):
+        if hasattr(_kind, _name):
+            setattr(_kind, _name, getattr(_kind, _name))
     # Messages, tracebacks and pickles name classes as users import them.
     _kind.__module__ = "lpgnn"
-del _kind
+del _kind, _name

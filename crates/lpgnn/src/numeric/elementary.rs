@@ -1,6 +1,8 @@
 //! A hyperbolic tangent and an exponential without branches, so that loops run on vectors.
 
-use super::lanes::{Eights, Lanes, Numbers};
+#[cfg(target_arch = "x86_64")]
+use super::lanes::Eights;
+use super::lanes::{Lanes, Numbers};
 
 /// What the kernels need of a scalar; not nameable outside, so [`Scalar`](crate::Scalar) is `f32`
 /// or `f64`.

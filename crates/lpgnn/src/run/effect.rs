@@ -8,6 +8,9 @@ use crate::Error;
 use crate::data::{Dataset, FeatureSource, Split, TargetColumn};
 use crate::graph::{Level, NO_TARGET};
 
+/// Whole numbers of no more distinct values than this may be classes.
+const FEW_VALUES: usize = 20;
+
 /// The settings that draw a split.
 const DRAWING: [&str; 4] = ["split.train", "split.val", "split.test", "split.seed"];
 
@@ -86,6 +89,7 @@ pub fn notes(
 ) -> Result<Vec<String>, Error> {
     let task = Level::of_task(config.data.task, dataset)?;
     let mut notes: Vec<String> = class_note(dataset, task, split).into_iter().collect();
+    notes.extend(target_note(dataset, task));
     let is_known = |row: usize| task.targets(dataset).is_some_and(|targets| targets.is_known(row));
     for (name, members) in [("validation", &split.val), ("test", &split.test)] {
         let rows = split.rows(members, task, dataset);
@@ -119,6 +123,41 @@ pub fn notes(
         }
     }
     Ok(notes)
+}
+
+/// That targets may be something else than what they are taken for.
+fn target_note(dataset: &Dataset, task: Level) -> Option<String> {
+    /// How programs write that a value is missing.
+    const MISSING: [&str; 9] = ["NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "?"];
+    match task.targets(dataset)? {
+        TargetColumn::Classes(classes) => {
+            let class = classes.values().iter().find(|class| MISSING.contains(&&class[..]))?;
+            Some(format!(
+                "“{class}” is a class like the others; an empty cell is an unknown target"
+            ))
+        }
+        TargetColumn::Values { values, .. } => {
+            if values.cols() != 1 {
+                return None;
+            }
+            let mut known: Vec<f32> =
+                values.as_slice().iter().copied().filter(|x| x.is_finite()).collect();
+            let count = known.len();
+            known.sort_unstable_by(f32::total_cmp);
+            known.dedup();
+            let whole = known.iter().all(|x| x.fract() == 0.0);
+            if known.is_empty() || known.len() > FEW_VALUES || known.len() == count || !whole {
+                return None;
+            }
+            let few: Vec<String> = known.iter().take(4).map(f32::to_string).collect();
+            let more = if known.len() > 4 { ", …" } else { "" };
+            Some(format!(
+                "the target has the values {}{more} only and is learnt as a number (regression); classes are \
+                 integers or words",
+                few.join(", ")
+            ))
+        }
+    }
 }
 
 /// That not all classes can be learnt from this training split.

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::bundle::Bundle;
 use super::{Setup, SplitConfig, fingerprint};
-use crate::data::{Dataset, Encoding, Split};
+use crate::data::{Dataset, Encoding, Split, TargetColumn};
 use crate::graph::{Communicator, GraphBatch, Level};
 use crate::inference::{
     Explanation, FixedPoint, Inference, InferenceProgress, Question, Score, explain,
@@ -296,12 +296,30 @@ impl SavedModel {
     /// Data that it can read, in numbers.
     fn batch(&self, dataset: &Dataset, targets: bool) -> Result<GraphBatch, Error> {
         let batch = if targets {
+            self.check_target_names(dataset)?;
             self.encoding.batch(dataset)?
         } else {
             self.encoding.batch_without_targets(dataset)?
         };
         self.functions().check(&batch)?;
         Ok(batch)
+    }
+
+    /// That real targets are in the order of its outputs, where their names say so.
+    fn check_target_names(&self, dataset: &Dataset) -> Result<(), Error> {
+        let Some(TargetColumn::Values { names, .. }) = self.task.targets(dataset) else {
+            return Ok(());
+        };
+        let misplaced =
+            |(name, own): (&String, &String)| name != own && self.value_names.contains(name);
+        if names.iter().zip(&self.value_names).any(misplaced) {
+            return Err(Error::Mismatch(format!(
+                "the targets are {}, but the model predicts {}, in this order",
+                names.join(", "),
+                self.value_names.join(", ")
+            )));
+        }
+        Ok(())
     }
 
     /// The states of graphs that it can read.

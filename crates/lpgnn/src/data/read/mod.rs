@@ -11,6 +11,7 @@ mod npy;
 mod npz;
 mod ogb;
 mod packed;
+mod rounding;
 mod tables;
 mod text;
 mod tu;

@@ -330,9 +330,20 @@ fn unusual_integer(field: &[u8]) -> Option<i64> {
 #[inline]
 #[allow(clippy::cast_possible_truncation, reason = "features are kept in single precision")]
 pub(super) fn real(field: &[u8]) -> Result<f32, String> {
+    wide(field).map(|x| x as f32)
+}
+
+/// The same in double precision.
+///
+/// # Errors
+///
+/// Those of [`real`].
+#[inline]
+#[allow(clippy::cast_possible_truncation, reason = "features are kept in single precision")]
+pub(super) fn wide(field: &[u8]) -> Result<f64, String> {
     let parsed = std::str::from_utf8(field).ok().and_then(|text| text.parse::<f64>().ok());
     match parsed {
-        Some(x) if (x as f32).is_finite() => Ok(x as f32),
+        Some(x) if (x as f32).is_finite() => Ok(x),
         Some(x) if x.is_finite() => Err(format!("{}, too large a number", quote(field))),
         Some(_) => Err(format!("{}, but a finite number is expected", quote(field))),
         None => Err(format!("{}, not a number", quote(field))),

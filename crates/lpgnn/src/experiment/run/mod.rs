@@ -178,10 +178,9 @@ impl<'a> Run<'a> {
         let checkpoint = run.folder.file(RunFolder::CHECKPOINT);
         if checkpoint.exists() {
             run.go_on_from(CheckpointFile::open(&checkpoint)?, accept)?;
-        } else {
-            // Nothing was trained yet, by whichever split.
-            run.folder.write_split(&run.setup.split)?;
         }
+        // The file says what is trained on, whatever has become of it.
+        run.folder.write_split(&run.setup.split)?;
         if *run.config() != before {
             run.folder.write_config(run.config())?;
         }

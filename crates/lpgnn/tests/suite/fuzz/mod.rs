@@ -1,5 +1,5 @@
 //! Everything that is read, on thousands of damaged inputs: readers of data, models, checkpoints,
-//! folders of runs and of results, settings, search spaces.
+//! folders of runs and of results, settings, search spaces, events on live graphs.
 //!
 //! A damaged input is read and then behaves, or is refused in a sentence. It never panics, never
 //! takes long or much memory, and nothing outside its own folder is written.
@@ -18,6 +18,7 @@ mod mutate;
 mod signed;
 
 mod checkpoints;
+mod events;
 mod memory;
 mod models;
 mod readers;

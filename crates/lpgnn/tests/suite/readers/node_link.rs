@@ -49,6 +49,37 @@ fn a_graph_of_networkx_is_read() {
 }
 
 #[test]
+fn what_would_be_misread_is_refused() {
+    for (text, expected) in [
+        (
+            r#"{"nodes": [{"id": 0, "Split": "train"}], "links": []}"#,
+            "g.json: graph 0, node 0 has “Split”, which is to be called “split”",
+        ),
+        (
+            r#"{"nodes": [{"id": 0, "Y.a": 1.5}], "links": []}"#,
+            "g.json: graph 0, node 0 has “Y.a”, which is to be called “y.a”",
+        ),
+        (
+            r#"{"graph": {"Y": 1}, "nodes": [{"id": 0}], "links": []}"#,
+            "g.json, line 1: is not node-link JSON: has “Y”, which is to be called “y”",
+        ),
+        (
+            r#"{"nodes": [{"id": 0, "t": 1700000000.5}, {"id": 1, "t": 1700000001}], "links": []}"#,
+            "g.json: “t” has values from 1700000000.5 to 1700000001.0, which single precision cannot tell apart: \
+             subtract a constant or multiply by one",
+        ),
+        (
+            r#"{"nodes": [{"id": 0, "y": [1, 1e-60]}, {"id": 1, "y": [2, 2e-60]}], "links": []}"#,
+            "g.json: “y” has values from 1e-60 to 2e-60, which single precision cannot tell apart: subtract a \
+             constant or multiply by one",
+        ),
+    ] {
+        let (folder, path) = file(text);
+        assert_eq!(refusal(folder.path(), &path), expected);
+    }
+}
+
+#[test]
 fn nodes_without_ids_are_counted() {
     let (_folder, path) = file(
         r#"{"nodes": [{"y": "a", "split": "train"}, {"y": null}, {"split": "valid", "y": "b"}],

@@ -129,6 +129,55 @@ fn special_columns_are_recognised_in_upper_and_lower_case() {
 }
 
 #[test]
+fn what_would_be_misread_is_refused() {
+    let edges = ("edges.csv", "source,target\n0,1\n");
+    for (nodes, expected) in [
+        (
+            "a,y\nNA,p\n0.5,q\n1.5,p\n",
+            "nodes.csv: column “a” begins with “NA”, but all its other values are numbers: if these are categories, \
+             call it a:category",
+        ),
+        (
+            "t,y\n1700000000,p\n1700000001,q\n1700000003,p\n",
+            "nodes.csv: column “t” has values from 1700000000.0 to 1700000003.0, which single precision cannot tell \
+             apart: subtract a constant or multiply by one",
+        ),
+        (
+            "a,y:value\n1,1e-60\n2,\n3,2e-60\n",
+            "nodes.csv: column “y” has values from 1e-60 to 2e-60, which single precision cannot tell apart: \
+             subtract a constant or multiply by one",
+        ),
+    ] {
+        let folder = folder(&[("nodes.csv", nodes), edges]);
+        assert_eq!(refusal(folder.path(), folder.path()), expected);
+    }
+    for nodes in
+        ["a:category\nNA\n0.5\n1.5\n", "a\nNA\n0.5\nx\n", "a\nNA\nNA\nNA\n", "a\n0.1\n0.1\n0.1\n"]
+    {
+        good(folder(&[("nodes.csv", nodes), edges]).path());
+    }
+}
+
+#[test]
+fn a_space_of_any_kind_around_a_name_is_none() {
+    let nodes = ("nodes.csv", "x,y,\u{a0}split\u{a0}\n1,p,train\n2,q,test\n");
+    let found = good(folder(&[nodes, ("edges.csv", "source,target\n0,1\n")]).path());
+    assert_eq!(found.split().unwrap().train, [0]);
+    assert!(found.node_features().categories().is_empty());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_is_not_left_out_because_of_capitals() {
+    let graphs = ("Graphs.csv", "graph,y\nb,1\na,0\n");
+    let folder = folder(&[FILES, &[graphs]].concat());
+    assert_eq!(
+        refusal(folder.path(), folder.path()),
+        "Graphs.csv: would be left out, because the file is called graphs.csv in this format"
+    );
+}
+
+#[test]
 fn ids_that_are_unique_need_no_graph() {
     let found = good(
         folder(&[

@@ -7,6 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::super::column::{COLUMNS, IntegerColumn, WordColumn, numbered};
+use super::super::rounding::Rounding;
 use super::super::text::quote;
 use super::record::{Cell, Record};
 use crate::data::{Categories, FeatureColumns, TargetColumn};
@@ -46,6 +47,7 @@ impl Attributes {
         for (name, cell) in record.iter().filter(|(name, _)| !own(name)) {
             let place = match self.places.get(name) {
                 Some(&place) => place,
+                None if own(&name.to_ascii_lowercase()) => return Err(capital(name)),
                 None if self.rows == 0 && self.columns.len() < COLUMNS => {
                     self.places.insert(name.into(), self.columns.len());
                     self.columns.push(Column::new(name, self.gaps));
@@ -102,8 +104,8 @@ impl Attributes {
                             let codes = Categories::from_integers(name, &codes);
                             features = features.with_categories(codes)?;
                         } else {
+                            values.push(rounded(&name, own.copied())?);
                             names.push(name);
-                            values.push(own.map(|&x| single(x)).collect());
                         }
                     }
                 }
@@ -144,9 +146,18 @@ fn category<'a>(whole: bool, column: impl Iterator<Item = &'a f64>) -> Option<Ve
     Some(codes)
 }
 
-#[allow(clippy::cast_possible_truncation, reason = "features are kept in single precision")]
-fn single(x: f64) -> f32 {
-    x as f32
+/// What is wrong with a name that would have a meaning without its capital letters.
+pub(super) fn capital(name: &str) -> String {
+    format!("has {}, which is to be called {}", quoted(name), quoted(&name.to_ascii_lowercase()))
+}
+
+/// A column in single precision.
+fn rounded(name: &str, column: impl Iterator<Item = f64>) -> Result<Vec<f32>, Error> {
+    let mut rounding = Rounding::new();
+    let values = column.map(|x| rounding.round(x)).collect();
+    let unlike = |problem| Error::Mismatch(format!("{} {problem}", quoted(name)));
+    rounding.check().map_err(unlike)?;
+    Ok(values)
 }
 
 /// The target `y`, which may be missing, or several called `y.NAME`, as `Dataset.to_networkx` writes
@@ -221,8 +232,12 @@ impl Targets {
                     let problem = format!("has more than {COLUMNS} columns of targets");
                     return Err(Error::Mismatch(problem));
                 }
-                let values = numbers.entries.iter().map(|&x| single(x)).collect();
-                let values = Matrix::from_entries(rows, width, values)?;
+                let columns = (0..width)
+                    .map(|at| rounded("y", numbers.entries.iter().skip(at).step_by(width).copied()))
+                    .collect::<Result<Vec<_>, _>>()?;
+                let values =
+                    (0..rows).flat_map(|row| columns.iter().map(move |column| column[row]));
+                let values = Matrix::from_entries(rows, width, values.collect())?;
                 Ok(Some(TargetColumn::Values { names: numbered(name, width), values }))
             }
         }
@@ -235,8 +250,8 @@ fn joined(rows: usize, columns: Vec<Column>) -> Result<TargetColumn, Error> {
     for column in columns {
         match column.cells {
             Cells::Numbers(numbers) if column.width.is_none() => {
+                tables.push(rounded(&column.name, numbers.entries.into_iter())?);
                 names.push(column.name.trim_start_matches("y.").to_owned());
-                tables.push(numbers.entries);
             }
             _ => {
                 let problem = format!("has the target {}, which is not a number", column.name);
@@ -244,7 +259,7 @@ fn joined(rows: usize, columns: Vec<Column>) -> Result<TargetColumn, Error> {
             }
         }
     }
-    let entries = (0..rows).flat_map(|row| tables.iter().map(move |table| single(table[row])));
+    let entries = (0..rows).flat_map(|row| tables.iter().map(move |table| table[row]));
     let values = Matrix::from_entries(rows, names.len(), entries.collect())?;
     Ok(TargetColumn::Values { names, values })
 }
@@ -399,7 +414,8 @@ impl Numbers {
             }
             _ => return Err(" where a number is expected"),
         };
-        if !single(x).is_finite() {
+        #[allow(clippy::cast_possible_truncation, reason = "features are kept in single precision")]
+        if !(x as f32).is_finite() {
             return Err(", too large a number");
         }
         self.entries.push(x);

@@ -98,8 +98,11 @@ impl<'de> Deserialize<'de> for Loose {
                 let mut record = vec![];
                 while let Some(name) = map.next_key::<Box<str>>()? {
                     let known = matches!(&*name, "name" | "split") || super::Targets::is_one(&name);
+                    let lower = name.to_ascii_lowercase();
                     if known {
                         record.push((name, map.next_value()?));
+                    } else if lower == "split" || super::Targets::is_one(&lower) {
+                        return Err(serde::de::Error::custom(super::attributes::capital(&name)));
                     } else {
                         map.next_value::<IgnoredAny>()?;
                     }

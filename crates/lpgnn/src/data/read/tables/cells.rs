@@ -1,9 +1,10 @@
 //! Columns as they are read cell by cell: features, targets, a split.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::super::column::WordColumn;
-use super::super::text::{quote, real};
+use super::super::rounding::Rounding;
+use super::super::text::{quote, wide};
 use super::super::{TEST, TRAIN, VAL};
 use super::table::{Column, Kind, Role, Row, place_of};
 use crate::data::{ColumnNames, FeatureColumns, Level, Split, TargetColumn};
@@ -15,12 +16,16 @@ pub(super) struct Collected {
     rows: usize,
 }
 
+/// Numbers, and what their precision does to them.
+type Values = (Vec<f32>, Rounding);
+
 /// The cells of a feature: real values or categories, as the header says or else as the first row
 /// suggests.
 pub(super) enum Cells {
     Undecided,
-    Values(Vec<f32>),
-    Words(WordColumn),
+    Values(Values),
+    /// And whether the first row alone suggests it.
+    Words(WordColumn, bool),
 }
 
 impl Collected {
@@ -32,8 +37,8 @@ impl Collected {
             .map(|(place, column)| {
                 let cells = match column.kind {
                     None => Cells::Undecided,
-                    Some(Kind::Values) => Cells::Values(vec![]),
-                    Some(Kind::Words) => Cells::Words(WordColumn::default()),
+                    Some(Kind::Values) => Cells::Values((vec![], Rounding::new())),
+                    Some(Kind::Words) => Cells::Words(WordColumn::default(), false),
                 };
                 (place, column.name.clone(), cells)
             })
@@ -52,21 +57,26 @@ impl Collected {
                 let number =
                     std::str::from_utf8(cell).is_ok_and(|text| text.parse::<f64>().is_ok());
                 *cells = if number {
-                    Cells::Values(vec![])
+                    Cells::Values((vec![], Rounding::new()))
                 } else {
-                    Cells::Words(WordColumn::default())
+                    Cells::Words(WordColumn::default(), true)
                 };
             }
             match cells {
-                Cells::Values(values) => values.push(real(cell).map_err(|problem| {
-                    let advice = if problem.ends_with("not a number") {
-                        format!(" as in the first row: if it holds words, call it {name}:category")
-                    } else {
-                        String::new()
-                    };
-                    row.column_error(*place, format!("has {problem}{advice}"))
-                })?),
-                Cells::Words(words) => words.push(row.text(*place)?)?,
+                Cells::Values((values, rounding)) => {
+                    let x = wide(cell).map_err(|problem| {
+                        let advice = if problem.ends_with("not a number") {
+                            format!(
+                                " as in the first row: if it holds words, call it {name}:category"
+                            )
+                        } else {
+                            String::new()
+                        };
+                        row.column_error(*place, format!("has {problem}{advice}"))
+                    })?;
+                    values.push(rounding.round(x));
+                }
+                Cells::Words(words, _) => words.push(row.text(*place)?)?,
                 Cells::Undecided => {}
             }
         }
@@ -74,14 +84,28 @@ impl Collected {
         Ok(())
     }
 
-    /// The features, followed by those in `array`, called `{name} 1` and so on.
-    pub(super) fn finish(self, name: &str, array: Matrix<f32>) -> Result<FeatureColumns, Error> {
+    /// The features of the table at `path`, followed by those in `array`, called `{name} 1` and so on.
+    pub(super) fn finish(
+        self,
+        path: &Path,
+        name: &str,
+        array: Matrix<f32>,
+    ) -> Result<FeatureColumns, Error> {
         let mut features = FeatureColumns::none(self.rows);
         let (mut names, mut values) = (vec![], vec![]);
         for (_, name, cells) in self.columns {
             match cells {
-                Cells::Words(words) => features = features.with_categories(words.finish(name)?)?,
-                Cells::Values(column) => {
+                Cells::Words(words, guessed) => {
+                    if guessed {
+                        check_words(path, &name, &words)?;
+                    }
+                    features = features.with_categories(words.finish(name)?)?;
+                }
+                Cells::Values((column, rounding)) => {
+                    rounding.check().map_err(|problem| {
+                        let column = quote(name.as_bytes());
+                        Place::file(path).error(format!("column {column} {problem}"))
+                    })?;
                     names.push(name);
                     values.push(column);
                 }
@@ -104,6 +128,19 @@ impl Collected {
     }
 }
 
+/// That the first row is not the only one that suggests words: `NA` above numbers is a value that is missing.
+fn check_words(path: &Path, name: &str, words: &WordColumn) -> Result<(), Error> {
+    let Some((first, others)) = words.values().split_first() else { return Ok(()) };
+    if others.is_empty() || others.iter().any(|word| word.parse::<f64>().is_err()) {
+        return Ok(());
+    }
+    let (column, first) = (quote(name.as_bytes()), quote(first.as_bytes()));
+    Err(Place::file(path).error(format!(
+        "column {column} begins with {first}, but all its other values are numbers: if these are categories, \
+         call it {name}:category"
+    )))
+}
+
 /// The column `y`, if there is one.
 ///
 /// Words and integers are classes; numbers of which at least one has a fraction are real values; an
@@ -113,6 +150,7 @@ pub(super) struct Targets {
     cells: WordColumn,
     /// The values of the distinct cells; NaN if not a number.
     values: Vec<f32>,
+    rounding: Rounding,
     word: Option<Cell>,
     fraction: Option<Cell>,
 }
@@ -128,7 +166,8 @@ impl Targets {
     pub(super) fn new(columns: &[Column]) -> Self {
         let column = place_of(columns, Role::Y).map(|place| (place, columns[place].kind));
         let cells = WordColumn::default();
-        Self { column, cells, values: vec![], word: None, fraction: None }
+        let rounding = Rounding::new();
+        Self { column, cells, values: vec![], rounding, word: None, fraction: None }
     }
 
     pub(super) fn push(&mut self, row: &Row<'_>) -> Result<(), Error> {
@@ -141,12 +180,12 @@ impl Targets {
         // A new value.
         let cell =
             || Cell { path: row.table.to_owned(), line: row.line, text: quote(text.as_bytes()) };
-        match (text.parse::<f64>().is_ok(), real(text.as_bytes())) {
+        match (text.parse::<f64>().is_ok(), wide(text.as_bytes())) {
             (true, Err(problem)) if kind != Some(Kind::Words) => {
                 return Err(row.column_error(place, format!("has {problem}")));
             }
             (true, value) => {
-                self.values.push(value.unwrap_or(f32::NAN));
+                self.values.push(value.map_or(f32::NAN, |x| self.rounding.round(x)));
                 if self.fraction.is_none() && text.parse::<i64>().is_err() {
                     self.fraction = Some(cell());
                 }
@@ -161,7 +200,7 @@ impl Targets {
         Ok(())
     }
 
-    pub(super) fn finish(self, name: &str) -> Result<Option<TargetColumn>, Error> {
+    pub(super) fn finish(self, path: &Path, name: &str) -> Result<Option<TargetColumn>, Error> {
         let Some((_, kind)) = self.column else { return Ok(None) };
         let real = match (kind, &self.word, &self.fraction) {
             (Some(Kind::Values), Some(word), _) => {
@@ -180,6 +219,8 @@ impl Targets {
         if !real {
             return Ok(Some(TargetColumn::Classes(self.cells.finish(name)?)));
         }
+        let unlike = |problem| Place::file(path).error(format!("column “y” {problem}"));
+        self.rounding.check().map_err(unlike)?;
         let value = |&code: &u32| self.values.get(code as usize).copied().unwrap_or(f32::NAN);
         let values: Vec<f32> = self.cells.codes().iter().map(value).collect();
         let values = Matrix::from_entries(values.len(), 1, values)?;

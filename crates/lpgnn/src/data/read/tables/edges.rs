@@ -44,7 +44,7 @@ pub(super) fn read(
         edges.push(edge);
         features.push(row)
     })?;
-    let features = features.finish("edge feature", table.array(rows)?)?;
+    let features = features.finish(&table.path, "edge feature", table.array(rows)?)?;
     Ok(if directed { (edges, features) } else { both_directions(&edges, &features) })
 }
 

@@ -20,6 +20,19 @@ pub(super) use edges::both_directions;
 use nodes::Nodes;
 use table::{Role, Table, place_of};
 
+/// The files of this format.
+const FILES: [&str; 9] = [
+    "dataset.toml",
+    "edges.csv",
+    "edges.csv.gz",
+    "edges.npy",
+    "graphs.csv",
+    "graphs.csv.gz",
+    "nodes.csv",
+    "nodes.csv.gz",
+    "nodes.npy",
+];
+
 /// Reads a folder of tables.
 ///
 /// `nodes.csv` has one row per node. All its columns are optional: `graph` (without it, all nodes
@@ -33,6 +46,7 @@ use table::{Role, Table, place_of};
 ///
 /// `graphs.csv`, which is optional, has the columns `graph`, `y` and `split`.
 pub(super) fn read(folder: &Path) -> Result<Dataset, Error> {
+    check_names(folder)?;
     let description = Description::read(folder)?;
     let graphs = Table::open(folder, "graphs")?.map(read_graphs).transpose()?;
     let nodes = nodes::read(Table::require(folder, "nodes")?, graphs.as_ref())?;
@@ -66,6 +80,24 @@ pub(super) fn read(folder: &Path) -> Result<Dataset, Error> {
     .with_names(graph_names, names)
 }
 
+/// That no file is left out because its name has capital letters.
+fn check_names(folder: &Path) -> Result<(), Error> {
+    let Ok(entries) = folder.read_dir() else { return Ok(()) };
+    let mut found: Vec<String> =
+        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    found.sort_unstable();
+    for name in found {
+        let meant = name.to_ascii_lowercase();
+        // Some file systems take both for the same name.
+        if name != meant && FILES.contains(&&meant[..]) && !folder.join(&meant).exists() {
+            let problem =
+                format!("would be left out, because the file is called {meant} in this format");
+            return Err(Place::file(&folder.join(name)).error(problem));
+        }
+    }
+    Ok(())
+}
+
 /// The contents of `graphs.csv`.
 struct Graphs {
     places: HashMap<Box<str>, u32>,
@@ -94,7 +126,7 @@ fn read_graphs(mut table: Table) -> Result<Graphs, Error> {
     Ok(Graphs {
         places,
         count,
-        targets: targets.finish("graph target")?,
+        targets: targets.finish(&table.path, "graph target")?,
         split: splits.finish(Level::Graph, None),
     })
 }

@@ -78,8 +78,8 @@ pub(super) fn read(mut table: Table, given: Option<&Graphs>) -> Result<Nodes, Er
         None => None,
     };
     Ok(Nodes {
-        features: features.finish("node feature", table.array(rows)?)?,
-        targets: targets.finish("node target")?,
+        features: features.finish(&table.path, "node feature", table.array(rows)?)?,
+        targets: targets.finish(&table.path, "node target")?,
         split: splits.finish(Level::Node, Some(&node_of)),
         order,
         node_starts,

@@ -38,6 +38,7 @@ impl Table {
         for header in &record {
             let header = std::str::from_utf8(header)
                 .ok()
+                .map(str::trim)
                 .filter(|header| !header.is_empty())
                 .ok_or_else(|| {
                     let problem = format!("has a column called {}", quote(header));

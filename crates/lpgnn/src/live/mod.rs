@@ -74,7 +74,7 @@ use queue::Queue;
 use save::{Sink, Source};
 use slots::Slots;
 
-use crate::graph::{FeaturesView, GraphBatch, Level};
+use crate::graph::{Features, FeaturesView, GraphBatch, Level, SparseRows};
 use crate::inference::{FixedPointOptions, converge};
 use crate::lagrangian::Model;
 use crate::parameters::Role;
@@ -430,6 +430,11 @@ impl LiveGraph {
         errors(&self.layers, self.layers.iter().map(|layer| layer.residual(1.0)))
     }
 
+    /// `L`, by which the transition contracts at least; the largest of all layers.
+    pub fn lipschitz(&self) -> f64 {
+        self.layers.iter().map(|layer| layer.contraction.states).fold(0.0, f64::max)
+    }
+
     /// The prediction of a node, or of a graph where graphs are predicted.
     ///
     /// # Errors
@@ -499,6 +504,18 @@ impl LiveGraph {
     /// Whether there is an edge.
     pub fn contains_edge(&self, source: usize, target: usize) -> bool {
         self.contains(source) && self.adjacency.edge(source, target).is_some()
+    }
+
+    /// The features of an edge, one row; none if there is no such edge.
+    pub fn edge_features(&self, source: usize, target: usize) -> Option<Features<f32>> {
+        let edge = self.contains(source).then(|| self.adjacency.edge(source, target))??;
+        let width = self.edge_features.width();
+        if width == 0 {
+            return Some(Features::none(1));
+        }
+        let (columns, values): (Vec<u32>, Vec<f32>) =
+            self.edge_features.entries(edge as usize).into_iter().unzip();
+        SparseRows::new(width, vec![0, columns.len()], columns, values).ok().map(Features::Sparse)
     }
 
     /// The state of a node in a layer.

@@ -48,12 +48,12 @@ pub(super) struct Outputs {
 
 #[derive(Debug)]
 enum Told {
-    Classes(Vec<u32>),
+    Classes(Vec<u16>),
     Values(Vec<f32>),
 }
 
 /// The class of a row of which nothing was told yet.
-const NOTHING: u32 = u32::MAX;
+const NOTHING: u16 = u16::MAX;
 
 impl Outputs {
     pub(super) fn new(model: &Model<f32>, weights: &[f32], classes: bool) -> Result<Self, Error> {
@@ -64,6 +64,9 @@ impl Outputs {
                     .into(),
             )
         })?;
+        if classes && mlp.outputs() >= NOTHING.into() {
+            return Err(Error::TooLarge);
+        }
         let told = if classes { Told::Classes(vec![]) } else { Told::Values(vec![]) };
         Ok(Self {
             mlp: mlp.packed(&weights[model.readout_weights()]),
@@ -118,8 +121,8 @@ impl Outputs {
     fn tell(&mut self, row: u32, outputs: &[f32], bound: f64) {
         let is_new = match &mut self.told {
             Told::Classes(told) => {
-                #[allow(clippy::cast_possible_truncation, reason = "classes have 32 bits")]
-                let class = largest(outputs) as u32;
+                #[allow(clippy::cast_possible_truncation, reason = "there are not as many classes")]
+                let class = largest(outputs) as u16;
                 std::mem::replace(&mut told[row as usize], class) != class
             }
             Told::Values(told) => {
@@ -141,7 +144,7 @@ impl Outputs {
 
     pub(super) fn bytes(&self) -> usize {
         match &self.told {
-            Told::Classes(told) => told.capacity() * size_of::<u32>(),
+            Told::Classes(told) => told.capacity() * size_of::<u16>(),
             Told::Values(told) => told.capacity() * size_of::<f32>(),
         }
     }
@@ -149,7 +152,7 @@ impl Outputs {
     /// What was told, as numbers.
     pub(super) fn told(&self) -> Vec<u32> {
         match &self.told {
-            Told::Classes(told) => told.clone(),
+            Told::Classes(told) => told.iter().map(|&class| class.into()).collect(),
             Told::Values(told) => told.iter().map(|x| x.to_bits()).collect(),
         }
     }
@@ -160,7 +163,8 @@ impl Outputs {
 
     pub(super) fn set_told(&mut self, numbers: Vec<u32>) {
         self.told = if self.classes {
-            Told::Classes(numbers)
+            #[allow(clippy::cast_possible_truncation, reason = "they were written from as many bits")]
+            Told::Classes(numbers.into_iter().map(|class| class as u16).collect())
         } else {
             Told::Values(numbers.into_iter().map(f32::from_bits).collect())
         };

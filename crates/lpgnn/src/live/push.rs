@@ -327,6 +327,7 @@ impl LiveGraph {
         rows.extend_from_slice(nodes);
         edges.clear();
         let missing = usize::from(without.is_some());
+        let counts_degrees = self.layers[layer].sensitivity.weighing.reads_source_degree();
         for &v in nodes {
             let links = self.adjacency.of(v as usize);
             let link_edges = self.adjacency.edges_of(v as usize);
@@ -345,9 +346,10 @@ impl LiveGraph {
                         place
                     })
                 });
-                // A loop is as long as the list it is in.
+                // A loop is as long as the list it is in. Degrees that nobody reads are not worth a look.
                 let own = if link.node() == v as usize { missing } else { 0 };
-                patch.push_neighbour(self.adjacency.degree(link.node()) - own, joined);
+                let degree = if counts_degrees { self.adjacency.degree(link.node()) - own } else { 1 };
+                patch.push_neighbour(degree, joined);
                 #[allow(clippy::cast_possible_truncation, reason = "nodes have 30 bits")]
                 rows.push(link.node() as u32);
             }

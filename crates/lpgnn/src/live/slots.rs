@@ -1,6 +1,6 @@
 /// Lists that grow and shrink, all of them in one block of memory.
 ///
-/// A list that outgrows its room moves to one half as large again or so; what it leaves is used by others. So a change
+/// A list that outgrows its room moves to one a quarter larger or so; what it leaves is used by others. So a change
 /// takes a time proportional to the list, amortised, and lists that never change take no more room than their entries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slots<T> {
@@ -114,9 +114,9 @@ impl<T: Copy + Default> Slots<T> {
         let (start, room) = left.unwrap_or_else(|| {
             let start = self.entries.len();
             let room = room_of(class);
-            // A large block grows by an eighth, so that it does not take twice its size.
+            // A large block grows by a little, so that it does not take twice its size.
             if self.entries.capacity() < start + room {
-                self.entries.reserve_exact(room + start / 8);
+                self.entries.reserve_exact(room + start / 32);
             }
             self.entries.resize(start + room, T::default());
             (start as u32, room as u32)
@@ -134,12 +134,11 @@ impl<T: Copy + Default> Slots<T> {
     }
 }
 
-/// Entries of a class: 1, 2, 3, 4, 6, 8, 12, 16, …
+/// Entries of a class: 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, …
 fn room_of(class: usize) -> usize {
-    match class {
-        0 => 1,
-        class if class % 2 == 1 => 2 << (class / 2),
-        class => 3 << (class / 2 - 1),
+    match class.checked_sub(4) {
+        None => class + 1,
+        Some(class) => (5 + class % 4) << (class / 4),
     }
 }
 
@@ -167,9 +166,9 @@ mod tests {
     use crate::uniform;
 
     #[test]
-    fn classes_grow_by_half_at_most() {
-        let rooms: Vec<usize> = (0..9).map(room_of).collect();
-        assert_eq!(rooms, [1, 2, 3, 4, 6, 8, 12, 16, 24]);
+    fn classes_grow_by_a_quarter_at_most() {
+        let rooms: Vec<usize> = (0..14).map(room_of).collect();
+        assert_eq!(rooms, [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24]);
         for room in 1..1000 {
             assert!(room_of(class_above(room)) >= room && room_of(class_below(room)) <= room);
         }

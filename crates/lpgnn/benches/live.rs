@@ -149,7 +149,8 @@ impl Case {
             Features::OneHot(_) => 4 * nodes,
             Features::Sparse(rows) => 8 * rows.stored() + 8 * nodes,
         };
-        let states: usize = self.model().transitions().map(lpgnn::transition::Transition::state_dim).sum();
+        let states: usize =
+            self.model().transitions().map(lpgnn::transition::Transition::state_dim).sum();
         self.batch.neighbours().len() * 8 + nodes * (4 + 4 * states) + features
     }
 

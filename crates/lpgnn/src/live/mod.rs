@@ -401,9 +401,16 @@ impl LiveGraph {
     /// Outputs of what was touched; where a class is not final, tolerances are made smaller.
     fn refine(&mut self, mut rows: Vec<u32>) -> usize {
         let mut evaluated = 0;
+        let mut first = true;
         loop {
-            let needs = self.update_outputs(&rows);
-            let open = needs.iter().any(|&(row, need)| need > self.levels.needs[row as usize]);
+            let mut needs = self.update_outputs(&rows);
+            let rises = |&(row, need): &(u32, u8)| need > self.levels.needs[row as usize];
+            let open = needs.iter().any(rises);
+            if !first {
+                // What has sunk once would only rise again.
+                needs.retain(rises);
+            }
+            first = false;
             for &(row, need) in &needs {
                 self.set_need(row as usize, need);
             }

@@ -163,7 +163,10 @@ impl Outputs {
 
     pub(super) fn set_told(&mut self, numbers: Vec<u32>) {
         self.told = if self.classes {
-            #[allow(clippy::cast_possible_truncation, reason = "they were written from as many bits")]
+            #[allow(
+                clippy::cast_possible_truncation,
+                reason = "they were written from as many bits"
+            )]
             Told::Classes(numbers.into_iter().map(|class| class as u16).collect())
         } else {
             Told::Values(numbers.into_iter().map(f32::from_bits).collect())

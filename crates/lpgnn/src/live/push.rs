@@ -85,8 +85,7 @@ impl LiveGraph {
                 let degree = self.adjacency.degree(v);
                 let layer = &mut self.layers[number];
                 let rounding = layer.rounding_error(degree);
-                layer.floor =
-                    layer.floor.max(rounding / layer.sensitivity.weighing.weight(degree));
+                layer.floor = layer.floor.max(rounding / layer.sensitivity.weighing.weight(degree));
                 self.residuals[number][v] = above((rounding + own) * UP);
                 self.queue(number, v);
                 distance
@@ -348,7 +347,8 @@ impl LiveGraph {
                 });
                 // A loop is as long as the list it is in. Degrees that nobody reads are not worth a look.
                 let own = if link.node() == v as usize { missing } else { 0 };
-                let degree = if counts_degrees { self.adjacency.degree(link.node()) - own } else { 1 };
+                let degree =
+                    if counts_degrees { self.adjacency.degree(link.node()) - own } else { 1 };
                 patch.push_neighbour(degree, joined);
                 #[allow(clippy::cast_possible_truncation, reason = "nodes have 30 bits")]
                 rows.push(link.node() as u32);
@@ -358,7 +358,8 @@ impl LiveGraph {
         let messages = self.message_dims[layer];
         let states = if messages == 0 { &rows[..] } else { nodes };
         gather(&self.states[layer], self.widths[layer], states, &mut work.states);
-        let messages = if messages == 0 { (&[][..], 0) } else { (&self.messages[layer][..], messages) };
+        let messages =
+            if messages == 0 { (&[][..], 0) } else { (&self.messages[layer][..], messages) };
         gather(messages.0, messages.1, rows, &mut work.messages);
         self.edge_features.gather(edges, &mut work.edge_features);
         self.gather_features(layer, nodes, work);

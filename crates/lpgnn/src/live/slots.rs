@@ -8,6 +8,8 @@ pub(super) struct Slots<T> {
     lists: Vec<Slot>,
     /// Where there is room, by its [class](class_below).
     free: Vec<Vec<(u32, u32)>>,
+    /// Entries of all lists.
+    used: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,6 +57,7 @@ impl<T: Copy + Default> Slots<T> {
         let start = self.entries.len();
         self.entries.extend(entries);
         let len = (self.entries.len() - start) as u32;
+        self.used += len as usize;
         self.lists.push(Slot { start: start as u32, len, room: len });
     }
 
@@ -82,6 +85,7 @@ impl<T: Copy + Default> Slots<T> {
         self.entries.copy_within(start + at..start + len, start + at + 1);
         self.entries[start + at] = entry;
         self.lists[list].len += 1;
+        self.used += 1;
     }
 
     /// Takes an entry out of a list.
@@ -90,10 +94,12 @@ impl<T: Copy + Default> Slots<T> {
         let (start, len) = (start as usize, len as usize);
         self.entries.copy_within(start + at + 1..start + len, start + at);
         self.lists[list].len -= 1;
+        self.used -= 1;
     }
 
     /// Replaces a list.
     pub(super) fn set(&mut self, list: usize, entries: &[T]) {
+        self.used = self.used - self.lists[list].len as usize + entries.len();
         if entries.len() > self.lists[list].room as usize {
             self.lists[list].len = 0;
             self.resize(list, entries.len());
@@ -108,6 +114,9 @@ impl<T: Copy + Default> Slots<T> {
     /// Moves a list to a place with more room.
     #[allow(clippy::cast_possible_truncation, reason = "whoever adds checks that there is room")]
     fn resize(&mut self, list: usize, least: usize) {
+        if self.entries.len() > self.used + self.used / 8 + 64 {
+            self.compact();
+        }
         let old = self.lists[list];
         let class = class_above(least);
         let left = self.free.get_mut(class).and_then(Vec::pop);
@@ -131,6 +140,21 @@ impl<T: Copy + Default> Slots<T> {
             }
             self.free[class].push((old.start, old.room));
         }
+    }
+}
+
+/// Lists that have no room left when an eighth of it is not used are packed; so much has changed before that again.
+impl<T: Copy + Default> Slots<T> {
+    #[allow(clippy::cast_possible_truncation, reason = "there is less than before")]
+    fn compact(&mut self) {
+        let mut entries = Vec::new();
+        entries.reserve_exact(self.used + self.used / 32 + 64);
+        for slot in &mut self.lists {
+            let start = entries.len() as u32;
+            entries.extend_from_slice(&self.entries[slot.start as usize..][..slot.len as usize]);
+            *slot = Slot { start, len: slot.len, room: slot.len };
+        }
+        (self.entries, self.free) = (entries, vec![]);
     }
 }
 
@@ -201,7 +225,8 @@ mod tests {
         for (list, vector) in vectors.iter().enumerate() {
             assert_eq!(slots.of(list), vector);
         }
-        let held: usize = vectors.iter().map(Vec::len).max().unwrap_or(0) * 20;
-        assert!(slots.entries.len() < 40 * held.max(100), "{}", slots.entries.len());
+        let held: usize = vectors.iter().map(Vec::len).sum();
+        assert_eq!(slots.used, held);
+        assert!(slots.entries.len() < 2 * held + 200, "{} for {held}", slots.entries.len());
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::bound::Contraction;
 use super::{
-    Adjacency, FeatureTable, Found, GONE, Levels, LiveGraph, LiveOptions, Outputs, Queue, Sink, Slots,
-    Source, check, layers,
+    Adjacency, FeatureTable, Found, GONE, Levels, LiveGraph, LiveOptions, Outputs, Queue, Sink,
+    Slots, Source, check, layers,
 };
 use crate::graph::Level;
 use crate::lagrangian::Model;

@@ -509,9 +509,8 @@ fn what_has_no_bound_is_refused_with_a_reason() {
 /// A ring of nodes that know little of each other, a read-out, and how often something was computed in some events.
 fn ring(options: &LiveOptions) -> (LiveGraph, usize) {
     let nodes = 600_u32;
-    let mut edges: Vec<(u32, u32)> = (0..nodes)
-        .flat_map(|v| [(v, (v + 1) % nodes), ((v + 1) % nodes, v)])
-        .collect();
+    let mut edges: Vec<(u32, u32)> =
+        (0..nodes).flat_map(|v| [(v, (v + 1) % nodes), ((v + 1) % nodes, v)]).collect();
     edges.sort_unstable();
     let mut draw = uniform(4);
     let rows: Vec<Vec<f32>> =

@@ -56,7 +56,10 @@ impl Request {
                         "explain" => "`explain node NAME`",
                         query => query,
                     };
-                    Self::Unclear(query, format!("the query is “{line}”, but {expected} is expected"))
+                    Self::Unclear(
+                        query,
+                        format!("the query is “{line}”, but {expected} is expected"),
+                    )
                 });
             }
         };

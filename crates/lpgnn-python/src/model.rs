@@ -49,13 +49,14 @@ type Predicted<'py> = (
     Vec<Bound<'py, PyArray2<f32>>>,
 );
 
-/// The graph, output and score that are explained; the gradient; what nodes contribute; edges, and what they do.
+/// The graph, output and score that are explained; the gradient; what nodes contribute; edges, what they do, and
+/// whether states converge without them.
 type Explained<'py> = (
     (usize, usize, f64),
     Bound<'py, PyArray2<f32>>,
     Bound<'py, PyArray1<f64>>,
     Bound<'py, PyArray2<usize>>,
-    Bound<'py, PyArray1<f64>>,
+    (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<bool>>),
 );
 
 #[pymethods]
@@ -227,9 +228,11 @@ impl Model {
         let ends = found.edges.iter().flat_map(|edge| [edge.nodes.0, edge.nodes.1]);
         let ends = ends.collect::<Vec<_>>().to_pyarray(py).reshape([found.edges.len(), 2])?;
         let effects: Vec<f64> = found.edges.iter().map(|edge| edge.effect).collect();
+        let converged: Vec<bool> = found.edges.iter().map(|edge| edge.converged).collect();
+        let effects = (effects.to_pyarray(py), converged.to_pyarray(py));
         let gradient = array(py, &found.gradient)?;
         let nodes = found.nodes.to_pyarray(py);
-        Ok(((graph, output, found.value), gradient, nodes, ends, effects.to_pyarray(py)))
+        Ok(((graph, output, found.value), gradient, nodes, ends, effects))
     }
 
     /// The metrics over these nodes or graphs, as JSON.

@@ -31,7 +31,7 @@ def test_an_explanation_is_about_what_is_predicted(trained):
     assert found.score == pytest.approx(predicted.outputs[3, c] - np.log(np.exp(others).sum()), abs=1e-3)
     assert found.gradient.shape[0] == len(found.nodes) == graphs[3].number_of_nodes()
     assert {frozenset(edge) for edge in found.edges.tolist()} == {frozenset(edge) for edge in graphs[3].edges}
-    assert np.all(np.diff(np.abs(found.edge_effects)) <= 0)
+    assert np.all(np.diff(np.abs(found.edge_effects)) <= 0) and found.edge_converged.all()
     other = next(name for name in model.classes if name != found.output)
     assert model.explain(data, 3, output=other).score == pytest.approx(-found.score, abs=1e-3)
     assert "Explanation of" in repr(found)
@@ -59,6 +59,14 @@ def test_nodes_of_one_graph_are_explained_by_their_number():
     found = model.explain(data, 33, max_edges=20)
     assert found.graph == 0 and len(found.nodes) == 34 and len(found.edges) == 20
     assert found.output in set(clubs)
+
+
+def test_states_that_have_not_converged_explain_nothing(trained):
+    _, data, *_ = trained
+    never = {"training.inference.tol": 1e-12, "training.inference.max-iter": 1}
+    model = lpgnn.train(data, epochs=1, seed=0, progress=False, settings=never)
+    with pytest.raises(lpgnn.Error, match="the states of graph 0 have not converged"):
+        model.explain(data, 0)
 
 
 def test_what_cannot_be_explained_is_said(trained):

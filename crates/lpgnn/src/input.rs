@@ -54,9 +54,36 @@ pub fn read_text(path: &Path) -> Result<String, Error> {
     })
 }
 
+/// What is wrong with a TOML file, on one line of bounded length: the parser quotes values as they are.
+pub(crate) fn toml_problem(error: &toml::de::Error) -> String {
+    let mut problem = String::new();
+    for c in error.message().trim_end().replace('\n', ", ").chars().take(200) {
+        if c.is_control() { problem.extend(c.escape_debug()) } else { problem.push(c) }
+    }
+    problem
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_parser_quotes_stays_on_one_line() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        enum Kind {
+            Grid,
+        }
+        #[derive(Debug, serde::Deserialize)]
+        struct Space {
+            kind: Kind,
+        }
+        let Kind::Grid = toml::from_str::<Space>("kind = \"grid\"").unwrap().kind;
+        let text = format!("kind = \"r\\n\\u001b{}\"", "a".repeat(1000));
+        let problem = toml_problem(&toml::from_str::<Space>(&text).unwrap_err());
+        assert!(problem.starts_with("unknown variant `r, \\u{1b}aaa"), "{problem}");
+        assert!(problem.len() < 210 && !problem.contains('\n'));
+    }
 
     #[test]
     fn only_files_are_read() {

@@ -34,6 +34,8 @@ class Explanation:
     edges: np.ndarray
     #: The score with the edge minus the score without it.
     edge_effects: np.ndarray
+    #: Whether the states converge without the edge; do not trust its effect if they do not.
+    edge_converged: np.ndarray
 
     def top_nodes(self, count: int = 5) -> list[tuple[int, float]]:
         """The nodes that contribute most, up or down, with what they contribute."""
@@ -63,9 +65,9 @@ def explain(
         _count(max_edges, "max_edges"),
         thread_count(threads),
     )
-    (graph, place, score), gradient, nodes, edges, effects = found
+    (graph, place, score), gradient, nodes, edges, (effects, converged) = found
     return Explanation(
-        graph, names[place] if place < len(names) else place, score, gradient, nodes, edges, effects
+        graph, names[place] if place < len(names) else place, score, gradient, nodes, edges, effects, converged
     )
 
 

@@ -311,6 +311,13 @@ impl SavedModel {
         let batch = batch.select(&[graph]);
         let scratch = Scratch::new();
         let found = self.states(&batch, &scratch, &mut |_| ())?;
+        if found.failures() > 0 {
+            return Err(Error::Mismatch(format!(
+                "the states of graph {graph} have not converged (|x - f_a| is {:.1e} at most), so that there is no \
+                 fixed point to explain a prediction by",
+                found.largest_residual()
+            )));
+        }
         let outputs = found.outputs(model, &self.weights, &batch, &scratch);
         let score = match self.classes() {
             Some(_) => Score::Class(output.unwrap_or_else(|| largest(outputs.row(item)))),

@@ -4,6 +4,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::Error;
 use crate::error::Origin;
+use crate::input::toml_problem;
 
 /// A value for one setting, and where it was given.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,7 +67,7 @@ impl Setting {
 pub fn settings_of_toml(name: &str, text: &str) -> Result<Vec<Setting>, Error> {
     let table = DeTable::parse(text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
-        let problem = error.message().trim_end().to_owned();
+        let problem = toml_problem(&error);
         Error::Config { origin: place(name, text, start), problem }
     })?;
     let mut found = vec![];

@@ -4,6 +4,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::Error;
+use crate::input::toml_problem;
 use crate::numeric::uniform;
 use crate::run::{RunConfig, Setting, read_text};
 
@@ -92,7 +93,7 @@ impl Space {
         };
         let mut space: Self = toml::from_str(&text).map_err(|error| Error::Config {
             origin: name.into(),
-            problem: error.message().trim_end().to_owned(),
+            problem: toml_problem(&error),
         })?;
         name.clone_into(&mut space.name);
         space.check()?;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::super::text;
 use super::super::unpack::read_error;
+use crate::input::toml_problem;
 use crate::{Error, Place};
 
 /// The keys of `dataset.toml`, all of them optional.
@@ -44,9 +45,7 @@ impl Description {
         toml::from_str(text).map_err(|error| {
             let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
             let line = 1 + before.matches('\n').count();
-            // Keys are quoted in full, and may be as long as the file.
-            let problem: String = error.message().replace('\n', ", ").chars().take(200).collect();
-            Place::line(&path, line as u64).error(problem)
+            Place::line(&path, line as u64).error(toml_problem(&error))
         })
     }
 }

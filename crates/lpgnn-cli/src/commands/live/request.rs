@@ -49,9 +49,9 @@ impl Request {
             ["stats"] => Query::Stats,
             ["digest"] => Query::Digest,
             _ => {
-                let known = QUERIES.iter().find(|query| words.first() == Some(query));
+                let known = QUERIES.into_iter().find(|query| words.first() == Some(query));
                 return known.map_or(Self::Event, |query| {
-                    let expected = match *query {
+                    let expected = match query {
                         "predict" => "`predict node NAME` or `predict graph NAME`",
                         "explain" => "`explain node NAME`",
                         query => query,
@@ -72,7 +72,7 @@ impl Request {
             op: String,
         }
         let Ok(Op { op }) = serde_json::from_str(line) else { return Self::Event };
-        let Some(query) = QUERIES.iter().find(|query| **query == op) else { return Self::Event };
+        let Some(query) = QUERIES.into_iter().find(|query| *query == op) else { return Self::Event };
         match serde_json::from_str(line) {
             Ok(found) => Self::Query(found),
             Err(error) => Self::Unclear(query, format!("the line is not a query: {error}")),

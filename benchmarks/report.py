@@ -249,7 +249,8 @@ def power(rows, key):
 
 def live(section):
     def cells(row):
-        return [f"{row['events_per_second']:,.0f}", f"{row['p50_us']:.0f}, {row['p99_us']:.0f}", f"{row['touched']:.1f}",
+        rate = row["events_per_second"]
+        return [f"{rate:,.0f}" if rate >= 100 else number(rate), f"{row['p50_us']:.0f}, {row['p99_us']:.0f}", f"{row['touched']:.1f}",
                 f"{row['evaluated']:.1f}"]
 
     def again(row):
@@ -285,7 +286,7 @@ def live(section):
             lines.append([row["data"], row["problem"], *[""] * 6])
             continue
         for found in row["tols"]:
-            lines.append([row["data"], f"**lpgnn**, tol {found['tol']:g}", f"{100 * row['accuracy']:.1f} %", *cells(found)[:3], *again(found)])
+            lines.append([row["data"], f"**lpgnn**{row.get('model', '')}, tol {found['tol']:g}", f"{100 * row['accuracy']:.1f} %", *cells(found)[:3], *again(found)])
         for peer in row["peers"]:
             if "problem" in peer:
                 lines.append([row["data"], f"{peer['model'].upper()}: {peer['problem']}", *[""] * 6])
@@ -293,6 +294,8 @@ def live(section):
                 lines.append([row["data"], f"{peer['model'].upper()}, k hops", f"{100 * peer['accuracy']:.1f} %", *cells({**peer, "evaluated": 0})[:3], "",
                               number(1e3 * peer["whole_s"])])
     parts.append(table(["data", "", "test accuracy", *heads[:3], *converging], lines))
+    if section.get("note"):
+        parts.append(section["note"] + "\n")
     return "\n".join(parts)
 
 

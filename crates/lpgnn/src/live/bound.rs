@@ -148,6 +148,9 @@ impl Layer {
     }
 }
 
+/// By how much a bound may exceed the tolerance that it was made for, by rounding.
+pub(super) const TOLERATED: f64 = 1.0 + 1e-6;
+
 /// Covers the rounding of a few operations in double precision.
 pub(super) const UP: f64 = 1.0 + 1e-12;
 
@@ -163,7 +166,8 @@ pub(super) fn errors(layers: &[Layer], residuals: impl Iterator<Item = f64>) -> 
     errors.collect()
 }
 
-/// The residuals `R_k` at which what is read of the layers is within `tol`: every layer contributes the same.
+/// The residuals `R_k` at which what is read of the layers is within `tol`, if they can be: beyond rounding, every layer
+/// contributes the same.
 pub(super) fn thresholds(layers: &[Layer], read: std::ops::Range<usize>, tol: f64) -> Vec<f64> {
     // Π_{j > k} Φ_j / Π_{j ≥ k} (1 − L_j)
     let mut gain = 1.0;
@@ -181,10 +185,14 @@ pub(super) fn thresholds(layers: &[Layer], read: std::ops::Range<usize>, tol: f6
     residuals.reverse();
     // A layer that the next one hardly reads may not be wrong by more than the tolerance either.
     residuals.iter_mut().for_each(|residual| *residual = residual.min(tol));
-    let bound = together(&errors(layers, residuals.iter().copied())[read]);
-    let scale = tol / bound.max(f64::MIN_POSITIVE);
-    residuals.iter_mut().for_each(|residual| *residual *= scale);
-    residuals
+    let bound =
+        |residuals: &[f64]| together(&errors(layers, residuals.iter().copied())[read.clone()]);
+    // What rounding takes comes first, and the rest is shared.
+    let floors: Vec<f64> = layers.iter().map(|layer| ABOVE_FLOOR * layer.floor).collect();
+    let left = (tol - bound(&floors)).max(0.0);
+    let scale = left / bound(&residuals).max(f64::MIN_POSITIVE);
+    let both = residuals.iter().zip(&floors);
+    both.map(|(residual, floor)| floor + scale * residual).collect()
 }
 
 /// The error of what is read of several layers, side by side.

@@ -1,7 +1,7 @@
 //! Events: what changes in the graph, and what that can do to residuals. An event that is refused changes nothing.
 
 use super::adjacency::MOST_NODES;
-use super::bound::{ABOVE_FLOOR, Contraction, Layer, UP, errors, together};
+use super::bound::{ABOVE_FLOOR, Contraction, TOLERATED, UP, errors, together};
 use super::features::Row;
 use super::{Event, EventError, GONE, LiveGraph};
 use crate::graph::Features;
@@ -297,6 +297,7 @@ impl LiveGraph {
     /// A larger bound, some way ahead of what it has to be, so that it seldom has to grow again; just as large as it has to
     /// be where rounding allows no more.
     fn grow(&mut self, grown: &[Contraction]) -> Result<(), EventError> {
+        let thresholds: Vec<f64> = self.layers.iter().map(|layer| layer.threshold).collect();
         let before: Vec<Contraction> = self.layers.iter().map(|layer| layer.contraction).collect();
         for ahead in [0.1, 0.0] {
             for ((layer, grown), now) in self.layers.iter_mut().zip(grown).zip(&before) {
@@ -310,17 +311,15 @@ impl LiveGraph {
                 }
             }
             self.set_thresholds();
-            let certain = |layer: &Layer| ABOVE_FLOOR * layer.floor <= layer.threshold * UP;
-            if self.layers.iter().all(certain) {
+            if self.bound() <= self.options.tol * TOLERATED {
                 self.queue_again();
                 return Ok(());
             }
         }
         let bound = together(&self.errors()[self.read.clone()]);
-        for (layer, now) in self.layers.iter_mut().zip(before) {
-            layer.contraction = now;
+        for ((layer, now), threshold) in self.layers.iter_mut().zip(before).zip(thresholds) {
+            (layer.contraction, layer.threshold) = (now, threshold);
         }
-        self.set_thresholds();
         Err(EventError::Rounding { what: "the degree of a node", bound })
     }
 

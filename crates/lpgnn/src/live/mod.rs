@@ -339,8 +339,12 @@ impl LiveGraph {
             (0..self.graphs.len()).for_each(|v| self.forget(layer, v));
         }
         self.settle();
+        // Now that it is known what rounding takes.
+        self.set_thresholds();
+        self.queue_again();
+        self.settle();
         let (tol, bound) = (self.options.tol, self.bound());
-        if bound > tol * (1.0 + 1e-6) {
+        if bound > tol * bound::TOLERATED {
             return Err(Error::Option {
                 option: "tol",
                 value: tol.to_string(),

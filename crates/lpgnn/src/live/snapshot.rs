@@ -33,9 +33,11 @@ impl LiveGraph {
         for (number, layer) in self.layers.iter().enumerate() {
             let Sizes { state, feature, edge_feature, message, terms } = layer.sizes;
             let Contraction { states, features } = layer.contraction;
-            for x in [state, feature, edge_feature, message, states, features, layer.floor] {
+            for x in [state, feature, edge_feature, message, states, features] {
                 to.real(x);
             }
+            to.real(layer.floor);
+            to.real(layer.threshold);
             to.number(terms as u64);
             to.reals(&self.states[number]);
             to.reals(&self.messages[number]);
@@ -124,7 +126,6 @@ impl LiveGraph {
         };
         live.load_states(from)?;
         live.pool();
-        live.set_thresholds();
         live.queue_again();
         Ok(live)
     }
@@ -133,15 +134,15 @@ impl LiveGraph {
         let nodes = self.graphs.len();
         let widths = self.widths.iter().zip(&self.message_dims);
         for (layer, (width, message_dim)) in self.layers.iter_mut().zip(widths) {
-            let mut reals = [0.0; 7];
+            let mut reals = [0.0; 8];
             for x in &mut reals {
                 *x = from.real()?;
             }
-            let [state, feature, edge_feature, message, states, features, floor] = reals;
+            let [state, feature, edge_feature, message, states, features, floor, threshold] = reals;
             let terms = from.length()?;
             layer.set_sizes(Sizes { state, feature, edge_feature, message, terms });
             layer.contraction = Contraction { states, features };
-            layer.floor = floor;
+            (layer.floor, layer.threshold) = (floor, threshold);
             self.states.push(from.reals(nodes.saturating_mul(*width))?);
             self.messages.push(from.reals(nodes.saturating_mul(*message_dim))?);
             self.residuals.push(from.reals(nodes)?);

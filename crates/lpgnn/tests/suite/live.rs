@@ -488,6 +488,25 @@ fn an_isolated_node_appears_and_disappears() {
 }
 
 #[test]
+fn the_tolerance_that_a_refusal_names_is_accepted() {
+    let (_, _, batch, edges) = small();
+    for layers in [1, 2, 3] {
+        let model = model::<f32>(&Recipe { layers, ..Recipe::default() });
+        let mut weights = point(&model, batch.nodes(), 3).weights;
+        contract(&model, &batch, &mut weights, 0.8);
+        let new = |tol: f64| {
+            let options = LiveOptions { tol, ..LiveOptions::default() };
+            LiveGraph::new(&model, &weights, &batch, &edges, &options)
+        };
+        let message = new(1e-12).unwrap_err().to_string();
+        let (_, rest) = message.split_once("less than ").unwrap();
+        let least: f64 = rest.split_once(' ').unwrap().0.parse().unwrap();
+        let live = new(least).unwrap_or_else(|error| panic!("{layers} layers, {least}: {error}"));
+        assert!(live.bound() <= 1.0001 * least, "{layers} layers: {} for {least}", live.bound());
+    }
+}
+
+#[test]
 fn what_has_no_bound_is_refused_with_a_reason() {
     let (model, mut weights, batch, edges) = small();
     let new = |weights: &[f32], options: &LiveOptions| {

@@ -72,7 +72,9 @@ impl Request {
             op: String,
         }
         let Ok(Op { op }) = serde_json::from_str(line) else { return Self::Event };
-        let Some(query) = QUERIES.into_iter().find(|query| *query == op) else { return Self::Event };
+        let Some(query) = QUERIES.into_iter().find(|query| *query == op) else {
+            return Self::Event;
+        };
         match serde_json::from_str(line) {
             Ok(found) => Self::Query(found),
             Err(error) => Self::Unclear(query, format!("the line is not a query: {error}")),

@@ -9,7 +9,7 @@ import workers
 HERE = os.path.dirname(os.path.abspath(__file__))
 STORE = os.path.join(HERE, "results.json")
 RESULTS = os.path.join(HERE, "RESULTS.md")
-TITLES = {"peers": "Comparison", "scaling": "Scaling", "program": "Small data", "training": "Training, end to end"}
+TITLES = {"peers": "Comparison", "scaling": "Scaling", "program": "Small data", "training": "Training, end to end", "live": "Live graphs"}
 HEAD = """# Results
 
 Written by `make bench-peers`; [README.md](README.md) explains how things are measured and what the terms mean, and
@@ -31,9 +31,18 @@ def record(name, facts, section):
     # Numbers of threads are words in JSON: read what was written, so that both ways give the same text.
     with open(STORE) as file:
         results = json.load(file)
-    parts = [HEAD] + [render(name, **results[name]) for name in TITLES if name in results]
+    # Other sections stay as they are, those that were written by hand among them.
+    text = render(name, **results[name])
+    before = HEAD
+    if os.path.exists(RESULTS):
+        with open(RESULTS) as file:
+            before = file.read()
+    head, *parts = before.split("\n## ")
+    title = TITLES[name]
+    texts = {part.split("\n")[0]: part.rstrip("\n") for part in parts}
+    texts[title] = text.removeprefix("## ").rstrip("\n")
     with open(RESULTS, "w") as file:
-        file.write("\n".join(parts))
+        file.write("\n\n## ".join([head.rstrip("\n"), *texts.values()]) + "\n")
 
 
 def section(name, facts, section):
@@ -41,7 +50,7 @@ def section(name, facts, section):
 
 
 def render(name, facts, section):
-    body = {"peers": peers, "scaling": scaling, "program": program, "training": training}[name](section)
+    body = {"peers": peers, "scaling": scaling, "program": program, "training": training, "live": live}[name](section)
     return f"## {TITLES[name]}\n\n{where(facts)}\n\n{body}"
 
 
@@ -228,3 +237,92 @@ def training(section):
             [f"{row['categories']:,}", str(row["threads"]), span(row, "ms"), f"{row['least'] / first[row['threads']]['least']:.2f}"]
             for row in section["wide"]]))
     return "\n".join(parts)
+
+
+# ---- live --------------------------------------------------------------------------------------------------------
+
+
+def power(rows, key):
+    """The exponent of nodes in a figure, by least squares on logarithms."""
+    return slope([{"edges": row["nodes"], "least": row[key]} for row in rows])
+
+
+def live(section):
+    def cells(row):
+        rate = row["events_per_second"]
+        return [f"{rate:,.0f}" if rate >= 100 else number(rate), f"{row['p50_us']:.0f}, {row['p99_us']:.0f}", f"{row['touched']:.1f}",
+                f"{row['evaluated']:.1f}"]
+
+    def again(row):
+        each = 1 / row["events_per_second"]
+        return [f"{number(1e3 * row['from_kept_s'])} ({row['from_kept_s'] / each:,.0f} ×)",
+                f"{number(1e3 * row['from_scratch_s'])} ({row['from_scratch_s'] / each:,.0f} ×)"]
+
+    heads = ["events per second", "latency p50, p99 (µs)", "nodes touched", "evaluations"]
+    converging = ["from kept states (ms)", "from scratch (ms)"]
+    parts = ["`cargo bench -p lpgnn --bench live`, one thread: a random graph of ten neighbours per node, `gnn-mean`, state 16, hidden 16, weights that are not "
+             "trained, scaled until the Lipschitz bound of training is 0.9. An event removes or adds an undirected edge. Memory is compared with neighbours, features and "
+             "states of the graph that stands still, computed. Converging again is to the same tolerance, with the time of an event in brackets as a unit.\n",
+             "### Size\n",
+             table(["nodes", "tol", *heads, "memory", *converging],
+                   [[f"{row['nodes']:,}", f"{row['tol']:g}", *cells(row), f"{row['bytes_to_static']:.2f}", *again(row)] for row in section["sizes"]])]
+    sizes = section["sizes"]
+    if len(sizes) > 1:
+        for row in sizes:
+            row["mean_us"] = 1e6 / row["events_per_second"]
+        parts.append(f"Nodes touched grow like nodes to the power {power(sizes, 'touched'):.3f}, the time of an event to the power {power(sizes, 'mean_us'):.2f}.\n")
+    if section["tols"]:
+        picture(section)
+        parts.append("### Nodes touched against the tolerance\n\n100,000 nodes.\n\n![Nodes touched per event against tol](live.svg)\n")
+        parts.append(table(["tol", *heads], [[f"{row['tol']:g}", *cells(row)] for row in section["tols"]]))
+    if section["batches"]:
+        parts.append(f"### Batches\n\n100,000 nodes, tol 1e-3, {section['batches'][0]['threads']} threads. Latency is that of a batch, nodes are per event.\n")
+        parts.append(table(["events together", *heads], [[f"{row['batch']:,}", *cells(row)] for row in section["batches"]]))
+    parts.append("### Real graphs\n\nOne layer, `gnn-mean`, state 32, hidden 32, trained with a Lipschitz bound of 0.9; edges are removed and streamed back. GCN and GIN have two layers of 32 units "
+                 "in PyTorch Geometric; after an event, all nodes that it can have changed are computed again from their neighbourhood.\n")
+    lines = []
+    for row in section["real"]:
+        if "problem" in row:
+            lines.append([row["data"], row["problem"], *[""] * 6])
+            continue
+        for found in row["tols"]:
+            lines.append([row["data"], f"**lpgnn**{row.get('model', '')}, tol {found['tol']:g}", f"{100 * row['accuracy']:.1f} %", *cells(found)[:3], *again(found)])
+        for peer in row["peers"]:
+            if "problem" in peer:
+                lines.append([row["data"], f"{peer['model'].upper()}: {peer['problem']}", *[""] * 6])
+            else:
+                lines.append([row["data"], f"{peer['model'].upper()}, k hops", f"{100 * peer['accuracy']:.1f} %", *cells({**peer, "evaluated": 0})[:3], "",
+                              number(1e3 * peer["whole_s"])])
+    parts.append(table(["data", "", "test accuracy", *heads[:3], *converging], lines))
+    if section.get("note"):
+        parts.append(section["note"] + "\n")
+    return "\n".join(parts)
+
+
+def picture(section):
+    """Nodes touched and evaluations against tol, both logarithmic, as SVG."""
+    rows = sorted(section["tols"], key=lambda row: row["tol"])
+    width, height, left, bottom, top = 640, 340, 64, 48, 20
+    low, high = math.log10(rows[0]["tol"]), math.log10(rows[-1]["tol"])
+    most = math.ceil(math.log10(max(row["evaluated"] for row in rows)))
+    at = lambda tol: left + (math.log10(tol) - low) / (high - low) * (width - left - 24)
+    up = lambda count: height - bottom - math.log10(max(count, 1)) / most * (height - bottom - top)
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" font-family="sans-serif" font-size="13">',
+             f'<rect width="{width}" height="{height}" fill="white"/>']
+    for power in range(most + 1):
+        y = up(10 ** power)
+        parts.append(f'<line x1="{left}" x2="{width - 24}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/><text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">{10 ** power:,}</text>')
+    for power in range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1):
+        x = at(10 ** power)
+        parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{height - bottom}" stroke="#ddd"/>'
+                     f'<text x="{x:.1f}" y="{height - bottom + 18}" text-anchor="middle">10<tspan dy="-5" font-size="10">{power}</tspan></text>')
+    for key, colour, title in (("evaluated", "#d95f02", "evaluations"), ("touched", "#1b6ca8", "nodes touched")):
+        points = " ".join(f"{at(row['tol']):.1f},{up(row[key]):.1f}" for row in rows)
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts += [f'<circle cx="{at(row["tol"]):.1f}" cy="{up(row[key]):.1f}" r="3.5" fill="{colour}"/>' for row in rows]
+        y = top + 22 if key == "evaluated" else top + 42
+        parts.append(f'<circle cx="{width - 150}" cy="{y - 4}" r="3.5" fill="{colour}"/><text x="{width - 140}" y="{y}">{title}</text>')
+    parts.append(f'<text x="{(left + width) / 2}" y="{height - 8}" text-anchor="middle">tol: how far states may be from their fixed point</text>')
+    parts.append(f'<text x="16" y="{(height - bottom + top) / 2}" text-anchor="middle" transform="rotate(-90 16 {(height - bottom + top) / 2})">per event</text></svg>')
+    with open(os.path.join(HERE, "live.svg"), "w") as file:
+        file.write("\n".join(parts) + "\n")

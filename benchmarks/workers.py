@@ -146,7 +146,7 @@ def busy_seconds():
 def build():
     """The benchmarks and the program, as cargo builds them for release: name → path."""
     command = ["cargo", "bench", "--locked", "--workspace", "--all-features", "--no-run",
-               "--bench", "update", "--bench", "training", "--bench", "machine", "--message-format", "json"]
+               "--bench", "update", "--bench", "training", "--bench", "machine", "--bench", "live", "--message-format", "json"]
     answer = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if answer.returncode:
         sys.exit("the benchmarks do not build")

@@ -97,6 +97,26 @@ fn events_and_queries_come_over_http() {
 }
 
 #[test]
+fn a_query_that_cannot_be_understood_is_no_event() {
+    let place = tempfile::tempdir().unwrap();
+    train(place.path());
+    let live = Listening::start(place.path(), &[]);
+    let answers =
+        live.post("predict node\n{\"op\": \"explain\", \"nod\": 3}\nstats please\nstats\n");
+    let errors: Vec<&str> = answers.iter().filter_map(|answer| answer["error"].as_str()).collect();
+    assert_eq!(
+        errors[0],
+        "the query is “predict node”, but `predict node NAME` or `predict graph NAME` is expected"
+    );
+    assert!(errors[1].contains("unknown field `nod`"), "{}", errors[1]);
+    assert_eq!((errors.len(), &answers[1]["query"]), (3, &"explain".into()));
+    assert_eq!(answers[3]["events"], 0);
+    let unknown = r#"{"op": "update-node", "node": 3, "features": {"member": "nobody"}}"#;
+    let error = live.post(unknown)[0]["error"].as_str().unwrap().to_owned();
+    assert!(error.starts_with("the node has member “nobody”, which is none of"), "{error}");
+}
+
+#[test]
 fn whoever_does_not_know_the_token_changes_nothing() {
     let place = tempfile::tempdir().unwrap();
     train(place.path());

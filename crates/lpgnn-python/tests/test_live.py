@@ -60,3 +60,13 @@ def test_a_node_that_is_removed_is_gone(trained):
     live.add_nodes([33], features=[{"member": "33"}])
     assert 33 in live.changed()
     assert live.stats().nodes == 34
+
+
+def test_a_smaller_tolerance_makes_more_classes_final(trained):
+    model, data = trained
+    coarse = lpgnn.LiveGraph(model, data, tol=0.5)
+    refined = lpgnn.LiveGraph(model, data, tol=0.5, final_tol=1e-3)
+    final = [sum(live.predict(node).final for node in range(34)) for live in (coarse, refined)]
+    assert final[0] < final[1], final
+    with pytest.raises(lpgnn.Error, match="final-tol is 1"):
+        lpgnn.LiveGraph(model, data, tol=0.5, final_tol=1.0)

@@ -14,8 +14,8 @@ FOLDER = Path(__file__).resolve().parents[3] / "docs" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
 
-def test_there_are_five_of_them_and_none_keeps_its_output():
-    assert len(NOTEBOOKS) == 5
+def test_there_are_six_of_them_and_none_keeps_its_output():
+    assert len(NOTEBOOKS) == 6
     for path in NOTEBOOKS:
         for cell in nbformat.read(path, as_version=4).cells:
             assert not cell.get("outputs"), f"{path.name}: clear all outputs"

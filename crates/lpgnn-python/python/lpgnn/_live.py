@@ -58,6 +58,9 @@ class LiveGraph:
         live.predict(17).y
         live.changed()  # the nodes whose class is another than before, with their predictions
 
+    With ``final_tol``, nodes whose class could still be another one at the fixed point get a smaller tolerance, down to this one, and those around
+    them too; a class that cannot change any more is ``final``. ``lipschitz`` is the largest Lipschitz bound that changes may bring about.
+
     Changes that cannot be are refused with an :class:`Error` that names them all; the others are made.
     """
 

@@ -10,15 +10,15 @@
 //! ```
 //!
 //! So `E_K = Σ_k R_k Π_{j > k} Φ_j / Π_{j ≥ k} (1 − L_j)`, and residuals are reduced until each term is the same part of
-//! the tolerance. What is computed in single precision is wrong by at most
-//! [`rounding`](crate::transition::LocalTransition::rounding), which is part of `ρ`.
+//! the tolerance. What is computed is wrong by at most [`rounding`](crate::transition::LocalTransition::rounding), and a
+//! state that is kept in single precision by half a unit in its last place; both are part of `ρ`.
 
-use crate::transition::{LocalTransition, Rounding, Sensitivity, Sizes};
+use crate::transition::{LocalTransition, Rounding, SINGLE, Sensitivity, Sizes};
 
 /// A layer, and what is known of it.
 #[derive(Debug)]
 pub(super) struct Layer {
-    pub(super) f: Box<dyn LocalTransition<f32>>,
+    pub(super) f: Box<dyn LocalTransition>,
     pub(super) sensitivity: Sensitivity,
     /// What it reads is no larger than this.
     pub(super) sizes: Sizes,
@@ -27,6 +27,8 @@ pub(super) struct Layer {
     pub(super) threshold: f64,
     /// The largest `ρ_v / w_v` that rounding alone gives.
     pub(super) floor: f64,
+    /// What rounding gives by degree, as far as it is known.
+    roundings: Vec<f64>,
 }
 
 /// `L` and `Φ` of a layer: no node has larger ones.
@@ -44,12 +46,27 @@ impl Contraction {
 
 /// How much larger than what rounding gives a residual has to be before it is worth a look.
 pub(super) const ABOVE_FLOOR: f64 = 1.5;
+/// How far ahead of what was seen sizes are, so that they seldom change.
+const AHEAD: f64 = 1.25;
+/// Degrees of which the rounding is kept.
+const DEGREES: usize = 1 << 10;
 
 impl Layer {
-    /// The norm of a difference of states.
+    pub(super) fn new(f: Box<dyn LocalTransition>, terms: usize) -> Self {
+        Self {
+            sensitivity: f.sensitivity(),
+            f,
+            sizes: Sizes { terms, ..Sizes::default() },
+            contraction: Contraction::default(),
+            threshold: 0.0,
+            floor: 0.0,
+            roundings: vec![],
+        }
+    }
+
+    /// The norm of a difference.
     #[inline]
-    pub(super) fn norm(&self, a: &[f32], b: &[f32]) -> f64 {
-        let differences = a.iter().zip(b).map(|(&a, &b)| f64::from(a) - f64::from(b));
+    pub(super) fn norm(&self, differences: impl Iterator<Item = f64>) -> f64 {
         if self.sensitivity.weighing.is_largest_entry() {
             differences.fold(0.0, |largest, d| largest.max(d.abs()))
         } else {
@@ -57,15 +74,82 @@ impl Layer {
         }
     }
 
-    /// The residual beyond which a node is looked at, in units of its weight.
-    pub(super) fn residual(&self) -> f64 {
-        self.threshold.max(ABOVE_FLOOR * self.floor)
+    /// The norm of the difference of states or messages.
+    #[inline]
+    pub(super) fn distance(&self, a: &[f32], b: &[f32]) -> f64 {
+        self.norm(a.iter().zip(b).map(|(&a, &b)| f64::from(a) - f64::from(b)))
+    }
+
+    /// The residual beyond which a node is looked at that has this share of the tolerance, in units of its weight.
+    #[inline]
+    pub(super) fn residual(&self, share: f64) -> f64 {
+        (share * self.threshold).max(ABOVE_FLOOR * self.floor)
     }
 
     pub(super) fn rounding(&self, degree: usize) -> Rounding {
-        self.f.rounding(self.sizes, degree)
+        self.rounding_of(self.sizes, degree)
+    }
+
+    pub(super) fn rounding_of(&self, sizes: Sizes, degree: usize) -> Rounding {
+        let Rounding { error, size } = self.f.rounding(sizes, degree);
+        Rounding { error: error + SINGLE * sizes.state + f64::from(f32::MIN_POSITIVE), size }
+    }
+
+    /// What rounding gives at a node of this degree.
+    pub(super) fn rounding_error(&mut self, degree: usize) -> f64 {
+        if degree >= DEGREES {
+            return self.rounding(degree).error;
+        }
+        if self.roundings.len() <= degree {
+            self.roundings.resize(degree + 1, f64::NAN);
+        }
+        if self.roundings[degree].is_nan() {
+            self.roundings[degree] = self.rounding(degree).error;
+        }
+        self.roundings[degree]
+    }
+
+    pub(super) fn set_sizes(&mut self, sizes: Sizes) {
+        if self.sizes != sizes {
+            self.sizes = sizes;
+            self.roundings.clear();
+        }
+    }
+
+    pub(super) fn enlarge_states(&mut self, size: f64) {
+        if size > self.sizes.state {
+            self.set_sizes(Sizes { state: AHEAD * size, ..self.sizes });
+        }
+    }
+
+    /// The same of what an upper layer reads as features.
+    pub(super) fn enlarge_features(&mut self, size: f64) {
+        if size > self.sizes.feature {
+            self.set_sizes(Sizes { feature: AHEAD * size, ..self.sizes });
+        }
+    }
+
+    /// The same of messages; what the sizes were before, if that is larger than all others.
+    pub(super) fn enlarge_messages(&mut self, size: f64) -> Option<Sizes> {
+        let before = self.sizes;
+        (size > before.message).then(|| {
+            self.set_sizes(Sizes { message: AHEAD * size, ..before });
+            before
+        })
+    }
+
+    /// How large the message of a node of this size can be.
+    pub(super) fn message_size(&self, sizes: Sizes) -> f64 {
+        let s = &self.sensitivity;
+        if self.f.message_dim() == 0 || s.message <= 0.0 {
+            return 0.0;
+        }
+        (s.neighbour * sizes.state + s.neighbour_features * sizes.feature) / s.message * UP
     }
 }
+
+/// By how much a bound may exceed the tolerance that it was made for, by rounding.
+pub(super) const TOLERATED: f64 = 1.0 + 1e-6;
 
 /// Covers the rounding of a few operations in double precision.
 pub(super) const UP: f64 = 1.0 + 1e-12;
@@ -82,7 +166,8 @@ pub(super) fn errors(layers: &[Layer], residuals: impl Iterator<Item = f64>) -> 
     errors.collect()
 }
 
-/// The residuals `R_k` at which what is read of the layers is within `tol`: every layer contributes the same.
+/// The residuals `R_k` at which what is read of the layers is within `tol`, if they can be: beyond rounding, every layer
+/// contributes the same.
 pub(super) fn thresholds(layers: &[Layer], read: std::ops::Range<usize>, tol: f64) -> Vec<f64> {
     // Π_{j > k} Φ_j / Π_{j ≥ k} (1 − L_j)
     let mut gain = 1.0;
@@ -100,10 +185,14 @@ pub(super) fn thresholds(layers: &[Layer], read: std::ops::Range<usize>, tol: f6
     residuals.reverse();
     // A layer that the next one hardly reads may not be wrong by more than the tolerance either.
     residuals.iter_mut().for_each(|residual| *residual = residual.min(tol));
-    let bound = together(&errors(layers, residuals.iter().copied())[read]);
-    let scale = tol / bound.max(f64::MIN_POSITIVE);
-    residuals.iter_mut().for_each(|residual| *residual *= scale);
-    residuals
+    let bound =
+        |residuals: &[f64]| together(&errors(layers, residuals.iter().copied())[read.clone()]);
+    // What rounding takes comes first, and the rest is shared.
+    let floors: Vec<f64> = layers.iter().map(|layer| ABOVE_FLOOR * layer.floor).collect();
+    let left = (tol - bound(&floors)).max(0.0);
+    let scale = left / bound(&residuals).max(f64::MIN_POSITIVE);
+    let both = residuals.iter().zip(&floors);
+    both.map(|(residual, floor)| floor + scale * residual).collect()
 }
 
 /// The error of what is read of several layers, side by side.

@@ -1,7 +1,7 @@
 //! Events: what changes in the graph, and what that can do to residuals. An event that is refused changes nothing.
 
 use super::adjacency::MOST_NODES;
-use super::bound::{ABOVE_FLOOR, Contraction, Layer, UP, errors, together};
+use super::bound::{ABOVE_FLOOR, Contraction, TOLERATED, UP, errors, together};
 use super::features::Row;
 use super::{Event, EventError, GONE, LiveGraph};
 use crate::graph::Features;
@@ -71,6 +71,7 @@ impl LiveGraph {
         }
         self.edges += 1;
         self.join(&row, Who::Edge);
+        self.join_levels(source, target);
         self.neighbourhoods_changed(&before);
         Ok(())
     }
@@ -142,20 +143,40 @@ impl LiveGraph {
             let at = members.of(graph).partition_point(|&v| v < number);
             members.insert(graph, at, number);
         }
-        for (states, width) in self.states.iter_mut().zip(&self.widths) {
-            states[node * width..][..*width].fill(0.0);
+        self.clear_rows(node);
+        self.pool_node(node, true);
+        if self.levels.most > 0 {
+            let row = if self.members.is_some() { graph } else { node };
+            if self.members.is_none() {
+                self.levels.needs[node] = 0;
+            }
+            self.levels.of[node] = self.levels.needs[row];
         }
         self.outputs.forget(node);
         self.forget_layers(node);
         Ok(node)
     }
 
+    fn clear_rows(&mut self, node: usize) {
+        let states = self.states.iter_mut().zip(&self.widths);
+        for (rows, width) in states.chain(self.messages.iter_mut().zip(&self.message_dims)) {
+            rows[node * width..][..*width].fill(0.0);
+        }
+    }
+
     /// Room for one more node.
     fn push_node(&mut self) {
         self.adjacency.push_node();
         self.graphs.push(GONE);
+        if self.levels.most > 0 {
+            self.levels.of.push(0);
+            if self.members.is_none() {
+                self.levels.needs.push(0);
+            }
+        }
         for (layer, width) in self.widths.iter().enumerate() {
             self.states[layer].resize(self.graphs.len() * width, 0.0);
+            self.messages[layer].resize(self.graphs.len() * self.message_dims[layer], 0.0);
             self.residuals[layer].push(0.0);
             self.queues[layer].push_node();
         }
@@ -181,12 +202,19 @@ impl LiveGraph {
         let edges: Vec<(usize, usize, u32)> = edges.iter().map(number).collect();
         let others = self.adjacency.of(node).iter().map(|link| link.node()).filter(|&u| u != node);
         let before: Vec<_> = others.map(|u| (u, self.adjacency.degree(u))).collect();
+        let weight = self.weight(node);
         edges.iter().for_each(|&(u, v, _)| self.adjacency.remove(u, v));
         if let Err(error) = self.admit(&before) {
             edges.iter().for_each(|&(u, v, edge)| self.adjacency.add(u, v, edge));
             return Err(error);
         }
         edges.iter().for_each(|&(_, _, edge)| self.drop_edge(edge));
+        self.pool_node(node, false);
+        let alone = self.weight(node);
+        #[allow(clippy::cast_possible_truncation, reason = "graphs have 32 bits")]
+        if let Some(pools) = &mut self.pools {
+            pools.weigh(graph as u32, weight, alone);
+        }
         #[allow(clippy::cast_possible_truncation, reason = "nodes have 30 bits")]
         let number = node as u32;
         self.graphs[node] = GONE;
@@ -198,9 +226,8 @@ impl LiveGraph {
             #[allow(clippy::cast_possible_truncation, reason = "graphs have 32 bits")]
             self.outputs.ask_for(graph as u32);
         }
+        self.clear_rows(node);
         for layer in 0..self.layers.len() {
-            let width = self.widths[layer];
-            self.states[layer][node * width..][..width].fill(0.0);
             self.residuals[layer][node] = 0.0;
             self.queues[layer].put(node, 0.0);
         }
@@ -216,8 +243,7 @@ impl LiveGraph {
         if distance > 0.0 {
             self.node_features.set(node, &row);
             self.join(&row, Who::Node);
-            let neighbour = self.layers[0].sensitivity.neighbour_features * distance;
-            self.spread_to(0, node, neighbour, 0.0);
+            // Its message follows when it is computed.
             self.forget(0, node);
         }
         Ok(())
@@ -271,6 +297,7 @@ impl LiveGraph {
     /// A larger bound, some way ahead of what it has to be, so that it seldom has to grow again; just as large as it has to
     /// be where rounding allows no more.
     fn grow(&mut self, grown: &[Contraction]) -> Result<(), EventError> {
+        let thresholds: Vec<f64> = self.layers.iter().map(|layer| layer.threshold).collect();
         let before: Vec<Contraction> = self.layers.iter().map(|layer| layer.contraction).collect();
         for ahead in [0.1, 0.0] {
             for ((layer, grown), now) in self.layers.iter_mut().zip(grown).zip(&before) {
@@ -284,28 +311,27 @@ impl LiveGraph {
                 }
             }
             self.set_thresholds();
-            let certain = |layer: &Layer| ABOVE_FLOOR * layer.floor <= layer.threshold * UP;
-            if self.layers.iter().all(certain) {
+            if self.bound() <= self.options.tol * TOLERATED {
                 self.queue_again();
                 return Ok(());
             }
         }
         let bound = together(&self.errors()[self.read.clone()]);
-        for (layer, now) in self.layers.iter_mut().zip(before) {
-            layer.contraction = now;
+        for ((layer, now), threshold) in self.layers.iter_mut().zip(before).zip(thresholds) {
+            (layer.contraction, layer.threshold) = (now, threshold);
         }
-        self.set_thresholds();
         Err(EventError::Rounding { what: "the degree of a node", bound })
     }
 
     /// Whether residuals of `floor`, which are there by rounding alone, are no more than is allowed.
     fn is_certain(&self, number: usize, floor: f64) -> bool {
-        ABOVE_FLOOR * floor <= self.layers[number].residual() * UP
+        ABOVE_FLOOR * floor <= self.layers[number].residual(1.0) * UP
     }
 
     fn bound_with(&self, number: usize, floor: f64) -> f64 {
         let residuals = self.layers.iter().enumerate().map(|(i, layer)| {
-            if i == number { layer.residual().max(ABOVE_FLOOR * floor) } else { layer.residual() }
+            let residual = layer.residual(1.0);
+            if i == number { residual.max(ABOVE_FLOOR * floor) } else { residual }
         });
         together(&errors(&self.layers, residuals)[self.read.clone()])
     }
@@ -313,11 +339,15 @@ impl LiveGraph {
     /// Refuses features so large that rounding would hide what is to be guaranteed.
     fn check_rounding(&self, row: &Row, who: Who) -> Result<(), EventError> {
         for (number, layer) in self.layers.iter().enumerate() {
-            let sizes = who.join(number, layer.sizes, row);
+            let mut sizes = who.join(number, layer.sizes, row);
             if sizes != layer.sizes {
+                if who == Who::Node && number == 0 {
+                    let new = Sizes { feature: row.size(), ..sizes };
+                    sizes.message = sizes.message.max(layer.message_size(new));
+                }
                 // The nodes of the largest degree for which the bound was made have the largest error.
                 let now = layer.rounding(1).error;
-                let then = layer.f.rounding(sizes, 1).error;
+                let then = layer.rounding_of(sizes, 1).error;
                 let floor = layer.floor.max(now) * (then / now.max(f64::MIN_POSITIVE));
                 if !self.is_certain(number, floor) {
                     let bound = self.bound_with(number, floor);
@@ -335,17 +365,23 @@ impl LiveGraph {
     /// Features that are there now count in what rounding can do.
     fn join(&mut self, row: &Row, who: Who) {
         for (number, layer) in self.layers.iter_mut().enumerate() {
-            layer.sizes = who.join(number, layer.sizes, row);
+            let sizes = who.join(number, layer.sizes, row);
+            // Messages are as large as they are once they are computed.
+            layer.set_sizes(Sizes { message: layer.sizes.message, ..sizes });
         }
     }
 
     /// Nothing is known of nodes whose neighbours have changed; and where it counts how many neighbours a neighbour has,
     /// all of theirs have changed too, by a known amount.
     fn neighbourhoods_changed(&mut self, before: &[(usize, usize)]) {
-        for &(v, _) in before {
-            self.forget_layers(v);
-        }
         let weighing = self.layers[0].sensitivity.weighing;
+        for &(v, then) in before {
+            self.forget_layers(v);
+            let (old, new) = (weighing.weight(then), self.weight(v));
+            if let Some(pools) = &mut self.pools {
+                pools.weigh(self.graphs[v], old, new);
+            }
+        }
         if !weighing.reads_source_degree() {
             return;
         }
@@ -360,7 +396,7 @@ impl LiveGraph {
                     Weighing::Pairs(_) => self.layers[layer].rounding(1).size,
                     Weighing::Nodes(_) => {
                         let state = super::size(self.state(layer, v));
-                        self.layers[layer].sensitivity.neighbour * state
+                        self.layers[layer].sensitivity.message * state
                     }
                 };
                 for at in 0..now {

@@ -58,7 +58,7 @@ impl FeatureTable {
     }
 
     /// Features of the form that [`gather`](Self::gather) fills.
-    pub(super) fn empty(&self) -> Features<f32> {
+    pub(super) fn empty(&self) -> Features<f64> {
         match self {
             Self::Dense { width, .. } => Features::Dense(Matrix::zeros(0, *width)),
             Self::OneHot { width, .. } => {
@@ -71,14 +71,14 @@ impl FeatureTable {
     }
 
     /// Fills `to` with these rows.
-    pub(super) fn gather(&self, rows: &[u32], to: &mut Features<f32>) {
+    pub(super) fn gather(&self, rows: &[u32], to: &mut Features<f64>) {
         match (self, to) {
             (Self::Dense { width, values }, Features::Dense(matrix)) => {
                 matrix.reshape(rows.len(), *width);
                 if *width > 0 {
                     let to = matrix.as_mut_slice().chunks_exact_mut(*width);
                     for (to, &row) in to.zip(rows) {
-                        to.copy_from_slice(&values[row as usize * width..][..*width]);
+                        widen(&values[row as usize * width..][..*width], to);
                     }
                 }
             }
@@ -90,7 +90,7 @@ impl FeatureTable {
             (Self::Sparse { rows: from, .. }, Features::Sparse(sparse)) => {
                 sparse.clear();
                 for &row in rows {
-                    sparse.push_row(from.of(row as usize).iter().copied());
+                    sparse.push_row(from.of(row as usize).iter().map(|&(i, x)| (i, f64::from(x))));
                 }
             }
             _ => unreachable!("a table fills features of its own form"),
@@ -230,6 +230,12 @@ impl FeatureTable {
             _ => return Err(Source::damaged()),
         })
     }
+}
+
+/// The same numbers in double precision.
+#[inline]
+pub(super) fn widen(from: &[f32], to: &mut [f64]) {
+    to.iter_mut().zip(from).for_each(|(to, &x)| *to = f64::from(x));
 }
 
 /// A checked feature.

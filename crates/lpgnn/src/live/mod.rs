@@ -8,13 +8,15 @@
 //!
 //! ```text
 //! event at v          ρ_v ← ∞, and ρ_u ← ρ_u + what the event can change at a neighbour u
-//! largest ρ_v first   δ ← ‖f_v(X) − x_v‖;  x_v ← f_v(X);  ρ_v ← rounding;  ρ_u ← ρ_u + n_uv a δ  for u ∈ ne[v];  ρ_v ← ρ_v + c t_v δ
+//! largest ρ_v first   x_v ← f_v(X), δ its last step;  ρ_v ← rounding + c t_v δ;  p_v ← A x_v + B l_v, which moves by ε;
+//!                     ρ_u ← ρ_u + n_uv ‖W_K ⋯ W_2‖ ε  for u ∈ ne[v]
 //! until               max_v ρ_v / w_v ≤ R,  where  R / (1 − L) ≤ tol
 //! ```
 //!
 //! `ρ` is a bound and not the residual itself: so `f_v` is computed where a state may have to move, and not at every
-//! neighbour of one that has moved. A reading of `f_a(x)` in place of `x` is the same thing here, for the last value of
-//! `f_v` *is* `x_v`.
+//! neighbour of one that has moved. The message `p_v` is all that neighbours read of a node: it is kept, and nobody
+//! computes it again. States and messages are kept in single precision, `f_v` is computed in double precision. A reading of
+//! `f_a(x)` in place of `x` is the same thing here, for the last value of `f_v` *is* `x_v`.
 //!
 //! ```
 //! use lpgnn::graph::{GraphBatch, Level};
@@ -43,8 +45,10 @@ mod bound;
 mod change;
 mod event;
 mod features;
+mod levels;
 mod named;
 mod outputs;
+mod pools;
 mod push;
 mod queue;
 mod save;
@@ -62,13 +66,15 @@ use std::sync::Mutex;
 use adjacency::Adjacency;
 use bound::{Contraction, Layer, errors, thresholds, together};
 use features::{FeatureTable, Row};
+use levels::Levels;
 use outputs::Outputs;
-use push::Workspace;
+use pools::Pools;
+use push::{Found, Workspace};
 use queue::Queue;
 use save::{Sink, Source};
 use slots::Slots;
 
-use crate::graph::{FeaturesView, GraphBatch, Level};
+use crate::graph::{Features, FeaturesView, GraphBatch, Level, SparseRows};
 use crate::inference::{FixedPointOptions, converge};
 use crate::lagrangian::Model;
 use crate::parameters::Role;
@@ -81,8 +87,9 @@ pub struct LiveOptions {
     /// How far what the read-out reads of a node may be from the fixed point, in the norm in which `f_a` contracts: see
     /// [`Weighing`](crate::transition::Weighing).
     pub tol: f64,
-    /// A smaller tolerance down to which the graph is refined after an event while the class of a node or graph that the
-    /// event has touched could still be another one at the fixed point; none: it is not refined.
+    /// A smaller tolerance for every node or graph whose class could be another one at the fixed point, by as much as its
+    /// decision margin needs: a class that cannot change any more is [final](Prediction::is_final), and there `tol` is
+    /// enough. Between them tolerances shrink hop by hop. None: all nodes have the same one.
     pub final_tol: Option<f64>,
     /// The largest Lipschitz bound that events may bring about; an event that exceeds it is refused [default: half-way
     /// from that of the graph at first to 1, 0.95 at least].
@@ -116,21 +123,29 @@ pub struct LiveGraph {
     free_nodes: BTreeSet<u32>,
     /// The nodes of every graph, in order, where graphs are predicted.
     members: Option<Slots<u32>>,
+    /// What the read-out reads of graphs.
+    pools: Option<Pools>,
     /// Components of a state, for every layer.
     widths: Vec<usize>,
     /// `x`, row by row, for every layer.
     states: Vec<Vec<f32>>,
+    /// Components of a message, for every layer; 0 where it is the state.
+    message_dims: Vec<usize>,
+    /// `p`, row by row, for every layer.
+    messages: Vec<Vec<f32>>,
     /// `ρ`, for every layer.
     residuals: Vec<Vec<f32>>,
     queues: Vec<Queue>,
     outputs: Outputs,
     options: LiveOptions,
     limit: f64,
-    /// By how much residuals may exceed those of the smallest tolerance just now.
-    slack: f64,
+    levels: Levels,
     /// Nodes that were computed since the last report; some of them more than once.
     touched: Vec<u32>,
-    scratch: Scratch<f32>,
+    found: Found,
+    /// Buffers of the read-out, and of the transition.
+    readout_scratch: Scratch<f32>,
+    scratch: Scratch<f64>,
     workspaces: Mutex<Vec<Workspace>>,
 }
 
@@ -183,9 +198,8 @@ impl LiveGraph {
             fall_back: None,
             ..FixedPointOptions::default()
         };
-        let start = converge(model, weights, batch, &iteration, &live.scratch);
+        let start = converge(model, weights, batch, &iteration, &Scratch::new());
         live.states = start.states.into_iter().map(Matrix::into_entries).collect();
-        live.scratch = Scratch::new();
         live.start()?;
         Ok(live)
     }
@@ -213,11 +227,15 @@ impl LiveGraph {
                 .for_each(|graph| members.push(batch.nodes_of(graph).map(|v| v as u32)));
             members
         });
+        let node_features = FeatureTable::new(batch.node_features());
+        let layers = layers(model, weights, node_features.empty().view())?;
+        let message_dims: Vec<usize> = layers.iter().map(|layer| layer.f.message_dim()).collect();
+        let outputs = Outputs::new(model, weights, options.classes)?;
         Ok(Self {
-            layers: layers(model, weights, batch.node_features().view())?,
+            layers,
             read: model.read_layers(),
             adjacency: Adjacency::new(batch.topology(), edges, with_edges),
-            node_features: FeatureTable::new(batch.node_features()),
+            node_features,
             edge_features,
             free_edges: BTreeSet::new(),
             edge_rows: if with_edges { edges.len() } else { 0 },
@@ -226,15 +244,20 @@ impl LiveGraph {
             graph_count: batch.graphs(),
             free_nodes: BTreeSet::new(),
             members,
+            pools: outputs.pools(batch.graphs()),
             widths: widths().collect(),
             states: widths().map(|width| vec![0.0; nodes * width]).collect(),
+            messages: message_dims.iter().map(|width| vec![0.0; nodes * width]).collect(),
+            message_dims,
             residuals: widths().map(|_| vec![0.0; nodes]).collect(),
             queues: widths().map(|_| Queue::new(nodes)).collect(),
-            outputs: Outputs::new(model, weights, options.classes)?,
+            outputs,
             options: check(*options)?,
             limit: 1.0,
-            slack: 1.0,
+            levels: Levels::none(),
             touched: vec![],
+            found: Found::default(),
+            readout_scratch: Scratch::new(),
             scratch: Scratch::new(),
             workspaces: Mutex::new(vec![]),
         })
@@ -242,6 +265,28 @@ impl LiveGraph {
 
     /// How much every layer contracts on the graph as it is, and from that the residuals to reach.
     fn measure(&mut self) -> Result<(), Error> {
+        let largest = self.measure_contraction()?;
+        if let Some(tol) = self.options.final_tol {
+            let rows = if self.members.is_some() { self.graph_count } else { self.graphs.len() };
+            let range = self.options.tol / tol;
+            self.levels = Levels::new(range, largest, self.graphs.len(), rows);
+        }
+        let largest = self.measure_contraction()?;
+        self.limit = self.options.lipschitz.unwrap_or_else(|| (0.5 + 0.5 * largest).max(0.95));
+        if largest > self.limit {
+            return Err(Error::Option {
+                option: "lipschitz",
+                value: self.limit.to_string(),
+                expected: format!("the graph as it is has a bound of {largest:.4}"),
+            });
+        }
+        self.measure_features();
+        self.set_thresholds();
+        Ok(())
+    }
+
+    /// `L` and `Φ` of every layer; returns the largest `L`.
+    fn measure_contraction(&mut self) -> Result<f64, Error> {
         for number in 0..self.layers.len() {
             let all = (0..self.graphs.len()).filter(|&v| self.contains(v));
             let found = all.map(|v| self.contraction(number, v));
@@ -255,16 +300,11 @@ impl LiveGraph {
             }
             self.layers[number].contraction = found;
         }
-        let states = self.layers.iter().map(|layer| layer.contraction.states);
-        let largest = states.fold(0.0, f64::max);
-        self.limit = self.options.lipschitz.unwrap_or_else(|| (0.5 + 0.5 * largest).max(0.95));
-        if largest > self.limit {
-            return Err(Error::Option {
-                option: "lipschitz",
-                value: self.limit.to_string(),
-                expected: format!("the graph as it is has a bound of {largest:.4}"),
-            });
-        }
+        Ok(self.layers.iter().map(|layer| layer.contraction.states).fold(0.0, f64::max))
+    }
+
+    /// How large the features are.
+    fn measure_features(&mut self) {
         let terms = |table: &FeatureTable, rows: usize| {
             let rows = (0..rows).map(|row| Row::from(table.entries(row)));
             rows.fold((0.0_f64, 0), |(size, terms), row| {
@@ -276,16 +316,13 @@ impl LiveGraph {
         for (number, layer) in self.layers.iter_mut().enumerate() {
             let below = if number == 0 { node_terms } else { layer.sizes.terms };
             let terms = below.max(edge_terms);
-            layer.sizes = Sizes { feature, edge_feature, terms, ..layer.sizes };
+            layer.set_sizes(Sizes { feature, edge_feature, terms, ..layer.sizes });
         }
-        self.set_thresholds();
-        Ok(())
     }
 
-    /// The residuals to reach, for the smaller tolerance if there are two.
+    /// The residuals to reach.
     fn set_thresholds(&mut self) {
-        let tol = self.options.final_tol.unwrap_or(self.options.tol);
-        let thresholds = thresholds(&self.layers, self.read.clone(), tol);
+        let thresholds = thresholds(&self.layers, self.read.clone(), self.options.tol);
         for (layer, threshold) in self.layers.iter_mut().zip(thresholds) {
             layer.threshold = threshold;
         }
@@ -294,13 +331,20 @@ impl LiveGraph {
     /// From states near the fixed point to states with a bound.
     fn start(&mut self) -> Result<(), Error> {
         self.measure_states();
-        self.slack = self.options.final_tol.map_or(1.0, |tol| self.options.tol / tol);
+        self.pool();
+        #[allow(clippy::cast_possible_truncation, reason = "nodes have 30 bits")]
+        let nodes: Vec<u32> = (0..self.graphs.len() as u32).collect();
         for layer in 0..self.layers.len() {
+            self.send(layer, &nodes, &mut Found::default());
             (0..self.graphs.len()).for_each(|v| self.forget(layer, v));
         }
         self.settle();
+        // Now that it is known what rounding takes.
+        self.set_thresholds();
+        self.queue_again();
+        self.settle();
         let (tol, bound) = (self.options.tol, self.bound());
-        if bound > tol * (1.0 + 1e-6) {
+        if bound > tol * bound::TOLERATED {
             return Err(Error::Option {
                 option: "tol",
                 value: tol.to_string(),
@@ -310,11 +354,13 @@ impl LiveGraph {
                 ),
             });
         }
-        self.queues.iter_mut().for_each(Queue::shrink);
         self.touched = vec![];
         self.outputs.tell_all(&self.graphs, self.graph_count);
-        self.update_outputs(&self.rows());
+        self.refine(self.rows());
         self.outputs.changed.clear();
+        self.queues.iter_mut().for_each(Queue::shrink);
+        (self.touched, self.found) = (vec![], Found::default());
+        (self.scratch, self.readout_scratch) = (Scratch::new(), Scratch::new());
         Ok(())
     }
 
@@ -324,9 +370,9 @@ impl LiveGraph {
             let width = self.widths[number];
             let rows = self.states[number].chunks_exact(width.max(1));
             let largest = rows.map(size).fold(0.0, f64::max);
-            self.layers[number].sizes.state = largest;
+            self.layers[number].enlarge_states(largest);
             if let Some(above) = self.layers.get_mut(number + 1) {
-                above.sizes.feature = largest;
+                above.enlarge_features(largest);
             }
         }
     }
@@ -345,29 +391,43 @@ impl LiveGraph {
         let evaluated = self.settle();
         self.touched.sort_unstable();
         self.touched.dedup();
-        let touched = std::mem::take(&mut self.touched);
-        let evaluated = evaluated + self.refine(&touched);
-        self.touched.clear();
-        Report { results: vec![], evaluated, touched: touched.len(), bound: self.bound() }
+        let mut touched = std::mem::take(&mut self.touched);
+        let evaluated = evaluated + self.refine(self.rows_of(&touched));
+        touched.append(&mut self.touched);
+        touched.sort_unstable();
+        touched.dedup();
+        let count = touched.len();
+        touched.clear();
+        self.touched = touched;
+        Report { results: vec![], evaluated, touched: count, bound: self.bound() }
     }
 
-    /// Outputs of what was touched; as long as a class there is not final, the tolerance is made smaller.
-    fn refine(&mut self, touched: &[u32]) -> usize {
-        let coarse = self.options.final_tol.map_or(1.0, |tol| self.options.tol / tol);
-        let mut rows = self.rows_of(touched);
-        let mut is_final = self.update_outputs(&rows);
+    /// Outputs of what was touched; where a class is not final, tolerances are made smaller.
+    fn refine(&mut self, mut rows: Vec<u32>) -> usize {
         let mut evaluated = 0;
-        while !is_final && self.slack > 1.0 {
-            self.slack = (self.slack / 4.0).max(1.0);
+        let mut first = true;
+        loop {
+            let mut needs = self.update_outputs(&rows);
+            let rises = |&(row, need): &(u32, u8)| need > self.levels.needs[row as usize];
+            let open = needs.iter().any(rises);
+            if !first {
+                // What has sunk once would only rise again.
+                needs.retain(rises);
+            }
+            first = false;
+            for &(row, need) in &needs {
+                self.set_need(row as usize, need);
+            }
+            if !open {
+                return evaluated;
+            }
+            let before = self.touched.len();
             evaluated += self.settle();
-            rows.extend(self.rows_of(&self.touched));
+            rows = self.rows_of(&self.touched[before..]);
+            rows.extend(needs.iter().map(|(row, _)| row));
             rows.sort_unstable();
             rows.dedup();
-            is_final = self.update_outputs(&rows);
         }
-        // What the next events leave is measured by the larger tolerance again.
-        self.slack = coarse;
-        evaluated
     }
 
     /// How far what is read of any node is from the fixed point, at most, in the norm in which `f_a` contracts; at most
@@ -378,7 +438,12 @@ impl LiveGraph {
 
     /// The same of the states of every layer.
     pub fn errors(&self) -> Vec<f64> {
-        errors(&self.layers, self.layers.iter().map(|layer| self.slack * layer.residual()))
+        errors(&self.layers, self.layers.iter().map(|layer| layer.residual(1.0)))
+    }
+
+    /// `L`, by which the transition contracts at least; the largest of all layers.
+    pub fn lipschitz(&self) -> f64 {
+        self.layers.iter().map(|layer| layer.contraction.states).fold(0.0, f64::max)
     }
 
     /// The prediction of a node, or of a graph where graphs are predicted.
@@ -452,6 +517,18 @@ impl LiveGraph {
         self.contains(source) && self.adjacency.edge(source, target).is_some()
     }
 
+    /// The features of an edge, one row; none if there is no such edge.
+    pub fn edge_features(&self, source: usize, target: usize) -> Option<Features<f32>> {
+        let edge = self.contains(source).then(|| self.adjacency.edge(source, target))??;
+        let width = self.edge_features.width();
+        if width == 0 {
+            return Some(Features::none(1));
+        }
+        let (columns, values): (Vec<u32>, Vec<f32>) =
+            self.edge_features.entries(edge as usize).into_iter().unzip();
+        SparseRows::new(width, vec![0, columns.len()], columns, values).ok().map(Features::Sparse)
+    }
+
     /// The state of a node in a layer.
     ///
     /// # Panics
@@ -469,7 +546,8 @@ impl LiveGraph {
 
     /// Bytes that the graph takes: neighbours, features, states and what is known of them.
     pub fn bytes(&self) -> usize {
-        let states: usize = self.states.iter().chain(&self.residuals).map(Vec::capacity).sum();
+        let rows = self.states.iter().chain(&self.messages).chain(&self.residuals);
+        let states: usize = rows.map(Vec::capacity).sum();
         let queues: usize = self.queues.iter().map(Queue::bytes).sum();
         self.adjacency.bytes()
             + self.node_features.bytes()
@@ -477,6 +555,8 @@ impl LiveGraph {
             + (states + self.graphs.capacity()) * size_of::<u32>()
             + queues
             + self.members.as_ref().map_or(0, Slots::bytes)
+            + self.pools.as_ref().map_or(0, Pools::bytes)
+            + self.levels.bytes()
             + self.outputs.bytes()
     }
 
@@ -495,8 +575,8 @@ impl LiveGraph {
         let (degree, normalized) = (self.adjacency.degree(v), self.normalized(v));
         let sensitivity = &self.layers[layer].sensitivity;
         Contraction {
-            states: sensitivity.states(degree, normalized) * bound::UP,
-            features: sensitivity.features(degree, normalized) * bound::UP,
+            states: sensitivity.states(degree, normalized, self.levels.ratio) * bound::UP,
+            features: sensitivity.features(degree, normalized, self.levels.ratio) * bound::UP,
         }
     }
 }
@@ -528,8 +608,9 @@ fn check(options: LiveOptions) -> Result<LiveOptions, Error> {
 fn layers(
     model: &Model<f32>,
     weights: &[f32],
-    node_features: FeaturesView<'_, f32>,
+    node_features: FeaturesView<'_, f64>,
 ) -> Result<Vec<Layer>, Error> {
+    let weights: Vec<f64> = weights.iter().map(|&w| f64::from(w)).collect();
     let mut layers: Vec<Layer> = vec![];
     for (number, transition) in model.transitions().enumerate() {
         let below = Matrix::zeros(0, 0);
@@ -541,8 +622,8 @@ fn layers(
                  on the error of a live graph"
             ))
         })?;
-        let sensitivity = f.sensitivity();
-        if layers.first().is_some_and(|first| first.sensitivity.weighing != sensitivity.weighing) {
+        let weighing = f.sensitivity().weighing;
+        if layers.first().is_some_and(|first| first.sensitivity.weighing != weighing) {
             return Err(Error::Mismatch(
                 "the transitions of the layers contract in different norms, so there is no bound on the error of a live \
                  graph"
@@ -550,9 +631,7 @@ fn layers(
             ));
         }
         let terms = if number == 0 { 0 } else { model.transition(number - 1).state_dim() };
-        let sizes = Sizes { terms, ..Sizes::default() };
-        let contraction = Contraction::default();
-        layers.push(Layer { f, sensitivity, sizes, contraction, threshold: 0.0, floor: 0.0 });
+        layers.push(Layer::new(f, terms));
     }
     Ok(layers)
 }

@@ -521,22 +521,26 @@ impl LiveData {
         }
     }
 
-    /// One edge, or both directions: nothing can refuse the second that has let the first pass, but a bound that both
-    /// need, and then the first goes back.
+    /// One edge, or both directions: nothing can refuse the second that has let the first pass, but a bound that neighbours
+    /// need, and then the first goes back. New features that suit one suit both.
     fn change_edges(
         &mut self,
         ends: &[(usize, usize)],
         event: impl Fn((usize, usize)) -> Event,
     ) -> Result<(), Error> {
+        let (source, target) = ends[0];
+        let back = match event(ends[0]) {
+            Event::AddEdge { .. } => Some(Event::RemoveEdge { source, target }),
+            Event::RemoveEdge { .. } => self
+                .live
+                .edge_features(source, target)
+                .map(|features| Event::AddEdge { source, target, features }),
+            _ => None,
+        };
         for (i, &both) in ends.iter().enumerate() {
-            let event = event(both);
-            if let Err(error) = self.live.change(&event) {
-                if let (Some(&(source, target)), 1) = (ends.first(), i) {
-                    let back = match event {
-                        Event::AddEdge { .. } => Some(Event::RemoveEdge { source, target }),
-                        _ => None,
-                    };
-                    back.map(|back| self.live.change(&back));
+            if let Err(error) = self.live.change(&event(both)) {
+                if let (Some(back), 1) = (&back, i) {
+                    self.live.change(back)?;
                 }
                 return Err(error.into());
             }
@@ -603,12 +607,14 @@ impl LiveData {
     }
 }
 
-/// The same, naming the event in place of a graph.
-fn in_event(mut error: Error) -> Error {
-    if let Error::UnknownCategory { graph, .. } = &mut error {
-        "the event".clone_into(graph);
+/// The same without the place of a row in data, of which an event is not.
+fn in_event(error: Error) -> Error {
+    match error {
+        Error::UnknownCategory { what, column, value, known, .. } => Error::Mismatch(format!(
+            "the {what} has {column} “{value}”, which is none of the known values: {known}"
+        )),
+        error => error,
     }
-    error
 }
 
 /// What is saved beside the graph.

@@ -1,7 +1,8 @@
 use std::collections::BTreeSet;
+use std::f64::consts::SQRT_2;
 
 use super::bound::{self, together};
-use super::{EventError, GONE, LiveGraph};
+use super::{EventError, GONE, LiveGraph, Pools};
 use crate::Error;
 use crate::lagrangian::Model;
 use crate::readout::{PackedMlp, Pooling, largest};
@@ -47,12 +48,12 @@ pub(super) struct Outputs {
 
 #[derive(Debug)]
 enum Told {
-    Classes(Vec<u32>),
+    Classes(Vec<u16>),
     Values(Vec<f32>),
 }
 
 /// The class of a row of which nothing was told yet.
-const NOTHING: u32 = u32::MAX;
+const NOTHING: u16 = u16::MAX;
 
 impl Outputs {
     pub(super) fn new(model: &Model<f32>, weights: &[f32], classes: bool) -> Result<Self, Error> {
@@ -63,6 +64,9 @@ impl Outputs {
                     .into(),
             )
         })?;
+        if classes && mlp.outputs() >= NOTHING.into() {
+            return Err(Error::TooLarge);
+        }
         let told = if classes { Told::Classes(vec![]) } else { Told::Values(vec![]) };
         Ok(Self {
             mlp: mlp.packed(&weights[model.readout_weights()]),
@@ -72,6 +76,11 @@ impl Outputs {
             changed: BTreeSet::new(),
             asked: vec![],
         })
+    }
+
+    /// What it reads of graphs, where those are predicted.
+    pub(super) fn pools(&self, graphs: usize) -> Option<Pools> {
+        self.pooling.map(|pooling| Pools::new(pooling, self.mlp.inputs, graphs))
     }
 
     /// Room for the rows of all nodes or graphs, of which nothing was told.
@@ -109,25 +118,24 @@ impl Outputs {
     }
 
     /// Whether a prediction is not what was told last; then it is told.
-    fn tell(&mut self, row: u32, prediction: &Prediction) {
-        let is_new = match (&mut self.told, prediction.class) {
-            (Told::Classes(told), Some(class)) => {
-                #[allow(clippy::cast_possible_truncation, reason = "classes have 32 bits")]
-                let class = class as u32;
+    fn tell(&mut self, row: u32, outputs: &[f32], bound: f64) {
+        let is_new = match &mut self.told {
+            Told::Classes(told) => {
+                #[allow(clippy::cast_possible_truncation, reason = "there are not as many classes")]
+                let class = largest(outputs) as u16;
                 std::mem::replace(&mut told[row as usize], class) != class
             }
-            (Told::Values(told), _) => {
+            Told::Values(told) => {
                 let told = &mut told[row as usize * self.mlp.outputs..][..self.mlp.outputs];
-                let differences = told.iter().zip(&prediction.outputs).map(|(a, b)| a - b);
+                let differences = told.iter().zip(outputs).map(|(a, b)| a - b);
                 let distance = differences.map(|d| f64::from(d * d)).sum::<f64>().sqrt();
                 // Nothing is told yet where the distance is not a number.
-                let is_new = distance.is_nan() || distance > prediction.bound;
+                let is_new = distance.is_nan() || distance > bound;
                 if is_new {
-                    told.copy_from_slice(&prediction.outputs);
+                    told.copy_from_slice(outputs);
                 }
                 is_new
             }
-            (Told::Classes(_), None) => false,
         };
         if is_new {
             self.changed.insert(row);
@@ -136,7 +144,7 @@ impl Outputs {
 
     pub(super) fn bytes(&self) -> usize {
         match &self.told {
-            Told::Classes(told) => told.capacity() * size_of::<u32>(),
+            Told::Classes(told) => told.capacity() * size_of::<u16>(),
             Told::Values(told) => told.capacity() * size_of::<f32>(),
         }
     }
@@ -144,7 +152,7 @@ impl Outputs {
     /// What was told, as numbers.
     pub(super) fn told(&self) -> Vec<u32> {
         match &self.told {
-            Told::Classes(told) => told.clone(),
+            Told::Classes(told) => told.iter().map(|&class| class.into()).collect(),
             Told::Values(told) => told.iter().map(|x| x.to_bits()).collect(),
         }
     }
@@ -155,7 +163,11 @@ impl Outputs {
 
     pub(super) fn set_told(&mut self, numbers: Vec<u32>) {
         self.told = if self.classes {
-            Told::Classes(numbers)
+            #[allow(
+                clippy::cast_possible_truncation,
+                reason = "they were written from as many bits"
+            )]
+            Told::Classes(numbers.into_iter().map(|class| class as u16).collect())
         } else {
             Told::Values(numbers.into_iter().map(f32::from_bits).collect())
         };
@@ -192,84 +204,91 @@ impl LiveGraph {
         rows
     }
 
-    /// Compares the predictions of some rows with what was told of them; returns whether the class of each is final.
-    pub(super) fn update_outputs(&mut self, rows: &[u32]) -> bool {
+    /// Compares the predictions of some rows with what was told of them; returns the levels that their decisions need, of
+    /// rows that have others.
+    pub(super) fn update_outputs(&mut self, rows: &[u32]) -> Vec<(u32, u8)> {
         self.outputs.asked.clear();
-        let mut is_final = true;
+        self.refresh_maxima();
+        let (mut needs, width) = (vec![], self.outputs.mlp.outputs.max(1));
         for rows in rows.chunks(ROWS) {
-            for (&row, prediction) in rows.iter().zip(self.predictions(rows)) {
-                is_final &= prediction.is_final;
-                self.outputs.tell(row, &prediction);
+            let (all, bounds) = self.outputs_of(rows);
+            for ((&row, outputs), bound) in rows.iter().zip(all.chunks_exact(width)).zip(bounds) {
+                self.outputs.tell(row, outputs, bound);
+                if self.levels.most > 0 && self.outputs.classes {
+                    let need = self.need(row as usize, outputs, bound);
+                    if need != self.levels.needs[row as usize] {
+                        needs.push((row, need));
+                    }
+                }
             }
         }
-        is_final
+        needs
+    }
+
+    /// The level at which the class of a row is final, from its bound at the level that it has. It sinks by some levels at a
+    /// time or not at all.
+    fn need(&self, row: usize, outputs: &[f32], bound: f64) -> u8 {
+        let levels = &self.levels;
+        let level = if self.members.is_some() { levels.needs[row] } else { levels.of[row] };
+        let missing = SQRT_2 * bound / margin(outputs).max(f64::MIN_POSITIVE);
+        if missing >= 1.0 {
+            return level.saturating_add(levels.between(1.01 * missing).max(1)).min(levels.most);
+        }
+        let enough = level.saturating_sub(levels.between(1.0 / missing).saturating_sub(1));
+        let now = levels.needs[row];
+        if enough + 2 < now || enough > now { enough.min(now) } else { now }
     }
 
     /// The predictions of some nodes or graphs that exist.
     pub(super) fn predictions(&self, rows: &[u32]) -> Vec<Prediction> {
+        let (all, bounds) = self.outputs_of(rows);
+        let predict = |(outputs, bound): (&[f32], f64)| Prediction {
+            class: self.outputs.classes.then(|| largest(outputs)),
+            is_final: self.outputs.classes && margin(outputs) > SQRT_2 * bound,
+            outputs: outputs.to_vec(),
+            bound,
+        };
+        all.chunks_exact(self.outputs.mlp.outputs.max(1)).zip(bounds).map(predict).collect()
+    }
+
+    /// The outputs of some rows, and how far each of them can be from that of the fixed point.
+    fn outputs_of(&self, rows: &[u32]) -> (Vec<f32>, Vec<f64>) {
         let mlp = &self.outputs.mlp;
         let error = together(&self.errors()[self.read.clone()]) * self.to_two_norm();
+        // Below what rounding allows, no tolerance is smaller.
+        let least = self.least_share();
         let mut inputs = Vec::with_capacity(rows.len() * mlp.inputs);
         let mut errors = Vec::with_capacity(rows.len());
         for &row in rows {
-            errors.push(error * self.read_row(row as usize, &mut inputs));
+            let share = if self.members.is_some() {
+                self.levels.share_of_row(row as usize)
+            } else {
+                self.levels.share(row as usize)
+            };
+            errors.push(error * share.max(least) * self.read_row(row as usize, &mut inputs));
         }
-        let outputs = mlp.forward(&inputs, &self.scratch);
-        let inputs = inputs.chunks_exact(mlp.inputs.max(1));
-        let all = inputs.zip(errors).zip(outputs.chunks_exact(mlp.outputs.max(1)));
-        let predict = |((input, error), outputs): ((&[f32], f64), &[f32])| {
+        let outputs = mlp.forward(&inputs, &self.readout_scratch);
+        for (input, error) in inputs.chunks_exact(mlp.inputs.max(1)).zip(&mut errors) {
             // What is pooled is rounded once more.
             let size = super::size(input);
-            let bound = mlp.error(size, error + size * f64::from(f32::EPSILON));
-            Prediction {
-                class: self.outputs.classes.then(|| largest(outputs)),
-                is_final: self.outputs.classes && is_final(outputs, bound),
-                outputs: outputs.to_vec(),
-                bound,
-            }
-        };
-        all.map(predict).collect()
+            *error = mlp.error(size, *error + size * f64::from(f32::EPSILON));
+        }
+        (outputs, errors)
+    }
+
+    /// Residuals that rounding alone gives are no larger than this share of what is allowed.
+    fn least_share(&self) -> f64 {
+        let shares = self.layers.iter().map(|layer| layer.residual(0.0) / layer.residual(1.0));
+        shares.fold(0.0, f64::max)
     }
 
     /// Appends what the read-out's network reads of a row; returns how often the error of a node of weight 1 counts in it.
     fn read_row(&self, row: usize, inputs: &mut Vec<f32>) -> f64 {
-        let read = self.read.clone();
-        let (Some(members), Some(pooling)) = (&self.members, self.outputs.pooling) else {
-            read.for_each(|layer| inputs.extend_from_slice(self.state(layer, row)));
-            return self.weight(row);
-        };
-        let nodes = members.of(row);
-        let start =
-            if pooling == Pooling::Max && !nodes.is_empty() { f64::NEG_INFINITY } else { 0.0 };
-        let mut weights = 0.0_f64;
-        for layer in read {
-            let mut pooled = vec![start; self.widths[layer]];
-            weights = 0.0;
-            for &v in nodes {
-                let x = self.state(layer, v as usize).iter().map(|&x| f64::from(x));
-                let weight = self.weight(v as usize);
-                if pooling == Pooling::Max {
-                    pooled.iter_mut().zip(x).for_each(|(to, x)| *to = to.max(x));
-                    weights = weights.max(weight);
-                } else {
-                    pooled.iter_mut().zip(x).for_each(|(to, x)| *to += x);
-                    weights += weight;
-                }
-            }
-            if pooling == Pooling::Mean {
-                let count = nodes.len().max(1) as f64;
-                pooled.iter_mut().for_each(|x| *x /= count);
-                weights /= count;
-            }
-            #[allow(
-                clippy::cast_possible_truncation,
-                reason = "the read-out reads single precision"
-            )]
-            inputs.extend(pooled.iter().map(|&x| x as f32));
+        if let (Some(members), Some(pools)) = (&self.members, &self.pools) {
+            return pools.read(row, members.len(row), inputs) * bound::UP;
         }
-        // The largest entries may be those of as many nodes.
-        let entries = if pooling == Pooling::Max { self.outputs.mlp.inputs as f64 } else { 1.0 };
-        weights * entries.sqrt() * bound::UP
+        self.read.clone().for_each(|layer| inputs.extend_from_slice(self.state(layer, row)));
+        self.weight(row)
     }
 
     /// `‖·‖₂` of an error, in terms of the norm in which `f_a` contracts.
@@ -295,13 +314,13 @@ impl LiveGraph {
         if self.members.is_none() {
             let mut read = vec![];
             self.read_row(node, &mut read);
-            let outputs = self.outputs.mlp.forward(&read, &self.scratch);
+            let outputs = self.outputs.mlp.forward(&read, &self.readout_scratch);
             for u in self.neighbours(node).collect::<Vec<_>>() {
                 let without = self.evaluate_without(last, node, u);
                 let mut other = read.clone();
                 let at = other.len() - width;
                 other[at..].copy_from_slice(&without);
-                let moved = self.outputs.mlp.forward(&other, &self.scratch);
+                let moved = self.outputs.mlp.forward(&other, &self.readout_scratch);
                 let squares = moved.iter().zip(&outputs).map(|(a, b)| f64::from(a - b).powi(2));
                 neighbours.push((u, squares.sum::<f64>().sqrt()));
             }
@@ -312,12 +331,11 @@ impl LiveGraph {
     }
 }
 
-/// Whether no outputs within `bound` have their largest entry elsewhere.
-///
-/// `(z_i − z_j) − (z*_i − z*_j)` is at most `√2 ‖z − z*‖₂`.
-fn is_final(outputs: &[f32], bound: f64) -> bool {
+/// How much larger the largest output is than every other. While `‖z − z*‖₂` is at most `1/√2` of it, `z*` has its largest
+/// entry at the same place: `(z_i − z_j) − (z*_i − z*_j)` is at most `√2 ‖z − z*‖₂`.
+fn margin(outputs: &[f32]) -> f64 {
     let best = largest(outputs);
     let others = outputs.iter().enumerate().filter(|(i, _)| *i != best);
-    let margin = others.map(|(_, &z)| f64::from(outputs[best]) - f64::from(z));
-    margin.fold(f64::INFINITY, f64::min) > std::f64::consts::SQRT_2 * bound
+    let margins = others.map(|(_, &z)| f64::from(outputs[best]) - f64::from(z));
+    margins.fold(f64::INFINITY, f64::min)
 }

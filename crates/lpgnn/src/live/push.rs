@@ -4,6 +4,7 @@ use std::sync::PoisonError;
 
 use super::LiveGraph;
 use super::bound::UP;
+use super::features::widen;
 use crate::Matrix;
 use crate::graph::{Features, FeaturesView, Local, NO_EDGE, Patch};
 use crate::transition::{Input, for_each_group};
@@ -12,6 +13,8 @@ use crate::transition::{Input, for_each_group};
 const CHUNK: usize = 1 << 12;
 /// Nodes that one thread computes at a time.
 const GROUP: usize = 64;
+/// How often `f_v` is computed in a row, of its own last value and the same messages.
+const ROUNDS: usize = 4;
 
 /// Rows of a few nodes and of their neighbours, filled again and again.
 #[derive(Debug)]
@@ -21,11 +24,21 @@ pub(super) struct Workspace {
     rows: Vec<u32>,
     /// Edges with features, two per pair or fewer.
     edges: Vec<u32>,
-    states: Matrix<f32>,
-    features: Features<f32>,
-    below: Matrix<f32>,
-    edge_features: Features<f32>,
-    f: Matrix<f32>,
+    states: Matrix<f64>,
+    messages: Matrix<f64>,
+    features: Features<f64>,
+    below: Matrix<f64>,
+    edge_features: Features<f64>,
+    f: Matrix<f64>,
+}
+
+/// What was computed of some nodes, row by row.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    states: Vec<f32>,
+    /// By how much the last round has moved each, which is all that its own residual depends on.
+    steps: Vec<f64>,
+    messages: Vec<f32>,
 }
 
 impl LiveGraph {
@@ -33,85 +46,142 @@ impl LiveGraph {
     ///
     /// A layer reads those below and none above, so that they settle one after the other.
     pub(super) fn settle(&mut self) -> usize {
-        let (mut nodes, mut f, mut moved) = (vec![], vec![], vec![]);
+        let (mut nodes, mut found) = (vec![], std::mem::take(&mut self.found));
         let mut evaluated = 0;
         for layer in 0..self.layers.len() {
-            while self.queues[layer].pop(self.slack, &mut nodes) {
+            while self.queues[layer].pop(&mut nodes) {
                 for chunk in nodes.chunks(CHUNK) {
-                    self.evaluate(layer, chunk, &mut f);
-                    self.replace(layer, chunk, &f, &mut moved);
-                    for &(v, distance) in &moved {
-                        self.spread(layer, v, distance);
+                    self.evaluate(layer, chunk, &mut found);
+                    self.replace(layer, chunk, &found);
+                    self.send(layer, chunk, &mut found);
+                    if layer + 1 < self.layers.len() {
+                        self.send(layer + 1, chunk, &mut found);
                     }
                     evaluated += chunk.len();
                 }
                 self.touched.extend_from_slice(&nodes);
             }
         }
+        self.found = found;
         evaluated
     }
 
-    /// `x_v ← f_v` for some nodes, and by how much each has moved.
-    fn replace(&mut self, number: usize, nodes: &[u32], f: &[f32], moved: &mut Vec<(usize, f64)>) {
-        moved.clear();
-        let width = self.widths[number];
-        let layer = &mut self.layers[number];
-        for (i, &v) in nodes.iter().enumerate() {
-            let v = v as usize;
-            let (x, f) = (&mut self.states[number][v * width..][..width], &f[i * width..][..width]);
-            moved.push((v, layer.norm(x, f)));
-            x.copy_from_slice(f);
-            let degree = self.adjacency.degree(v);
-            let weight = layer.sensitivity.weighing.weight(degree);
-            let rounding = layer.rounding(degree).error;
-            layer.floor = layer.floor.max(rounding / weight);
-            layer.sizes.state = layer.sizes.state.max(super::size(x));
-            self.residuals[number][v] = above(rounding);
-            self.queues[number].put(v, rounding / (weight * layer.residual()));
-        }
-        let largest = self.layers[number].sizes.state;
-        if let Some(upper) = self.layers.get_mut(number + 1) {
-            upper.sizes.feature = upper.sizes.feature.max(largest);
-        }
-    }
-
-    /// What a state that has moved can do to the residuals of its layer and of the next.
+    /// `x_v ← f_v` for some nodes, and what that does to residuals but by messages.
     ///
     /// ```text
-    /// ρ_u ← ρ_u + n_uv a δ  for u ∈ ne[v]        ρ_v ← ρ_v + c t_v δ
+    /// ρ_v ← rounding + c t_v δ        and in the next layer, ρ_v ← ρ_v + d s_v δ
     /// ```
-    fn spread(&mut self, layer: usize, v: usize, distance: f64) {
-        if distance == 0.0 {
-            return;
+    fn replace(&mut self, number: usize, nodes: &[u32], found: &Found) {
+        let width = self.widths[number];
+        let reads_states = self.message_dims[number] == 0;
+        let mut largest = 0.0_f64;
+        let moved: Vec<f64> = (nodes.iter().enumerate())
+            .map(|(i, &v)| {
+                let (v, f) = (v as usize, &found.states[i * width..][..width]);
+                let distance = self.layers[number].distance(self.state(number, v), f);
+                largest = largest.max(super::size(f));
+                self.set_state(number, v, f);
+                let own = self.own(number, v) * found.steps[i];
+                let degree = self.adjacency.degree(v);
+                let layer = &mut self.layers[number];
+                let rounding = layer.rounding_error(degree);
+                layer.floor = layer.floor.max(rounding / layer.sensitivity.weighing.weight(degree));
+                self.residuals[number][v] = above((rounding + own) * UP);
+                self.queue(number, v);
+                distance
+            })
+            .collect();
+        self.layers[number].enlarge_states(largest);
+        if let Some(upper) = self.layers.get_mut(number + 1) {
+            upper.enlarge_features(largest);
         }
-        let (degree, normalized) = (self.adjacency.degree(v), self.normalized(v));
-        let s = self.layers[layer].sensitivity;
-        let own = s.own * s.weighing.own_states(degree, normalized);
-        self.spread_to(layer, v, s.neighbour * distance, own * distance);
-        if let Some(above) = self.layers.get(layer + 1) {
-            let s = above.sensitivity;
-            let own = s.own_features * s.weighing.own_features(degree, normalized);
-            self.spread_to(layer + 1, v, s.neighbour_features * distance, own * distance);
+        for (&v, distance) in nodes.iter().zip(moved) {
+            let v = v as usize;
+            if reads_states {
+                let neighbour = self.layers[number].sensitivity.message * distance;
+                self.spread(number, v, neighbour);
+            }
+            if let Some(upper) = self.layers.get(number + 1) {
+                let s = upper.sensitivity;
+                let (degree, normalized) = (self.adjacency.degree(v), self.normalized(v));
+                let own = s.own_features * s.weighing.own_features(degree, normalized);
+                self.raise(number + 1, v, own * distance);
+            }
         }
     }
 
-    /// Adds to the residual of a node, and of every neighbour as often as it counts there.
-    pub(super) fn spread_to(&mut self, layer: usize, v: usize, neighbour: f64, own: f64) {
-        let degree = self.adjacency.degree(v);
-        let weighing = self.layers[layer].sensitivity.weighing;
-        let mut own = own;
-        if degree == 0 {
-            // It is its own neighbour.
-            own += neighbour;
+    fn set_state(&mut self, layer: usize, v: usize, new: &[f32]) {
+        let width = self.widths[layer];
+        let x = &mut self.states[layer][v * width..][..width];
+        if let Some(pools) = &mut self.pools
+            && self.read.contains(&layer)
+        {
+            let at = self.widths[self.read.start..layer].iter().sum();
+            pools.replace(self.graphs[v], at, Some(x), Some(new));
         }
-        if neighbour > 0.0 {
-            for at in 0..degree {
-                let u = self.adjacency.of(v)[at].node();
-                let count = weighing.pair(self.adjacency.degree(u), degree);
-                self.raise(layer, u, count * neighbour);
+        x.copy_from_slice(new);
+    }
+
+    /// `c t_v`
+    fn own(&self, layer: usize, v: usize) -> f64 {
+        let s = &self.layers[layer].sensitivity;
+        if s.own > 0.0 {
+            s.own * s.weighing.own_states(self.adjacency.degree(v), self.normalized(v))
+        } else {
+            0.0
+        }
+    }
+
+    /// The messages of some nodes as they are now, and what that does to the residuals of those who read them.
+    ///
+    /// ```text
+    /// ρ_u ← ρ_u + n_uv ‖W_K ⋯ W_2‖ ‖p_v − p'_v‖        for u ∈ ne[v]
+    /// ```
+    pub(super) fn send(&mut self, layer: usize, nodes: &[u32], found: &mut Found) {
+        let width = self.message_dims[layer];
+        if width == 0 {
+            return;
+        }
+        self.compute_messages(layer, nodes, &mut found.messages);
+        let largest = found.messages.chunks_exact(width).map(super::size).fold(0.0, f64::max);
+        self.enlarge_messages(layer, largest);
+        for (&v, new) in nodes.iter().zip(found.messages.chunks_exact(width)) {
+            let old = &mut self.messages[layer][v as usize * width..][..width];
+            let distance = self.layers[layer].distance(old, new);
+            old.copy_from_slice(new);
+            self.spread(layer, v as usize, self.layers[layer].sensitivity.message * distance);
+        }
+    }
+
+    /// Messages of this size are rounded by more than those before, whoever has read them.
+    fn enlarge_messages(&mut self, layer: usize, size: f64) {
+        let Some(before) = self.layers[layer].enlarge_messages(size) else { return };
+        for v in 0..self.graphs.len() {
+            if self.contains(v) && self.residuals[layer][v].is_finite() {
+                let degree = self.adjacency.degree(v);
+                let l = &mut self.layers[layer];
+                let more = l.rounding_error(degree) - l.f.rounding(before, degree).error;
+                self.raise(layer, v, more.max(0.0));
             }
         }
-        self.raise(layer, v, own);
+    }
+
+    /// Adds to the residual of every neighbour, as often as the node counts there.
+    pub(super) fn spread(&mut self, layer: usize, v: usize, neighbour: f64) {
+        if neighbour <= 0.0 {
+            return;
+        }
+        let degree = self.adjacency.degree(v);
+        let weighing = self.layers[layer].sensitivity.weighing;
+        if degree == 0 {
+            // It is its own neighbour.
+            self.raise(layer, v, neighbour);
+        }
+        for at in 0..degree {
+            let u = self.adjacency.of(v)[at].node();
+            let count = weighing.pair(self.adjacency.degree(u), degree);
+            self.raise(layer, u, count * neighbour);
+        }
     }
 
     /// `ρ_v ← ρ_v + more`
@@ -120,10 +190,23 @@ impl LiveGraph {
         if more > 0.0 {
             let residual = &mut self.residuals[layer][v];
             *residual = above(f64::from(*residual) + more * UP);
-            let (layer_, degree) = (&self.layers[layer], self.adjacency.degree(v));
-            let weight = layer_.sensitivity.weighing.weight(degree);
-            self.queues[layer].put(v, f64::from(*residual) / (weight * layer_.residual()));
+            self.queue(layer, v);
         }
+    }
+
+    /// What the residual of a node may be.
+    #[inline]
+    fn allowed(&self, layer: usize, v: usize) -> f64 {
+        let layer = &self.layers[layer];
+        let weight = layer.sensitivity.weighing.weight(self.adjacency.degree(v));
+        weight * layer.residual(self.levels.share(v))
+    }
+
+    /// Puts a node where its residual belongs.
+    #[inline]
+    pub(super) fn queue(&mut self, layer: usize, v: usize) {
+        let ratio = f64::from(self.residuals[layer][v]) / self.allowed(layer, v);
+        self.queues[layer].put(v, ratio);
     }
 
     /// Nothing is known of the residual of a node; that of one that is gone does not matter.
@@ -136,25 +219,71 @@ impl LiveGraph {
 
     /// The same residuals against another threshold.
     pub(super) fn queue_again(&mut self) {
-        for (number, layer) in self.layers.iter().enumerate() {
-            for (v, &residual) in self.residuals[number].iter().enumerate() {
-                let weight = layer.sensitivity.weighing.weight(self.adjacency.degree(v));
-                self.queues[number].put(v, f64::from(residual) / (weight * layer.residual()));
-            }
+        for layer in 0..self.layers.len() {
+            (0..self.graphs.len()).for_each(|v| self.queue(layer, v));
         }
     }
 
     /// `f_v` of some nodes, row by row.
-    pub(super) fn evaluate(&self, layer: usize, nodes: &[u32], f: &mut Vec<f32>) {
+    fn evaluate(&self, layer: usize, nodes: &[u32], found: &mut Found) {
         let width = self.widths[layer];
-        f.resize(nodes.len() * width, 0.0);
-        let rows = f.chunks_mut((GROUP * width).max(1));
-        let mut groups: Vec<_> = nodes.chunks(GROUP).zip(rows).collect();
-        for_each_group(&mut groups, |(nodes, f)| {
+        found.states.resize(nodes.len() * width, 0.0);
+        found.steps.resize(nodes.len(), 0.0);
+        let rows = found.states.chunks_mut((GROUP * width).max(1));
+        let steps = found.steps.chunks_mut(GROUP);
+        let mut groups: Vec<_> = nodes.chunks(GROUP).zip(rows).zip(steps).collect();
+        for_each_group(&mut groups, |((nodes, states), steps)| {
             self.with_workspace(|work| {
                 self.fill(layer, nodes, None, work);
-                self.compute(layer, work);
-                f.copy_from_slice(work.f.as_slice());
+                for _ in 0..ROUNDS {
+                    self.compute(layer, work);
+                    if self.step(layer, nodes, work, steps) {
+                        break;
+                    }
+                }
+                #[allow(clippy::cast_possible_truncation, reason = "states are rounded already")]
+                for (to, &x) in states.iter_mut().zip(work.states.as_slice()) {
+                    *to = x as f32;
+                }
+            });
+        });
+    }
+
+    /// The own states of nodes become `f_v`, in single precision; returns whether their residuals need no other round.
+    fn step(&self, layer: usize, nodes: &[u32], work: &mut Workspace, steps: &mut [f64]) -> bool {
+        let (width, mut done) = (self.widths[layer], true);
+        let rows = work.states.as_mut_slice().chunks_exact_mut(width.max(1));
+        let f = work.f.as_slice().chunks_exact(width.max(1));
+        for (((x, f), &v), step) in rows.zip(f).zip(nodes).zip(steps) {
+            #[allow(clippy::cast_possible_truncation, reason = "states are kept in this precision")]
+            let differences = x.iter_mut().zip(f).map(|(x, &f)| {
+                let new = f64::from(f as f32);
+                new - std::mem::replace(x, new)
+            });
+            *step = self.layers[layer].norm(differences);
+            let v = v as usize;
+            done &= self.own(layer, v) * *step <= 0.5 * self.allowed(layer, v);
+        }
+        done
+    }
+
+    /// The messages of some nodes, row by row.
+    fn compute_messages(&self, layer: usize, nodes: &[u32], messages: &mut Vec<f32>) {
+        let width = self.message_dims[layer];
+        messages.resize(nodes.len() * width, 0.0);
+        let rows = messages.chunks_mut(GROUP * width);
+        let mut groups: Vec<_> = nodes.chunks(GROUP).zip(rows).collect();
+        for_each_group(&mut groups, |(nodes, messages)| {
+            self.with_workspace(|work| {
+                gather(&self.states[layer], self.widths[layer], nodes, &mut work.states);
+                self.gather_features(layer, nodes, work);
+                work.messages.reshape(nodes.len(), width);
+                let features = node_features(layer, &work.features, &work.below);
+                self.layers[layer].f.messages(&work.states, features, &mut work.messages);
+                #[allow(clippy::cast_possible_truncation, reason = "kept in this precision")]
+                for (to, &x) in messages.iter_mut().zip(work.messages.as_slice()) {
+                    *to = x as f32;
+                }
             });
         });
     }
@@ -165,7 +294,8 @@ impl LiveGraph {
             #[allow(clippy::cast_possible_truncation, reason = "nodes have 30 bits")]
             self.fill(layer, &[v as u32], Some(without), work);
             self.compute(layer, work);
-            work.f.as_slice().to_vec()
+            #[allow(clippy::cast_possible_truncation, reason = "states are kept in this precision")]
+            work.f.as_slice().iter().map(|&x| x as f32).collect()
         })
     }
 
@@ -177,6 +307,7 @@ impl LiveGraph {
             rows: vec![],
             edges: vec![],
             states: Matrix::default(),
+            messages: Matrix::default(),
             features: self.node_features.empty(),
             below: Matrix::default(),
             edge_features: self.edge_features.empty(),
@@ -195,6 +326,7 @@ impl LiveGraph {
         rows.extend_from_slice(nodes);
         edges.clear();
         let missing = usize::from(without.is_some());
+        let counts_degrees = self.layers[layer].sensitivity.weighing.reads_source_degree();
         for &v in nodes {
             let links = self.adjacency.of(v as usize);
             let link_edges = self.adjacency.edges_of(v as usize);
@@ -213,40 +345,60 @@ impl LiveGraph {
                         place
                     })
                 });
-                // A loop is as long as the list it is in.
+                // A loop is as long as the list it is in. Degrees that nobody reads are not worth a look.
                 let own = if link.node() == v as usize { missing } else { 0 };
-                patch.push_neighbour(self.adjacency.degree(link.node()) - own, joined);
+                let degree =
+                    if counts_degrees { self.adjacency.degree(link.node()) - own } else { 1 };
+                patch.push_neighbour(degree, joined);
                 #[allow(clippy::cast_possible_truncation, reason = "nodes have 30 bits")]
                 rows.push(link.node() as u32);
             }
             patch.end_node(link_edges.is_some());
         }
-        let gather = |from: &[f32], width: usize, rows: &[u32], to: &mut Matrix<f32>| {
-            to.reshape(rows.len(), width);
-            for (to, &row) in to.as_mut_slice().chunks_exact_mut(width.max(1)).zip(rows) {
-                to.copy_from_slice(&from[row as usize * width..][..width]);
-            }
-        };
-        gather(&self.states[layer], self.widths[layer], rows, &mut work.states);
-        match layer.checked_sub(1) {
-            None => self.node_features.gather(rows, &mut work.features),
-            Some(below) => gather(&self.states[below], self.widths[below], rows, &mut work.below),
-        }
+        let messages = self.message_dims[layer];
+        let states = if messages == 0 { &rows[..] } else { nodes };
+        gather(&self.states[layer], self.widths[layer], states, &mut work.states);
+        let messages =
+            if messages == 0 { (&[][..], 0) } else { (&self.messages[layer][..], messages) };
+        gather(messages.0, messages.1, rows, &mut work.messages);
         self.edge_features.gather(edges, &mut work.edge_features);
+        self.gather_features(layer, nodes, work);
         work.f.reshape(nodes.len(), self.widths[layer]);
     }
 
+    fn gather_features(&self, layer: usize, nodes: &[u32], work: &mut Workspace) {
+        match layer.checked_sub(1) {
+            None => self.node_features.gather(nodes, &mut work.features),
+            Some(below) => gather(&self.states[below], self.widths[below], nodes, &mut work.below),
+        }
+    }
+
     fn compute(&self, layer: usize, work: &mut Workspace) {
-        let node_features =
-            if layer == 0 { work.features.view() } else { FeaturesView::Dense(&work.below) };
+        let Workspace { patch, states, messages, features, below, edge_features, f, .. } = work;
         let input = Input {
-            topology: work.patch.topology(),
-            node_features,
-            edge_features: work.edge_features.view(),
-            states: &work.states,
+            topology: patch.topology(),
+            node_features: node_features(layer, features, below),
+            edge_features: edge_features.view(),
+            states,
             exchange: &Local,
         };
-        self.layers[layer].f.forward(input, &mut work.f, &self.scratch);
+        self.layers[layer].f.forward(input, messages, f, &self.scratch);
+    }
+}
+
+fn node_features<'a>(
+    layer: usize,
+    features: &'a Features<f64>,
+    below: &'a Matrix<f64>,
+) -> FeaturesView<'a, f64> {
+    if layer == 0 { features.view() } else { FeaturesView::Dense(below) }
+}
+
+/// Some rows in double precision.
+fn gather(from: &[f32], width: usize, rows: &[u32], to: &mut Matrix<f64>) {
+    to.reshape(rows.len(), width);
+    for (to, &row) in to.as_mut_slice().chunks_exact_mut(width.max(1)).zip(rows) {
+        widen(&from[row as usize * width..][..width], to);
     }
 }
 

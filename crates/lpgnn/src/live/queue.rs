@@ -38,11 +38,10 @@ impl Queue {
         }
     }
 
-    /// Takes out all nodes with the largest residuals, if they are more than `ratio` times the smallest that matters.
-    pub(super) fn pop(&mut self, ratio: f64, nodes: &mut Vec<u32>) -> bool {
+    /// Takes out all nodes with the largest residuals, if any matters.
+    pub(super) fn pop(&mut self, nodes: &mut Vec<u32>) -> bool {
         nodes.clear();
-        let least = if ratio > 1.0 { bucket(ratio) } else { 0 };
-        while self.top > least || (self.top == least && !self.buckets[self.top].is_empty()) {
+        while self.top > 0 || !self.buckets[0].is_empty() {
             let top = self.top;
             for node in self.buckets[top].drain(..) {
                 // One that has moved since is in another bucket too.
@@ -98,14 +97,14 @@ mod tests {
         queue.put(5, 0.1);
         let mut nodes = vec![];
         let mut all = vec![];
-        while queue.pop(1.0, &mut nodes) {
+        while queue.pop(&mut nodes) {
             all.push(nodes.clone());
         }
         assert_eq!(all, [vec![6], vec![1, 3, 4]]);
         queue.put(5, 1.5);
         queue.put(7, 9.0);
-        assert!(queue.pop(4.0, &mut nodes) && nodes == [7]);
-        assert!(!queue.pop(4.0, &mut nodes));
-        assert!(queue.pop(1.0, &mut nodes) && nodes == [5]);
+        assert!(queue.pop(&mut nodes) && nodes == [7]);
+        assert!(queue.pop(&mut nodes) && nodes == [5]);
+        assert!(!queue.pop(&mut nodes));
     }
 }

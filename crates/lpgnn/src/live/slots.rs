@@ -1,6 +1,6 @@
 /// Lists that grow and shrink, all of them in one block of memory.
 ///
-/// A list that outgrows its room moves to one half as large again or so; what it leaves is used by others. So a change
+/// A list that outgrows its room moves to one a quarter larger or so; what it leaves is used by others. So a change
 /// takes a time proportional to the list, amortised, and lists that never change take no more room than their entries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slots<T> {
@@ -8,6 +8,8 @@ pub(super) struct Slots<T> {
     lists: Vec<Slot>,
     /// Where there is room, by its [class](class_below).
     free: Vec<Vec<(u32, u32)>>,
+    /// Entries of all lists.
+    used: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,6 +57,7 @@ impl<T: Copy + Default> Slots<T> {
         let start = self.entries.len();
         self.entries.extend(entries);
         let len = (self.entries.len() - start) as u32;
+        self.used += len as usize;
         self.lists.push(Slot { start: start as u32, len, room: len });
     }
 
@@ -82,6 +85,7 @@ impl<T: Copy + Default> Slots<T> {
         self.entries.copy_within(start + at..start + len, start + at + 1);
         self.entries[start + at] = entry;
         self.lists[list].len += 1;
+        self.used += 1;
     }
 
     /// Takes an entry out of a list.
@@ -90,10 +94,12 @@ impl<T: Copy + Default> Slots<T> {
         let (start, len) = (start as usize, len as usize);
         self.entries.copy_within(start + at + 1..start + len, start + at);
         self.lists[list].len -= 1;
+        self.used -= 1;
     }
 
     /// Replaces a list.
     pub(super) fn set(&mut self, list: usize, entries: &[T]) {
+        self.used = self.used - self.lists[list].len as usize + entries.len();
         if entries.len() > self.lists[list].room as usize {
             self.lists[list].len = 0;
             self.resize(list, entries.len());
@@ -108,15 +114,18 @@ impl<T: Copy + Default> Slots<T> {
     /// Moves a list to a place with more room.
     #[allow(clippy::cast_possible_truncation, reason = "whoever adds checks that there is room")]
     fn resize(&mut self, list: usize, least: usize) {
+        if self.entries.len() > self.used + self.used / 8 + 64 {
+            self.compact();
+        }
         let old = self.lists[list];
         let class = class_above(least);
         let left = self.free.get_mut(class).and_then(Vec::pop);
         let (start, room) = left.unwrap_or_else(|| {
             let start = self.entries.len();
             let room = room_of(class);
-            // A large block grows by an eighth, so that it does not take twice its size.
+            // A large block grows by a little, so that it does not take twice its size.
             if self.entries.capacity() < start + room {
-                self.entries.reserve_exact(room + start / 8);
+                self.entries.reserve_exact(room + start / 32);
             }
             self.entries.resize(start + room, T::default());
             (start as u32, room as u32)
@@ -134,12 +143,26 @@ impl<T: Copy + Default> Slots<T> {
     }
 }
 
-/// Entries of a class: 1, 2, 3, 4, 6, 8, 12, 16, …
+/// Lists that have no room left when an eighth of it is not used are packed; so much has changed before that again.
+impl<T: Copy + Default> Slots<T> {
+    #[allow(clippy::cast_possible_truncation, reason = "there is less than before")]
+    fn compact(&mut self) {
+        let mut entries = Vec::new();
+        entries.reserve_exact(self.used + self.used / 32 + 64);
+        for slot in &mut self.lists {
+            let start = entries.len() as u32;
+            entries.extend_from_slice(&self.entries[slot.start as usize..][..slot.len as usize]);
+            *slot = Slot { start, len: slot.len, room: slot.len };
+        }
+        (self.entries, self.free) = (entries, vec![]);
+    }
+}
+
+/// Entries of a class: 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, …
 fn room_of(class: usize) -> usize {
-    match class {
-        0 => 1,
-        class if class % 2 == 1 => 2 << (class / 2),
-        class => 3 << (class / 2 - 1),
+    match class.checked_sub(4) {
+        None => class + 1,
+        Some(class) => (5 + class % 4) << (class / 4),
     }
 }
 
@@ -167,9 +190,9 @@ mod tests {
     use crate::uniform;
 
     #[test]
-    fn classes_grow_by_half_at_most() {
-        let rooms: Vec<usize> = (0..9).map(room_of).collect();
-        assert_eq!(rooms, [1, 2, 3, 4, 6, 8, 12, 16, 24]);
+    fn classes_grow_by_a_quarter_at_most() {
+        let rooms: Vec<usize> = (0..14).map(room_of).collect();
+        assert_eq!(rooms, [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24]);
         for room in 1..1000 {
             assert!(room_of(class_above(room)) >= room && room_of(class_below(room)) <= room);
         }
@@ -202,7 +225,8 @@ mod tests {
         for (list, vector) in vectors.iter().enumerate() {
             assert_eq!(slots.of(list), vector);
         }
-        let held: usize = vectors.iter().map(Vec::len).max().unwrap_or(0) * 20;
-        assert!(slots.entries.len() < 40 * held.max(100), "{}", slots.entries.len());
+        let held: usize = vectors.iter().map(Vec::len).sum();
+        assert_eq!(slots.used, held);
+        assert!(slots.entries.len() < 2 * held + 200, "{} for {held}", slots.entries.len());
     }
 }

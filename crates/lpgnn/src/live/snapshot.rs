@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::bound::Contraction;
 use super::{
-    Adjacency, FeatureTable, GONE, LiveGraph, LiveOptions, Outputs, Queue, Sink, Slots, Source,
-    check, layers,
+    Adjacency, FeatureTable, Found, GONE, Levels, LiveGraph, LiveOptions, Outputs, Queue, Sink,
+    Slots, Source, check, layers,
 };
 use crate::graph::Level;
 use crate::lagrangian::Model;
@@ -13,7 +13,7 @@ use crate::transition::{Sizes, Transition};
 use crate::{Error, Scratch};
 
 /// What a saved graph starts with.
-const MAGIC: u64 = u64::from_le_bytes(*b"lpgnn-l1");
+const MAGIC: u64 = u64::from_le_bytes(*b"lpgnn-l2");
 
 impl LiveGraph {
     /// Everything that events have made of the graph, as bytes. What was not asked for by [`changed`](Self::changed) is
@@ -31,16 +31,24 @@ impl LiveGraph {
             to.integers(&[source, target, edge]);
         }
         for (number, layer) in self.layers.iter().enumerate() {
-            let Sizes { state, feature, edge_feature, terms } = layer.sizes;
+            let Sizes { state, feature, edge_feature, message, terms } = layer.sizes;
             let Contraction { states, features } = layer.contraction;
-            for x in [state, feature, edge_feature, states, features, layer.floor] {
+            for x in [state, feature, edge_feature, message, states, features] {
                 to.real(x);
             }
+            to.real(layer.floor);
+            to.real(layer.threshold);
             to.number(terms as u64);
             to.reals(&self.states[number]);
+            to.reals(&self.messages[number]);
             to.reals(&self.residuals[number]);
         }
         to.real(self.limit);
+        to.real(self.pools.as_ref().map_or(0.0, |pools| pools.heaviest));
+        to.real(self.levels.ratio);
+        to.number(u64::from(self.levels.most));
+        to.0.extend(&self.levels.of);
+        to.0.extend(&self.levels.needs);
         to.integers(&self.outputs.told());
         to.number(self.outputs.changed.len() as u64);
         self.outputs.changed.iter().for_each(|&row| to.integers(&[row]));
@@ -83,20 +91,27 @@ impl LiveGraph {
         };
         let free_nodes = graphs.iter().zip(0..).filter(|(graph, _)| **graph == GONE);
         let widths: Vec<usize> = model.transitions().map(Transition::state_dim).collect();
-        let features = node_features.empty();
+        let layers = layers(model, weights, node_features.empty().view())?;
+        let message_dims = layers.iter().map(|layer| layer.f.message_dim()).collect();
+        let outputs = Outputs::new(model, weights, options.classes)?;
         let mut live = Self {
-            layers: layers(model, weights, features.view())?,
+            layers,
             read: model.read_layers(),
             members: members(model, &graphs, graph_count),
             free_nodes: free_nodes.map(|(_, v)| v).collect(),
             queues: widths.iter().map(|_| Queue::new(nodes)).collect(),
-            outputs: Outputs::new(model, weights, options.classes)?,
+            pools: outputs.pools(graph_count),
+            outputs,
             options: check(*options)?,
-            slack: options.final_tol.map_or(1.0, |tol| options.tol / tol),
             limit: 1.0,
+            levels: Levels::none(),
             states: vec![],
+            message_dims,
+            messages: vec![],
             residuals: vec![],
             touched: vec![],
+            found: Found::default(),
+            readout_scratch: Scratch::new(),
             scratch: Scratch::new(),
             workspaces: std::sync::Mutex::default(),
             adjacency,
@@ -110,32 +125,62 @@ impl LiveGraph {
             widths,
         };
         live.load_states(from)?;
-        live.set_thresholds();
+        live.pool();
         live.queue_again();
         Ok(live)
     }
 
     fn load_states(&mut self, from: &mut Source<'_>) -> Result<(), Error> {
         let nodes = self.graphs.len();
-        for (layer, width) in self.layers.iter_mut().zip(&self.widths) {
-            let mut reals = [0.0; 6];
+        let widths = self.widths.iter().zip(&self.message_dims);
+        for (layer, (width, message_dim)) in self.layers.iter_mut().zip(widths) {
+            let mut reals = [0.0; 8];
             for x in &mut reals {
                 *x = from.real()?;
             }
-            let [state, feature, edge_feature, states, features, floor] = reals;
-            layer.sizes = Sizes { state, feature, edge_feature, terms: from.length()? };
+            let [state, feature, edge_feature, message, states, features, floor, threshold] = reals;
+            let terms = from.length()?;
+            layer.set_sizes(Sizes { state, feature, edge_feature, message, terms });
             layer.contraction = Contraction { states, features };
-            layer.floor = floor;
+            (layer.floor, layer.threshold) = (floor, threshold);
             self.states.push(from.reals(nodes.saturating_mul(*width))?);
+            self.messages.push(from.reals(nodes.saturating_mul(*message_dim))?);
             self.residuals.push(from.reals(nodes)?);
         }
         self.limit = from.real()?;
+        let heaviest = from.real()?;
+        if let Some(pools) = &mut self.pools {
+            pools.heaviest = heaviest;
+        }
         let rows = if self.members.is_some() { self.graph_count } else { nodes };
+        self.load_levels(nodes, rows, from)?;
         let told = from.integers(self.outputs.told_numbers(rows))?;
         self.outputs.set_told(told);
         let changed = from.length()?;
         self.outputs.changed = from.integers(changed)?.into_iter().collect();
         if from.0.is_empty() { Ok(()) } else { Err(Source::damaged()) }
+    }
+}
+
+impl LiveGraph {
+    fn load_levels(
+        &mut self,
+        nodes: usize,
+        rows: usize,
+        from: &mut Source<'_>,
+    ) -> Result<(), Error> {
+        let (ratio, most) = (from.real()?, from.number()?);
+        let most = u8::try_from(most).map_err(|_| Source::damaged())?;
+        self.levels = Levels::of_ratio(ratio, most, nodes, rows);
+        for levels in [&mut self.levels.of, &mut self.levels.needs] {
+            let (read, rest) = from.0.split_at_checked(levels.len()).ok_or_else(Source::damaged)?;
+            if read.iter().any(|&level| level > most) {
+                return Err(Source::damaged());
+            }
+            levels.copy_from_slice(read);
+            from.0 = rest;
+        }
+        Ok(())
     }
 }
 

@@ -4,20 +4,47 @@ use std::fmt::Debug;
 
 use super::{Aggregation, Input, NeighbourSum};
 use crate::activation::Activation;
+use crate::graph::FeaturesView;
 use crate::numeric::{Scratch, largest_column_sum, spectral_norm_bound};
 use crate::parameters::{Parameters, Role};
 use crate::{Matrix, Scalar};
 
-/// A transition function with its weights packed once, for a few nodes at a time.
-pub trait LocalTransition<S: Scalar = f32>: Debug + Send + Sync {
-    /// `f_x ← f_{a,v}(X)` of the owned nodes of a topology. States and features have a row for every owned node
-    /// and behind them one for every ghost.
-    fn forward(&self, input: Input<'_, S>, f_x: &mut Matrix<S>, scratch: &Scratch<S>);
+/// A transition function with its weights packed once, for a few nodes at a time, in double precision.
+///
+/// What neighbours read of a node is its message. That is kept beside its state, so that a node is computed from one row
+/// per neighbour, whatever features they have; or it is the state itself.
+pub trait LocalTransition: Debug + Send + Sync {
+    /// Components of a message; 0 where it is the state.
+    fn message_dim(&self) -> usize {
+        0
+    }
+
+    /// The messages of some nodes, row by row.
+    fn messages(
+        &self,
+        states: &Matrix<f64>,
+        node_features: FeaturesView<'_, f64>,
+        messages: &mut Matrix<f64>,
+    ) {
+        let _ = (states, node_features, messages);
+    }
+
+    /// `f_x ← f_{a,v}(X)` of the owned nodes of a topology. Features and states have a row for every owned node.
+    /// Messages have one for every owned node and behind them one for every ghost, and so have states where they are the
+    /// messages.
+    fn forward(
+        &self,
+        input: Input<'_, f64>,
+        messages: &Matrix<f64>,
+        f_x: &mut Matrix<f64>,
+        scratch: &Scratch<f64>,
+    );
 
     /// How far a change at one node reaches.
     fn sensitivity(&self) -> Sensitivity;
 
-    /// What single precision can be wrong by, for a node of this degree.
+    /// What [`forward`](Self::forward) can be wrong by for a node of this degree, when messages are kept in single
+    /// precision.
     fn rounding(&self, sizes: Sizes, degree: usize) -> Rounding;
 }
 
@@ -31,6 +58,8 @@ pub trait LocalTransition<S: Scalar = f32>: Debug + Send + Sync {
 /// `‖·‖₂`, but `‖·‖_∞` for a maximum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sensitivity {
+    /// In the message of a neighbour; `a` where that is its state.
+    pub message: f64,
     /// `a`, in the state of a neighbour.
     pub neighbour: f64,
     /// `c`, in the node's own state.
@@ -39,6 +68,10 @@ pub struct Sensitivity {
     pub neighbour_features: f64,
     /// `d`, in the node's own features.
     pub own_features: f64,
+    /// In both states of a pair at once, when each moves by 1 at most; `a + c` at most.
+    pub both: f64,
+    /// In both features of a pair at once; `b + d` at most.
+    pub both_features: f64,
     /// How often neighbours count.
     pub weighing: Weighing,
 }
@@ -126,16 +159,28 @@ impl Weighing {
 
 impl Sensitivity {
     /// `L_v`: by how much the error of a node of this degree can exceed, in the norm in which `f_a` contracts, the
-    /// largest error of all nodes.
-    pub fn states(&self, degree: usize, normalized: f64) -> f64 {
+    /// largest error of all nodes; and that of its neighbours may be `more` times as large.
+    pub fn states(&self, degree: usize, normalized: f64, more: f64) -> f64 {
         let neighbours = self.neighbour * self.all_neighbours(degree);
-        neighbours + self.own * self.weighing.own_states(degree, normalized)
+        let each = more * neighbours + self.own * self.weighing.own_states(degree, normalized);
+        each.min(more * self.pairs(self.both, degree))
     }
 
     /// `Φ_v`, the same for errors of the features.
-    pub fn features(&self, degree: usize, normalized: f64) -> f64 {
+    pub fn features(&self, degree: usize, normalized: f64, more: f64) -> f64 {
         let neighbours = self.neighbour_features * self.all_neighbours(degree);
-        neighbours + self.own_features * self.weighing.own_features(degree, normalized)
+        let own = self.own_features * self.weighing.own_features(degree, normalized);
+        (more * neighbours + own).min(more * self.pairs(self.both_features, degree))
+    }
+
+    /// The same where both sides of every pair are as wrong as each other; nothing is known where they weigh
+    /// differently.
+    fn pairs(&self, both: f64, degree: usize) -> f64 {
+        match self.weighing {
+            Weighing::Pairs(Aggregation::Sum) => both * degree.max(1) as f64,
+            Weighing::Pairs(Aggregation::Mean | Aggregation::Max) => both,
+            Weighing::Pairs(Aggregation::NormalizedSum) | Weighing::Nodes(_) => f64::INFINITY,
+        }
     }
 
     /// `Σ_u n_vu w_u / w_v`; the largest for a maximum.
@@ -159,11 +204,13 @@ pub struct Sizes {
     pub feature: f64,
     /// Of an edge's features.
     pub edge_feature: f64,
+    /// Of a message.
+    pub message: f64,
     /// Entries of a node's or an edge's features.
     pub terms: usize,
 }
 
-/// What single precision can be wrong by.
+/// What rounding can do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rounding {
     /// `‖f̂_v − f_v‖₂` at most, `f̂` being computed.
@@ -173,19 +220,23 @@ pub struct Rounding {
 }
 
 /// Half the distance from 1 to the next number of single precision.
-const UNIT: f64 = f32::EPSILON as f64 / 2.0;
+pub(crate) const SINGLE: f64 = f32::EPSILON as f64 / 2.0;
+/// The same of double precision.
+pub(super) const DOUBLE: f64 = f64::EPSILON / 2.0;
 /// What a computed tanh can be wrong by, in these units.
 const TANH: f64 = 14.0;
 
 /// `γ_n = n u / (1 − n u)`: what a sum of `n` products can be wrong by, relative to the sum of their sizes.
-pub(super) fn gamma(terms: f64) -> f64 {
-    let x = terms * UNIT;
+pub(super) fn gamma(unit: f64, terms: f64) -> f64 {
+    let x = terms * unit;
     if x < 0.5 { x / (1.0 - x) } else { f64::INFINITY }
 }
 
 /// The sizes of the weights of a network `h`, for bounds on what it does to its inputs.
 #[derive(Clone, Debug)]
 pub(crate) struct NetworkSizes {
+    /// Half the distance from 1 to the next number, of the precision that it is computed in.
+    unit: f64,
     /// `‖W‖_F` of every block of the first layer, by role: neighbour's state, own state, node features, edge features.
     blocks: [f64; 4],
     /// `‖W‖₂` of the same.
@@ -237,6 +288,7 @@ impl NetworkSizes {
         let states = [Role::NeighbourState, Role::OwnState]
             .map(|role| layout.of_role(role).map(|number| layout.rows(number)).sum());
         Self {
+            unit: if size_of::<S>() == size_of::<f32>() { SINGLE } else { DOUBLE },
             blocks: roles.map(of_role),
             spectral: roles.map(|role| layout.of_role(role).map(spectral).sum()),
             bias: frobenius(first_bias),
@@ -264,36 +316,37 @@ impl NetworkSizes {
         // Each side of a pair is a sum over a state and a feature; both, the bias and two edges are then added.
         let edge_terms = if edges > 0.0 { 2 * sizes.terms } else { 0 };
         let terms = (self.states + sizes.terms + edge_terms) as f64 + 4.0;
-        let mut error = gamma(terms) * total(&self.blocks);
+        let mut error = gamma(self.unit, terms) * total(&self.blocks);
         error += (neighbour + own) * input_error * state;
         let mut size = activated(self.first, total(&self.spectral));
-        error += activation_error(self.first.1, size) + sum_error(summed, 0, size);
+        error += self.unit * activation_error(self.first.1, size) + self.sum_error(summed, 0, size);
         for (number, layer) in (1..).zip(&self.above) {
             let sum = layer.frobenius * (size + error) + layer.bias;
-            let added = gamma(layer.inputs as f64 + 4.0) * sum;
+            let added = gamma(self.unit, layer.inputs as f64 + 4.0) * sum;
             let unit = (layer.outputs, layer.activation);
             size = activated(unit, layer.spectral * size + layer.bias);
             error = layer.spectral * error + added;
-            error += activation_error(layer.activation, size) + sum_error(summed, number, size);
+            error += self.unit * activation_error(layer.activation, size);
+            error += self.sum_error(summed, number, size);
         }
         Rounding { error, size: size + error }
     }
-}
 
-/// What a layer's computed activations of this size can be wrong by.
-fn activation_error(activation: Activation, size: f64) -> f64 {
-    match activation {
-        Activation::Tanh => TANH * UNIT * size,
-        Activation::LeakyRelu => UNIT * size,
-        Activation::Relu | Activation::Identity => 0.0,
+    /// What the sum over neighbours is wrong by, per neighbour, where it stands behind this layer.
+    fn sum_error(&self, summed: Option<(usize, usize)>, layer: usize, size: f64) -> f64 {
+        match summed {
+            Some((behind, terms)) if behind == layer => gamma(self.unit, terms as f64 + 4.0) * size,
+            _ => 0.0,
+        }
     }
 }
 
-/// What the sum over neighbours is wrong by, per neighbour, where it stands behind this layer.
-fn sum_error(summed: Option<(usize, usize)>, layer: usize, size: f64) -> f64 {
-    match summed {
-        Some((behind, terms)) if behind == layer => gamma(terms as f64 + 4.0) * size,
-        _ => 0.0,
+/// What a layer's computed activations of this size can be wrong by, in units of their precision.
+fn activation_error(activation: Activation, size: f64) -> f64 {
+    match activation {
+        Activation::Tanh => TANH * size,
+        Activation::LeakyRelu => size,
+        Activation::Relu | Activation::Identity => 0.0,
     }
 }
 
@@ -321,5 +374,36 @@ pub(crate) fn reach<S: Scalar>(
         }
     };
     let above: f64 = layout.of_role(Role::Hidden).map(norm).product();
-    move |role| layout.of_role(role).map(|number| norm(number) * above).collect()
+    move |role| {
+        let above = if role == Role::Hidden { 1.0 } else { above };
+        layout.of_role(role).map(|number| norm(number) * above).collect()
+    }
+}
+
+/// `max ‖x A + y C‖` over `‖x‖, ‖y‖ ≤ 1`, rounded up, for the blocks `A` and `C` of a first layer.
+///
+/// `‖x A + y C‖₂ ≤ ‖[A; C / t]‖₂ √(1 + t²)` for every `t`.
+pub(crate) fn both(
+    layout: &Parameters,
+    weights: &[f64],
+    (a, c): (usize, usize),
+    largest_entry: bool,
+) -> f64 {
+    let (rows, columns) = (layout.rows(a) + layout.rows(c), layout.columns(a));
+    let stacked = |t: f64| -> Vec<f64> {
+        let below = layout.of(c, weights).iter().map(|w| w / t);
+        layout.of(a, weights).iter().copied().chain(below).collect()
+    };
+    if largest_entry {
+        return largest_column_sum(&stacked(1.0), columns) * (1.0 + 1e-12);
+    }
+    // That of a great many features is not worth the time.
+    if rows > 1 << 12 {
+        return f64::INFINITY;
+    }
+    [0.25_f64, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0]
+        .map(|t| spectral_norm_bound(&stacked(t), rows, columns) * (1.0 + t * t).sqrt())
+        .into_iter()
+        .fold(f64::INFINITY, f64::min)
+        * (1.0 + 1e-12)
 }

@@ -15,6 +15,7 @@ mod shared;
 use edge_network::check_width;
 pub use edge_network::{Aggregation, EdgeInputs, EdgeNetwork, Isolated};
 pub(crate) use features::FeatureWeights;
+pub(crate) use local::SINGLE;
 pub use local::{LocalTransition, Rounding, Sensitivity, Sizes, Weighing};
 pub(crate) use local::{NetworkSizes, reach};
 pub use node_network::{NeighbourSum, NodeNetwork};
@@ -162,9 +163,9 @@ pub trait Transition<S: Scalar = f32>: Debug + Send + Sync {
     /// A graph that changes needs it: see [`live`](crate::live).
     fn local(
         &self,
-        weights: &[S],
-        node_features: FeaturesView<'_, S>,
-    ) -> Option<Box<dyn LocalTransition<S>>> {
+        weights: &[f64],
+        node_features: FeaturesView<'_, f64>,
+    ) -> Option<Box<dyn LocalTransition>> {
         let _ = (weights, node_features);
         None
     }

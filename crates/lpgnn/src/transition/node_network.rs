@@ -1,7 +1,7 @@
 use std::ops::{Deref, Range};
 
 use super::edge_network::check_width;
-use super::local::{NetworkSizes, gamma, reach};
+use super::local::{DOUBLE, NetworkSizes, gamma, reach};
 use super::{
     Degrees, FeatureWeights, Gradients, Input, LocalTransition, Rounding, Sensitivity, Sizes,
     Transition, Upstream, Weighing, for_each_group, split_rows, with_known,
@@ -209,9 +209,9 @@ impl<S: Scalar> Transition<S> for NodeNetwork {
 
     fn local(
         &self,
-        weights: &[S],
-        node_features: FeaturesView<'_, S>,
-    ) -> Option<Box<dyn LocalTransition<S>>> {
+        weights: &[f64],
+        node_features: FeaturesView<'_, f64>,
+    ) -> Option<Box<dyn LocalTransition>> {
         Some(Box::new(LocalNodeNetwork::new(self, weights, node_features)))
     }
 
@@ -472,27 +472,30 @@ impl<'w, S: Scalar> Prepared<'w, S> {
 
 /// A node network with its weights, for a few nodes at a time.
 #[derive(Debug)]
-struct LocalNodeNetwork<S: Scalar> {
+struct LocalNodeNetwork {
     network: NodeNetwork,
-    packed: PackedWeights<'static, S>,
+    packed: PackedWeights<'static, f64>,
     sensitivity: Sensitivity,
     sizes: NetworkSizes,
 }
 
-impl<S: Scalar> LocalNodeNetwork<S> {
-    fn new(network: &NodeNetwork, weights: &[S], node_features: FeaturesView<'_, S>) -> Self {
+impl LocalNodeNetwork {
+    fn new(network: &NodeNetwork, weights: &[f64], node_features: FeaturesView<'_, f64>) -> Self {
         let layout = &network.layout;
         let of = reach(layout, weights, false);
         let PackedWeights { a, d, bias, stack } =
             PackedWeights::new(network, weights, node_features);
-        let states = of(Role::NeighbourState)[0];
+        let (states, features) = (of(Role::NeighbourState)[0], of(Role::Input)[0]);
         Self {
             packed: PackedWeights { a, d: d.into_owned(), bias, stack },
             sensitivity: Sensitivity {
+                message: states,
                 neighbour: states,
                 own: states,
                 neighbour_features: 0.0,
-                own_features: of(Role::Input)[0],
+                own_features: features,
+                both: 2.0 * states,
+                both_features: features,
                 weighing: Weighing::Nodes(network.sum),
             },
             sizes: NetworkSizes::new(layout, &network.layers, weights),
@@ -501,8 +504,14 @@ impl<S: Scalar> LocalNodeNetwork<S> {
     }
 }
 
-impl<S: Scalar> LocalTransition<S> for LocalNodeNetwork<S> {
-    fn forward(&self, input: Input<'_, S>, f_x: &mut Matrix<S>, scratch: &Scratch<S>) {
+impl LocalTransition for LocalNodeNetwork {
+    fn forward(
+        &self,
+        input: Input<'_, f64>,
+        _: &Matrix<f64>,
+        f_x: &mut Matrix<f64>,
+        scratch: &Scratch<f64>,
+    ) {
         let weights = Weights::Lent(&self.packed);
         let prepared = Prepared::of(&self.network, weights, input, scratch);
         let state = self.network.state_dim;
@@ -525,7 +534,7 @@ impl<S: Scalar> LocalTransition<S> for LocalNodeNetwork<S> {
             // Σ_u 1/√((de[v] + 1)(de[u] + 1)) ≤ √(de[v] + 1)
             NeighbourSum::Normalized => summed.sqrt(),
         };
-        self.sizes.rounding(sizes, (count, gamma(summed + 4.0)), None)
+        self.sizes.rounding(sizes, (count, gamma(DOUBLE, summed + 4.0)), None)
     }
 }
 

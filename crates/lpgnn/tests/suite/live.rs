@@ -92,14 +92,11 @@ impl World {
         }
         let single = model::<f32>(recipe);
         let mut weights = point(&single, batch.nodes(), seed).weights;
-        // A stack multiplies what its layers do to each other.
-        let scale = if recipe.layers > 1 { 0.4 } else { 1.0 };
-        weights.iter_mut().for_each(|w| *w *= scale);
         contract(&single, &batch, &mut weights, bound);
-        // The bounds of a stack multiply, and single precision reaches only so far.
-        let tols = [1.0, 10.0, 100.0, 1000.0].map(|factor| factor * options.tol);
-        let live = tols.iter().find_map(|&tol| {
-            let options = LiveOptions { tol, ..*options };
+        // What a stack does to rounding errors is the product of what its layers do.
+        let tols: &[f64] = if recipe.layers > 1 { &[1.0, 10.0, 100.0] } else { &[1.0] };
+        let live = tols.iter().find_map(|factor| {
+            let options = LiveOptions { tol: factor * options.tol, ..*options };
             Some((LiveGraph::new(&single, &weights, &batch, &edges, &options).ok()?, options))
         });
         let (live, options) =
@@ -246,6 +243,7 @@ impl World {
                 } else {
                     distance(x, exact)
                 };
+                // The smaller tolerance of some nodes shows in their predictions.
                 let bound = error * self.live.weight(v);
                 assert!(
                     apart <= bound,
@@ -269,8 +267,9 @@ impl World {
     }
 }
 
+/// The bounds of a stack multiply what rounding does in each of its layers.
 fn options(layers: usize) -> LiveOptions {
-    LiveOptions { tol: if layers == 1 { 1e-3 } else { 2e-2 }, ..LiveOptions::default() }
+    LiveOptions { tol: if layers == 1 { 1e-4 } else { 1e-3 }, ..LiveOptions::default() }
 }
 
 fn recipe(transition: usize, layers: usize, case: usize) -> Recipe {
@@ -306,7 +305,7 @@ fn after_ten_thousand_events_states_are_within_their_bound_of_the_fixed_point() 
                 }
             }
             // A bound that is far away would be no bound.
-            assert!(largest > 1e-6, "transition {transition}: {largest:e}");
+            assert!(largest > 1e-3, "transition {transition}, {layers} layers: {largest:e}");
         }
     }
 }
@@ -489,6 +488,25 @@ fn an_isolated_node_appears_and_disappears() {
 }
 
 #[test]
+fn the_tolerance_that_a_refusal_names_is_accepted() {
+    let (_, _, batch, edges) = small();
+    for layers in [1, 2, 3] {
+        let model = model::<f32>(&Recipe { layers, ..Recipe::default() });
+        let mut weights = point(&model, batch.nodes(), 3).weights;
+        contract(&model, &batch, &mut weights, 0.8);
+        let new = |tol: f64| {
+            let options = LiveOptions { tol, ..LiveOptions::default() };
+            LiveGraph::new(&model, &weights, &batch, &edges, &options)
+        };
+        let message = new(1e-12).unwrap_err().to_string();
+        let (_, rest) = message.split_once("less than ").unwrap();
+        let least: f64 = rest.split_once(' ').unwrap().0.parse().unwrap();
+        let live = new(least).unwrap_or_else(|error| panic!("{layers} layers, {least}: {error}"));
+        assert!(live.bound() <= 1.0001 * least, "{layers} layers: {} for {least}", live.bound());
+    }
+}
+
+#[test]
 fn what_has_no_bound_is_refused_with_a_reason() {
     let (model, mut weights, batch, edges) = small();
     let new = |weights: &[f32], options: &LiveOptions| {
@@ -507,23 +525,83 @@ fn what_has_no_bound_is_refused_with_a_reason() {
     assert!(message.contains("train with training.lipschitz below 1"), "{message}");
 }
 
+/// A ring of nodes that know little of each other, a read-out, and how often something was computed in some events.
+fn ring(options: &LiveOptions) -> (LiveGraph, usize) {
+    let nodes = 600_u32;
+    let mut edges: Vec<(u32, u32)> =
+        (0..nodes).flat_map(|v| [(v, (v + 1) % nodes), ((v + 1) % nodes, v)]).collect();
+    edges.sort_unstable();
+    let mut draw = uniform(4);
+    let rows: Vec<Vec<f32>> =
+        (0..nodes).map(|_| (0..LABEL).map(|_| 4.0 * draw() as f32 - 2.0).collect()).collect();
+    let none = Features::Dense(Matrix::zeros(edges.len(), EDGE_FEATURE));
+    let features = Features::Dense(Matrix::from_rows(&rows).unwrap());
+    let batch = GraphBatch::of_graph_with_edges(features, &edges, &none).unwrap();
+    let model = model::<f32>(&recipe(1, 1, 0));
+    let mut weights = point(&model, batch.nodes(), 3).weights;
+    contract(&model, &batch, &mut weights, 0.4);
+    let mut live = LiveGraph::new(&model, &weights, &batch, &edges, options).unwrap();
+    let mut evaluated = 0;
+    for _ in 0..200 {
+        let node = (draw() * f64::from(nodes)) as usize;
+        let row: Vec<f32> = (0..LABEL).map(|_| 4.0 * draw() as f32 - 2.0).collect();
+        let features = Features::Dense(Matrix::from_rows(&[row]).unwrap());
+        evaluated += live.apply(&[Event::UpdateNode { node, features }]).evaluated;
+    }
+    (live, evaluated)
+}
+
 #[test]
-fn a_second_tolerance_computes_more_where_a_class_is_not_final() {
-    let coarse = LiveOptions { tol: 0.3, ..LiveOptions::default() };
-    let evaluated = |options: &LiveOptions| {
-        let mut world = World::new(11, &recipe(1, 1, 0), Form::Dense, options, 0.8);
-        let mut evaluated = 0;
-        for _ in 0..50 {
-            let event = world.event();
-            let report = world.live.apply(std::slice::from_ref(&event));
-            world.follow(&event, &report.results[0]);
-            evaluated += report.evaluated;
-        }
-        world.check("final");
-        evaluated
+fn classes_that_are_not_final_get_a_smaller_tolerance_and_others_do_not() {
+    let coarse = LiveOptions { tol: 0.5, ..LiveOptions::default() };
+    let refined = LiveOptions { final_tol: Some(1e-4), ..coarse };
+    let fine = LiveOptions { tol: 1e-4, ..coarse };
+    let [(coarse, few), (refined, some), (fine, many)] = [&coarse, &refined, &fine].map(ring);
+    let open = |live: &LiveGraph| {
+        (0..live.nodes()).filter(|&v| !live.predict(v).unwrap().is_final).count()
     };
-    let refined = LiveOptions { final_tol: Some(5e-3), ..coarse };
-    let fine = LiveOptions { tol: 5e-3, ..coarse };
-    let [coarse, refined, fine] = [&coarse, &refined, &fine].map(evaluated);
-    assert!(coarse < refined && refined <= fine, "{coarse}, {refined}, {fine}");
+    let [before, after, least] = [&coarse, &refined, &fine].map(open);
+    assert!(before > 20 && after <= least + 1, "{before}, {after}, {least}");
+    assert!(few < some && 3 * some < 2 * many, "{few}, {some}, {many}");
+    // What is said of the coarse ones holds.
+    for v in 0..refined.nodes() {
+        let (a, b) = (refined.predict(v).unwrap(), fine.predict(v).unwrap());
+        let apart = a.outputs.iter().zip(&b.outputs).map(|(a, b)| f64::from(a - b).powi(2));
+        assert!(apart.sum::<f64>().sqrt() <= a.bound + b.bound, "node {v}");
+        assert!(!a.is_final || !b.is_final || a.class == b.class, "node {v}");
+    }
+}
+
+#[test]
+fn bounds_hold_where_tolerances_differ() {
+    for transition in 0..TRANSITIONS {
+        let recipe =
+            Recipe { pooling: POOLINGS[transition % 4], ..recipe(transition, 1, transition) };
+        let options = LiveOptions { tol: 0.1, final_tol: Some(1e-3), ..options(1) };
+        let mut world = World::new(transition as u64, &recipe, Form::Dense, &options, 0.5);
+        for _ in 0..40 {
+            world.step(3);
+            world.check(&name(transition));
+        }
+    }
+}
+
+#[test]
+fn events_in_a_large_graph_do_not_read_all_of_it_to_predict_it() {
+    // Predictions of graphs are those of a graph that was read anew, bit for bit, whatever came and went.
+    for pooling in POOLINGS {
+        let recipe = Recipe { pooling, ..recipe(2, 1, 0) };
+        let mut world = World::new(9, &recipe, Form::Dense, &options(1), 0.6);
+        let single = model::<f32>(&recipe);
+        let weights: Vec<f32> = world.weights.iter().map(|&w| w as f32).collect();
+        for _ in 0..30 {
+            world.step(5);
+            let bytes = world.live.save();
+            let again = LiveGraph::load(&single, &weights, &bytes, &world.options).unwrap();
+            let rows = if pooling.is_some() { 1 } else { world.live.node_numbers() };
+            for row in 0..rows {
+                assert_eq!(world.live.predict(row), again.predict(row), "{pooling:?}");
+            }
+        }
+    }
 }

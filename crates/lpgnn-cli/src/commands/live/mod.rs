@@ -40,11 +40,11 @@ pub(crate) struct Arguments {
     format: Option<Format>,
 
     /// Largest distance of any state from its fixed point.
-    #[arg(long, default_value_t = 1e-3)]
+    #[arg(long, default_value_t = 1e-3, allow_negative_numbers = true)]
     tol: f64,
 
-    /// Smaller tolerance for as long as a class that an event has touched is not final [default: none].
-    #[arg(long, value_name = "TOL")]
+    /// Smaller tolerance, down to this one, where a class could still be another one [default: none].
+    #[arg(long, value_name = "TOL", allow_negative_numbers = true)]
     final_tol: Option<f64>,
 
     /// Largest Lipschitz bound of the transition that events may bring about [default: half-way from that of DATA to 1,
@@ -146,13 +146,14 @@ fn process<'a>(
     let mut events: Vec<String> = vec![];
     for line in lines.map(str::trim).filter(|line| !line.is_empty()) {
         let request = Request::of(line);
-        let is_query = matches!(request, Request::Query(_));
+        let is_query = !matches!(request, Request::Event);
         if !events.is_empty() && (is_query || events.len() >= batch) {
             session.apply(&events, out)?;
             events.clear();
         }
         match request {
             Request::Query(query) => session.answer(&query, out)?,
+            Request::Unclear(query, error) => Session::refuse(query, &error, out)?,
             Request::Event => events.push(line.to_owned()),
         }
     }
@@ -173,8 +174,8 @@ fn serve(session: &mut Session, lines: &Receiver<Line>, batch: usize) -> anyhow:
         let at_end = line.is_none();
         let mut query = None;
         match line.filter(|line| !line.is_empty()).map(|line| (Request::of(&line), line)) {
-            Some((Request::Query(found), _)) => query = Some(found),
             Some((Request::Event, line)) => events.push(line),
+            Some((request, _)) => query = Some(request),
             None if !at_end => continue,
             None => {}
         }
@@ -186,8 +187,10 @@ fn serve(session: &mut Session, lines: &Receiver<Line>, batch: usize) -> anyhow:
                 break;
             }
         }
-        if let Some(query) = query {
-            session.answer(&query, &mut out)?;
+        match query {
+            Some(Request::Query(query)) => session.answer(&query, &mut out)?,
+            Some(Request::Unclear(query, error)) => Session::refuse(query, &error, &mut out)?,
+            Some(Request::Event) | None => {}
         }
     }
     out.flush()?;

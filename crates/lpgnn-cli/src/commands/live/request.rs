@@ -5,7 +5,12 @@ pub(super) enum Request {
     /// A change, or what is meant to be one.
     Event,
     Query(Query),
+    /// A question that cannot be understood: which, and why.
+    Unclear(&'static str, String),
 }
+
+/// The questions there are.
+const QUERIES: [&str; 4] = ["predict", "explain", "stats", "digest"];
 
 /// A question, which changes nothing.
 #[derive(Clone, Debug, serde::Deserialize)]
@@ -33,8 +38,8 @@ pub(super) enum Query {
 impl Request {
     /// `{"op": "predict", "node": 17}`, or in words: `predict node 17`.
     pub(super) fn of(line: &str) -> Self {
-        if let Ok(query) = serde_json::from_str(line) {
-            return Self::Query(query);
+        if line.starts_with('{') {
+            return Self::of_json(line);
         }
         let words: Vec<&str> = line.split_whitespace().collect();
         let query = match words[..] {
@@ -43,8 +48,36 @@ impl Request {
             ["explain", "node", node] => Query::Explain { node: node.into(), graph: None },
             ["stats"] => Query::Stats,
             ["digest"] => Query::Digest,
-            _ => return Self::Event,
+            _ => {
+                let known = QUERIES.into_iter().find(|query| words.first() == Some(query));
+                return known.map_or(Self::Event, |query| {
+                    let expected = match query {
+                        "predict" => "`predict node NAME` or `predict graph NAME`",
+                        "explain" => "`explain node NAME`",
+                        query => query,
+                    };
+                    Self::Unclear(
+                        query,
+                        format!("the query is “{line}”, but {expected} is expected"),
+                    )
+                });
+            }
         };
         Self::Query(query)
+    }
+
+    fn of_json(line: &str) -> Self {
+        #[derive(serde::Deserialize)]
+        struct Op {
+            op: String,
+        }
+        let Ok(Op { op }) = serde_json::from_str(line) else { return Self::Event };
+        let Some(query) = QUERIES.into_iter().find(|query| *query == op) else {
+            return Self::Event;
+        };
+        match serde_json::from_str(line) {
+            Ok(found) => Self::Query(found),
+            Err(error) => Self::Unclear(query, format!("the line is not a query: {error}")),
+        }
     }
 }

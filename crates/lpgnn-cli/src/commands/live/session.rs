@@ -139,6 +139,7 @@ impl Session {
                     ("edges", json!(graph.edges())),
                     ("graphs", json!(graph.graphs())),
                     ("bound", json!(rounded(graph.bound()))),
+                    ("lipschitz", json!(rounded(graph.lipschitz()))),
                     ("bytes", json!(graph.bytes())),
                 ]);
                 ("stats", Ok(stats))
@@ -160,6 +161,14 @@ impl Session {
                 line.insert("error".into(), json!(error.to_string()));
             }
         }
+        writeln!(out, "{}", Value::Object(line))?;
+        out.flush()?;
+        Ok(())
+    }
+
+    /// Answers a query that cannot be understood.
+    pub(super) fn refuse(query: &str, error: &str, out: &mut impl Write) -> anyhow::Result<()> {
+        let line = map([("query", json!(query)), ("error", json!(error))]);
         writeln!(out, "{}", Value::Object(line))?;
         out.flush()?;
         Ok(())

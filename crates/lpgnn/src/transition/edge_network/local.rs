@@ -1,37 +1,46 @@
 use super::prepared::{PackedWeights, Prepared};
-use super::{Aggregation, EdgeNetwork};
+use super::{A, Aggregation, B, C, D, EdgeNetwork};
+use crate::Matrix;
 use crate::graph::FeaturesView;
-use crate::numeric::Scratch;
+use crate::numeric::{Scratch, padded};
 use crate::parameters::Role;
-use crate::transition::local::{NetworkSizes, reach};
+use crate::transition::local::{NetworkSizes, SINGLE, both, reach};
 use crate::transition::{Input, LocalTransition, Rounding, Sensitivity, Sizes, Weighing};
-use crate::{Matrix, Scalar};
 
 /// An edge network with its weights, for a few nodes at a time.
+///
+/// The message of a node is `p_u = A x_u + B l_u`.
 #[derive(Debug)]
-pub(super) struct LocalEdgeNetwork<S: Scalar> {
+pub(super) struct LocalEdgeNetwork {
     network: EdgeNetwork,
-    packed: PackedWeights<'static, S>,
+    packed: PackedWeights<'static, f64>,
     sensitivity: Sensitivity,
     sizes: NetworkSizes,
 }
 
-impl<S: Scalar> LocalEdgeNetwork<S> {
+impl LocalEdgeNetwork {
     pub(super) fn new(
         network: &EdgeNetwork,
-        weights: &[S],
-        node_features: FeaturesView<'_, S>,
+        weights: &[f64],
+        node_features: FeaturesView<'_, f64>,
     ) -> Self {
         let layout = &network.layout;
-        let of = reach(layout, weights, network.aggregation == Aggregation::Max);
-        let features = of(Role::Input);
+        let largest_entry = network.aggregation == Aggregation::Max;
+        let of = reach(layout, weights, largest_entry);
+        let (neighbour, own, features) =
+            (of(Role::NeighbourState)[0], of(Role::OwnState)[0], of(Role::Input));
+        let message = of(Role::Hidden).into_iter().product();
+        let together = |blocks| message * both(layout, weights, blocks, largest_entry);
         Self {
             packed: PackedWeights::new(network, weights, node_features).into_owned(),
             sensitivity: Sensitivity {
-                neighbour: of(Role::NeighbourState)[0],
-                own: of(Role::OwnState)[0],
+                message,
+                neighbour,
+                own,
                 neighbour_features: features[0],
                 own_features: features[1],
+                both: together((A, C)).min(neighbour + own),
+                both_features: together((B, D)).min(features[0] + features[1]),
                 weighing: Weighing::Pairs(network.aggregation),
             },
             sizes: NetworkSizes::new(layout, &network.layers, weights),
@@ -40,16 +49,32 @@ impl<S: Scalar> LocalEdgeNetwork<S> {
     }
 }
 
-impl<S: Scalar> LocalTransition<S> for LocalEdgeNetwork<S> {
-    fn forward(&self, input: Input<'_, S>, f_x: &mut Matrix<S>, scratch: &Scratch<S>) {
+impl LocalTransition for LocalEdgeNetwork {
+    fn message_dim(&self) -> usize {
+        padded(self.network.layers[0].0)
+    }
+
+    fn messages(
+        &self,
+        states: &Matrix<f64>,
+        node_features: FeaturesView<'_, f64>,
+        messages: &mut Matrix<f64>,
+    ) {
+        self.packed.project_sources(states.as_slice(), node_features, messages.as_mut_slice());
+    }
+
+    fn forward(
+        &self,
+        input: Input<'_, f64>,
+        messages: &Matrix<f64>,
+        f_x: &mut Matrix<f64>,
+        scratch: &Scratch<f64>,
+    ) {
         let prepared = Prepared::lent(&self.network, &self.packed, input, scratch);
-        let (nodes, rows, width) =
-            (input.topology.nodes(), input.topology.rows(), prepared.first());
-        let mut p = scratch.take(rows * width);
-        let mut q = scratch.take(nodes * width);
-        prepared.project_sources(0..rows, &mut p);
-        prepared.project_targets(0..nodes, &mut q);
-        prepared.forward_blocks(0..nodes, 0, &p, &q, f_x.as_mut_slice());
+        let nodes = 0..input.topology.nodes();
+        let mut q = scratch.take(nodes.len() * prepared.first());
+        prepared.project_targets(nodes.clone(), &mut q);
+        prepared.forward_blocks(nodes, 0, messages.as_slice(), &q, f_x.as_mut_slice());
     }
 
     fn sensitivity(&self) -> Sensitivity {
@@ -66,6 +91,8 @@ impl<S: Scalar> LocalTransition<S> for LocalEdgeNetwork<S> {
         };
         let Rounding { error, size } =
             self.sizes.rounding(sizes, (1.0, 0.0), Some((behind, pairs)));
-        Rounding { error: total * error, size }
+        // Messages are kept in single precision.
+        let kept = self.sensitivity.message * SINGLE * sizes.message;
+        Rounding { error: total * (error + kept), size }
     }
 }

@@ -304,9 +304,9 @@ impl<S: Scalar> Transition<S> for EdgeNetwork {
 
     fn local(
         &self,
-        weights: &[S],
-        node_features: FeaturesView<'_, S>,
-    ) -> Option<Box<dyn LocalTransition<S>>> {
+        weights: &[f64],
+        node_features: FeaturesView<'_, f64>,
+    ) -> Option<Box<dyn LocalTransition>> {
         Some(Box::new(local::LocalEdgeNetwork::new(self, weights, node_features)))
     }
 

@@ -118,6 +118,12 @@ impl<'w, S: Scalar> PackedWeights<'w, S> {
         }
     }
 
+    /// `p_u = A x_u + B l_u` of nodes with these states and features.
+    pub(super) fn project_sources(&self, x: &[S], features: FeaturesView<'_, S>, p: &mut [S]) {
+        let rows = (0..features.rows(), x, features);
+        project_rows(&rows, p, &self.a, self.b.as_ref(), Finish::Set);
+    }
+
     /// The same, with nothing borrowed.
     pub(super) fn into_owned(self) -> PackedWeights<'static, S> {
         let Self { a, c, b, d, edge, bias, stack, last, last_bias } = self;
@@ -270,17 +276,8 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         l_weights: Option<&FeatureWeights<'_, S>>,
         finish: Finish<'_, S>,
     ) {
-        let (x, state, width) = (self.states(&nodes), self.network.state_dim, self.first());
-        let x = Factors { a: x, stride: state, b: &x_weights.forward };
-        let l = l_weights.and_then(|l| l.factors(self.input.node_features, nodes.start));
-        if let Some(l) = l {
-            product(nodes.len(), &[x, l], y, width, finish);
-        } else {
-            product(nodes.len(), &[x], y, width, finish);
-            if let Some(l_weights) = l_weights {
-                l_weights.add(self.input.node_features, nodes, y);
-            }
-        }
+        let (x, features) = (self.states(&nodes), self.input.node_features);
+        project_rows(&(nodes, x, features), y, x_weights, l_weights, finish);
     }
 
     /// `B l_u` and `D l_v + b` of some nodes: what features contribute to the projections.
@@ -397,6 +394,28 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             let d_b = layout.partial(layer.bias_block(), partial);
             let totals = self.totals(nodes.clone());
             transposed_product(nodes.len(), totals, 1, 1, &d_padded, state, d_b);
+        }
+    }
+}
+
+/// `x_v X + l_v L`, on top of what `finish` says, for nodes with these states and features.
+fn project_rows<S: Scalar>(
+    (nodes, x, features): &(Range<usize>, &[S], FeaturesView<'_, S>),
+    y: &mut [S],
+    x_weights: &StateMatrix<S>,
+    l_weights: Option<&FeatureWeights<'_, S>>,
+    finish: Finish<'_, S>,
+) {
+    let rows = nodes.len().max(1);
+    let (state, width) = (x.len() / rows, y.len() / rows);
+    let x = Factors { a: x, stride: state, b: &x_weights.forward };
+    let l = l_weights.and_then(|l| l.factors(*features, nodes.start));
+    if let Some(l) = l {
+        product(nodes.len(), &[x, l], y, width, finish);
+    } else {
+        product(nodes.len(), &[x], y, width, finish);
+        if let Some(l_weights) = l_weights {
+            l_weights.add(*features, nodes.clone(), y);
         }
     }
 }

@@ -98,11 +98,13 @@ fn every_transition_ends_with_the_same_bits() {
 fn predictions_and_evaluations_are_those_of_one_process() {
     let place = tempfile::tempdir().unwrap();
     for data in ["communities", "clique"] {
-        let out = format!("--out={data}");
-        succeed(place.path(), 1, &["train", data, "--epochs=5", "--no-baseline", &out]);
+        let out = ["--force", "--out=trained"];
+        let train = ["train", data, "--epochs=5", "--no-baseline"];
+        succeed(place.path(), 1, &[&train[..], &out].concat());
         for command in ["predict", "evaluate", "states"] {
-            let alone = succeed(place.path(), 1, &[command, data, data]);
-            assert_eq!(succeed(place.path(), 3, &[command, data, data]), alone, "{command} {data}");
+            let alone = succeed(place.path(), 1, &[command, "trained", data]);
+            let together = succeed(place.path(), 3, &[command, "trained", data]);
+            assert_eq!(together, alone, "{command} {data}");
         }
     }
 }

@@ -87,8 +87,8 @@ mod tests {
 
     #[test]
     fn nodes_take_along_all_that_is_theirs() {
-        let before =
-            CommunitiesConfig { nodes: 30, ..CommunitiesConfig::default() }.generate(1).unwrap();
+        let config = CommunitiesConfig { nodes: 30, degree: 3.0, ..CommunitiesConfig::default() };
+        let before = config.generate(1).unwrap();
         let order: Vec<usize> = (0..30).map(|i| i * 7 % 30).collect();
         let after = before.reordered(&order).unwrap();
         let back = |v: u32| order[v as usize];

@@ -49,13 +49,6 @@ impl Quantiles {
         let last = count.checked_sub(1)?;
         // From the smallest quantile to the largest: what lies below the last one found stays below.
         let mut found = 0;
-        let mut nth = |place: usize| {
-            let (_, number, _) =
-                numbers[found..].select_nth_unstable_by(place - found, f64::total_cmp);
-            found = place;
-            *number
-        };
-        let min = nth(0);
         let mut at = |q: f64| {
             let place = q * last as f64;
             #[allow(
@@ -64,12 +57,18 @@ impl Quantiles {
                 reason = "a share of a count is a count"
             )]
             let below = place.floor() as usize;
-            let (low, share) = (nth(below), place - below as f64);
-            // Without the sum, which would make NaN of an infinite neighbour.
-            if share > 0.0 { low + share * (nth(below + 1) - low) } else { low }
+            let share = place - below as f64;
+            let (_, &mut low, above) =
+                numbers[found..].select_nth_unstable_by(below - found, f64::total_cmp);
+            found = below;
+            match above.iter().copied().min_by(f64::total_cmp) {
+                // Without the sum, which would make NaN of an infinite neighbour.
+                Some(next) if share > 0.0 => low + share * (next - low),
+                _ => low,
+            }
         };
-        let [p5, p25, p50, p75, p95] = [0.05, 0.25, 0.5, 0.75, 0.95].map(&mut at);
-        let max = nth(last);
+        let [min, p5, p25, p50, p75, p95, max] =
+            [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0].map(&mut at);
         Some(Self { count, mean: sum / count as f64, min, p5, p25, p50, p75, p95, max })
     }
 }

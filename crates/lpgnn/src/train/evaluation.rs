@@ -34,10 +34,11 @@ impl<S: Scalar> Trainer<'_, S> {
     /// The evaluation of the last epoch: the same, but without the spectral radius where the weights of an epoch before
     /// are better, since that is told of the weights that training ends with.
     pub(super) fn evaluate_last(&self, tell: TellPart<'_>) -> ModelEvaluation {
-        let (weights, trained) = (&self.state.variables.weights, &self.state.variables.states);
+        let weights = &self.state.variables.weights;
+        let trained = &self.all_rows(&self.state.variables.states);
         let (parts, converged) = self.evaluate_from(0, weights, tell);
         let mut evaluation = unfinished(parts, &converged, None);
-        if self.is_best(&evaluation) {
+        if self.is_best(&evaluation) || self.plan.config().eval_sample.is_none() {
             evaluation.spectral_radius = Some(self.radius(weights, &converged[0].states));
         }
         let (graphs, supervision) = (self.data.training_graphs(), &self.data.scored[0].2);

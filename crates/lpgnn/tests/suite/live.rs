@@ -94,7 +94,7 @@ impl World {
         let mut weights = point(&single, batch.nodes(), seed).weights;
         contract(&single, &batch, &mut weights, bound);
         // What a stack does to rounding errors is the product of what its layers do.
-        let tols: &[f64] = if recipe.layers > 1 { &[1.0, 10.0, 100.0] } else { &[1.0] };
+        let tols: &[f64] = if recipe.layers > 1 { &[1.0, 10.0, 100.0, 1000.0] } else { &[1.0] };
         let live = tols.iter().find_map(|factor| {
             let options = LiveOptions { tol: factor * options.tol, ..*options };
             Some((LiveGraph::new(&single, &weights, &batch, &edges, &options).ok()?, options))

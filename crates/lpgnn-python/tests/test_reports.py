@@ -63,7 +63,7 @@ def test_tensorboard_reads_scalars_histograms_and_settings(clique, tmp_path):
     assert [event.value for event in loss] == pytest.approx([epoch["loss_sum"] for epoch in model.epoch_records], rel=1e-6)
     accuracy = {event.step: event.value for event in read.Scalars("accuracy/val")}
     assert accuracy == pytest.approx({e["epoch"]: e["val_accuracy"] for e in model.epoch_records if "val_accuracy" in e})
-    assert {"residual/mean", "multipliers/largest", "gradient_norm/states", "lr", "seconds", "spectral_radius"} <= set(
+    assert {"residual/mean", "multipliers/largest", "gradient_norm/states", "lr", "seconds"} <= set(
         read.Tags()["scalars"]
     )
 

@@ -50,17 +50,17 @@ fn main() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).use_current_thread();
     pool.build_global().unwrap();
 
-    let (case, name) = match (argument("--model"), argument("--data")) {
-        (Some(model), Some(data)) => Case::saved(Path::new(&model), Path::new(&data)),
-        _ => {
-            let config = ModelConfig {
-                state_dim: number("--state", 16.0) as usize,
-                hidden_dims: vec![number("--hidden", 16.0) as usize],
-                transition: argument("--transition").unwrap_or_else(|| "gnn-mean".into()),
-                ..ModelConfig::default()
-            };
-            (Case::new(nodes, &config), "random".to_owned())
-        }
+    let (case, name) = if let (Some(model), Some(data)) = (argument("--model"), argument("--data"))
+    {
+        Case::saved(Path::new(&model), Path::new(&data))
+    } else {
+        let config = ModelConfig {
+            state_dim: number("--state", 16.0) as usize,
+            hidden_dims: vec![number("--hidden", 16.0) as usize],
+            transition: argument("--transition").unwrap_or_else(|| "gnn-mean".into()),
+            ..ModelConfig::default()
+        };
+        (Case::new(nodes, &config), "random".to_owned())
     };
     let tol = number("--tol", 1e-3);
     let (from_scratch, from_kept) = case.converge(tol);

@@ -82,7 +82,7 @@ impl Training {
     /// Graphs per second where all are predicted together.
     pub(crate) fn predictions_per_second(&self, model: &SavedModel, seconds: f64) -> f64 {
         let all = shortest(seconds, || {
-            drop(model.predict_without_states(&self.dataset, false, &mut |_| ()).unwrap())
+            drop(model.predict_without_states(&self.dataset, false, &mut |_| ()).unwrap());
         });
         self.graphs() as f64 / all
     }
@@ -92,7 +92,7 @@ impl Training {
         let graphs: Vec<Dataset> =
             (0..self.graphs().min(100)).map(|graph| one(&self.dataset, graph)).collect();
         let predict = |graph: &Dataset| {
-            drop(model.predict_without_states(graph, false, &mut |_| ()).unwrap())
+            drop(model.predict_without_states(graph, false, &mut |_| ()).unwrap());
         };
         graphs.iter().for_each(predict);
         let mut times: Vec<f64> = (0..count)

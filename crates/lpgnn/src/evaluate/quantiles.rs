@@ -79,17 +79,16 @@ mod tests {
 
     #[test]
     fn quantiles_are_those_of_the_numbers_in_order() {
-        for count in [1, 2, 3, 20, 21, 1000] {
+        for count in [1_u32, 2, 3, 20, 21, 1000] {
             let numbers: Vec<f64> = (0..count).map(|k| f64::from(k * 7919 % 997)).collect();
             let mut sorted = numbers.clone();
             sorted.sort_by(f64::total_cmp);
             let of = Quantiles::of(numbers.into_iter()).unwrap();
-            for (q, found) in [(0.05, of.p5), (0.25, of.p25), (0.5, of.p50), (0.95, of.p95)] {
-                let place = q * f64::from(count - 1);
-                let (low, high) = (place.floor(), place.ceil());
-                let [low_number, high_number] = [low, high].map(|place| sorted[place as usize]);
-                let expected = low_number + (place - low) * (high_number - low_number);
-                assert!((found - expected).abs() < 1e-9, "{q} of {count}: {found}, {expected}");
+            for (twentieths, found) in [(1, of.p5), (5, of.p25), (10, of.p50), (19, of.p95)] {
+                let place = twentieths * (sorted.len() - 1);
+                let (low, high) = (sorted[place / 20], sorted[place.div_ceil(20)]);
+                let expected = low + (place % 20) as f64 / 20.0 * (high - low);
+                assert!((found - expected).abs() < 1e-9, "{twentieths} of {count}: {found}");
             }
             assert_eq!((of.min.to_bits(), of.count), (sorted[0].to_bits(), sorted.len()));
             assert_eq!(of.max.to_bits(), sorted[sorted.len() - 1].to_bits());

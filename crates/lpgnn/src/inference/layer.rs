@@ -21,6 +21,9 @@ pub(crate) struct Layer<'a, S: Scalar> {
     scratch: &'a Scratch<S>,
 }
 
+/// Sets `f_a` of states.
+type Function<'a, S> = Box<dyn Fn(&Matrix<S>, &mut Matrix<S>) + 'a>;
+
 /// Where a layer has come to.
 pub(crate) struct Converged<S> {
     pub(crate) states: Matrix<S>,
@@ -110,10 +113,7 @@ impl<'a, S: Scalar> Layer<'a, S> {
     }
 
     /// `f_a` of these graphs, as a function of their states.
-    fn function<'p>(
-        &'p self,
-        part: &'p Part<'_, S>,
-    ) -> Box<dyn Fn(&Matrix<S>, &mut Matrix<S>) + 'p> {
+    fn function<'p>(&'p self, part: &'p Part<'_, S>) -> Function<'p, S> {
         let (batch, below) = match part.batch.share() {
             None => (&*part.batch, part.below.as_deref()),
             Some(_) => (part.batch.own(), part.own_below.as_ref()),

@@ -221,8 +221,9 @@ impl Inference {
         if chunks.len() == 1 || batch.share().is_some() {
             return answer(batch, tell);
         }
-        let mut all = FixedPoint::none();
-        let mut outputs: Vec<S> = vec![];
+        let (mut all, readout) = (FixedPoint::none(), model.readout());
+        let mut outputs = Matrix::zeros(readout.level().rows(batch), readout.outputs());
+        let mut rest = outputs.as_mut_slice();
         for some in chunks.chunks(TOGETHER * rayon::current_num_threads()) {
             let mut answers: Vec<_> = some.iter().map(|graphs| (graphs.clone(), None)).collect();
             for_each_group(&mut answers, |(graphs, found)| {
@@ -231,15 +232,13 @@ impl Inference {
             });
             for (found, of_part) in answers.into_iter().filter_map(|(_, found)| found) {
                 all.append(found);
-                outputs.extend_from_slice(of_part.as_slice());
+                let (rows, behind) = rest.split_at_mut(of_part.as_slice().len());
+                rows.copy_from_slice(of_part.as_slice());
+                rest = behind;
             }
             let done = some.last().map_or(0, |graphs| graphs.end);
             tell(InferenceProgress::Graphs { done, total: batch.graphs() });
         }
-        let readout = model.readout();
-        let rows = readout.level().rows(batch);
-        let outputs = Matrix::from_entries(rows, readout.outputs(), outputs)
-            .expect("the parts are all nodes or graphs");
         (all, outputs)
     }
 }

@@ -7,9 +7,11 @@ use std::time::Duration;
 use lpgnn::graph::Communicator;
 
 /// Messages that were sent and not yet received, by who sends them to whom.
+type Messages = HashMap<(usize, usize), VecDeque<Vec<u8>>>;
+
 #[derive(Debug, Default)]
 struct Post {
-    messages: Mutex<HashMap<(usize, usize), VecDeque<Vec<u8>>>>,
+    messages: Mutex<Messages>,
     sent: Condvar,
 }
 

@@ -4,6 +4,7 @@
 
 mod threads;
 
+use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -36,6 +37,7 @@ fn large<S: Scalar>(nodes: usize, features: Features<S>) -> GraphBatch<S> {
     for v in 0..last {
         edges.push((v, (v + 1) % last));
         for _ in 0..2 {
+            #[allow(clippy::cast_sign_loss, reason = "drawn from [0, 1)")]
             edges.push((v, (draw() * f64::from(last)) as u32));
         }
     }
@@ -115,7 +117,8 @@ fn outcome(model: &ModelConfig, config: &TrainingConfig, data: &TrainingData<f32
     let mut observer = |report: &EpochReport, state: &TrainerState<f32>| {
         told += &serde_json::to_string(report).unwrap();
         for (_, part) in state.variables.parts() {
-            told += &format!("{:x?}", part.iter().map(|x| x.to_bits()).collect::<Vec<_>>());
+            let bits: Vec<_> = part.iter().map(|x| x.to_bits()).collect();
+            write!(told, "{bits:x?}").unwrap();
         }
         ControlFlow::Continue(())
     };

@@ -122,7 +122,7 @@ pub fn events(bytes: &[u8]) {
     static LIVE: OnceLock<(SavedModel, Vec<u8>)> = OnceLock::new();
     let options = LiveOptions::default();
     let (model, saved) = LIVE.get_or_init(|| {
-        let (trained, model) = train(&["training.lipschitz=0.8"]).expect("the seeds can be made");
+        let (trained, model) = train(&["training.lipschitz=0.4"]).expect("the seeds can be made");
         let live = LiveData::new(&model, &trained.dataset, &options).expect("its states converge");
         (model, live.save())
     });

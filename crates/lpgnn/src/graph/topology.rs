@@ -55,15 +55,14 @@ impl Topology {
         }
         let edge_starts = edge_starts(&node_starts, edges)?;
         let neighbours = Neighbours::new(nodes, edges, with_edges)?;
+        Ok(Self::alone(node_starts, edge_starts, neighbours))
+    }
+
+    /// Of graphs that one process owns.
+    fn alone(node_starts: Vec<usize>, edge_starts: Vec<usize>, neighbours: Neighbours) -> Self {
         let groups = Groups::new(&node_starts, neighbours.starts());
-        Ok(Self {
-            node_starts,
-            edge_starts,
-            neighbours,
-            groups,
-            ghosts: Ghosts::default(),
-            share: None,
-        })
+        let ghosts = Ghosts::default();
+        Self { node_starts, edge_starts, neighbours, groups, ghosts, share: None }
     }
 
     /// The topology of some of its graphs, in the given order; a graph may occur more than once.
@@ -87,15 +86,7 @@ impl Topology {
             edge_starts.push(edges);
         }
         assert!(neighbours.len() < u32::MAX as usize, "a selection repeats too many graphs");
-        let groups = Groups::new(&node_starts, neighbours.starts());
-        Self {
-            node_starts,
-            edge_starts,
-            neighbours,
-            groups,
-            ghosts: Ghosts::default(),
-            share: None,
-        }
+        Self::alone(node_starts, edge_starts, neighbours)
     }
 
     /// The topology of all graphs of some topologies, in their order; `with_edges` keeps which edges join
@@ -126,15 +117,7 @@ impl Topology {
             // Graphs without any edge list which they have, whatever the others do.
             (neighbours.outgoing, neighbours.incoming) = (vec![], vec![]);
         }
-        let groups = Groups::new(&node_starts, neighbours.starts());
-        Ok(Self {
-            node_starts,
-            edge_starts,
-            neighbours,
-            groups,
-            ghosts: Ghosts::default(),
-            share: None,
-        })
+        Ok(Self::alone(node_starts, edge_starts, neighbours))
     }
 
     /// Appends the neighbours of `graph` to `all`, its first node and edge renumbered.

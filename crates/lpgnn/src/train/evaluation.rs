@@ -24,26 +24,15 @@ impl<S: Scalar> Trainer<'_, S> {
 
     /// The same; `tell` is called when a split begins, with its number and that of the last, and within it.
     pub(super) fn evaluate_observed(&self, tell: TellPart<'_>) -> ModelEvaluation {
-        let mut evaluation = self.evaluate_all(&self.state.variables.weights, tell);
-        let trained = &self.all_rows(&self.state.variables.states);
-        let (graphs, supervision) = (self.data.training_graphs(), &self.data.scored[0].2);
-        evaluation.cheating_gap = self.gap(graphs, supervision, trained, &evaluation);
-        evaluation
+        self.with_gap(self.evaluate_all(&self.state.variables.weights, |_| true, tell))
     }
 
     /// The evaluation of the last epoch: the same, but without the spectral radius where the weights of an epoch before
     /// are better, since that is told of the weights that training ends with.
     pub(super) fn evaluate_last(&self, tell: TellPart<'_>) -> ModelEvaluation {
-        let weights = &self.state.variables.weights;
-        let trained = &self.all_rows(&self.state.variables.states);
-        let (parts, converged) = self.evaluate_from(0, weights, tell);
-        let mut evaluation = unfinished(parts, &converged, None);
-        if self.is_best(&evaluation) || self.plan.config().eval_sample.is_none() {
-            evaluation.spectral_radius = Some(self.radius(weights, &converged[0].states));
-        }
-        let (graphs, supervision) = (self.data.training_graphs(), &self.data.scored[0].2);
-        evaluation.cheating_gap = self.gap(graphs, supervision, trained, &evaluation);
-        evaluation
+        let asked = self.plan.config().eval_sample.is_none();
+        let radius = |evaluation: &ModelEvaluation| asked || self.is_best(evaluation);
+        self.with_gap(self.evaluate_all(&self.state.variables.weights, radius, tell))
     }
 
     /// The same, as often as the plan has it before training ends: of the training graphs it measures a sample, and
@@ -57,13 +46,9 @@ impl<S: Scalar> Trainer<'_, S> {
             return self.evaluate_observed(tell);
         }
         let weights = &self.state.variables.weights;
-        let states = &self.all_rows(&self.state.variables.states);
         let Some(sample) = &self.sample else {
             let (parts, converged) = self.score_from(0, weights, tell);
-            let mut evaluation = unfinished(parts, &converged, None);
-            let (graphs, supervision) = (self.data.training_graphs(), &self.data.scored[0].2);
-            evaluation.cheating_gap = self.gap(graphs, supervision, states, &evaluation);
-            return evaluation;
+            return self.with_gap(unfinished(parts, &converged, None));
         };
         let (mut parts, mut converged) = self.score_from(1, weights, tell);
         let inference = &self.plan.config().inference;
@@ -72,7 +57,7 @@ impl<S: Scalar> Trainer<'_, S> {
         parts.insert(0, (SplitName::Train, metrics(&sample.supervision, &outputs, None)));
         converged.push(found);
         let mut evaluation = unfinished(parts, &converged, Some(sample.graphs.graphs()));
-        let trained = gather(states, &sample.nodes);
+        let trained = gather(&self.all_rows(&self.state.variables.states), &sample.nodes);
         evaluation.cheating_gap =
             self.gap(&sample.graphs, &sample.supervision, &trained, &evaluation);
         evaluation
@@ -85,20 +70,31 @@ impl<S: Scalar> Trainer<'_, S> {
             return best.evaluation.clone();
         }
         let (sample, cheating_gap) = (best.evaluation.sample, best.evaluation.cheating_gap);
-        ModelEvaluation { cheating_gap, sample, ..self.evaluate_all(&best.weights, tell) }
+        ModelEvaluation { cheating_gap, sample, ..self.evaluate_all(&best.weights, |_| true, tell) }
     }
 
-    /// All splits and the spectral radius, without the cheating gap.
-    fn evaluate_all(&self, weights: &[S], tell: TellPart<'_>) -> ModelEvaluation {
+    /// All splits, and the spectral radius if `radius` says so; without the cheating gap.
+    fn evaluate_all(
+        &self,
+        weights: &[S],
+        radius: impl Fn(&ModelEvaluation) -> bool,
+        tell: TellPart<'_>,
+    ) -> ModelEvaluation {
         let (parts, converged) = self.evaluate_from(0, weights, tell);
-        let spectral_radius = Some(self.radius(weights, &converged[0].states));
-        ModelEvaluation { spectral_radius, ..unfinished(parts, &converged, None) }
+        let mut evaluation = unfinished(parts, &converged, None);
+        evaluation.spectral_radius = radius(&evaluation).then(|| {
+            let (graphs, states) = (self.data.training_graphs(), &converged[0].states);
+            spectral_radius(self.model, weights, graphs, states, RADIUS_ITERATIONS, &self.scratch)
+        });
+        evaluation
     }
 
-    /// The spectral radius at these states of the training graphs.
-    fn radius(&self, weights: &[S], states: &[Matrix<S>]) -> f64 {
-        let graphs = self.data.training_graphs();
-        spectral_radius(self.model, weights, graphs, states, RADIUS_ITERATIONS, &self.scratch)
+    /// The same with the cheating gap of the current weights on all training graphs.
+    fn with_gap(&self, evaluation: ModelEvaluation) -> ModelEvaluation {
+        let trained = &self.all_rows(&self.state.variables.states);
+        let (graphs, supervision) = (self.data.training_graphs(), &self.data.scored[0].2);
+        let cheating_gap = self.gap(graphs, supervision, trained, &evaluation);
+        ModelEvaluation { cheating_gap, ..evaluation }
     }
 
     /// The accuracy of the current weights on `trained` states, without dropout, minus that of the training split in

@@ -2,12 +2,13 @@
 //! writes; the others follow it.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use lpgnn::graph::Communicator;
+use lpgnn::graph::{Alone, Communicator};
 
 static JOB: Mutex<Option<Arc<dyn Communicator>>> = Mutex::new(None);
 /// Whether all ranks know that one of them has failed, and end by themselves.
@@ -70,6 +71,23 @@ pub(crate) fn communicator() -> Option<Arc<dyn Communicator>> {
     JOB.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
+/// The same; where this process is alone, it is the only one.
+pub(crate) fn or_alone() -> Arc<dyn Communicator> {
+    communicator().unwrap_or_else(|| Arc::new(Alone))
+}
+
+/// The path that the first rank has, on all of them.
+pub(crate) fn path_of_first(own: &Path) -> PathBuf {
+    let Some(job) = communicator() else { return own.to_owned() };
+    let text = if job.rank() == 0 { own.to_string_lossy().into_owned() } else { String::new() };
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a length")]
+    let length = job.all(text.len() as f64)[0] as usize;
+    let mut all = vec![0; length];
+    all[..text.len()].copy_from_slice(text.as_bytes());
+    job.all_gather(&mut all, &vec![length; job.ranks()]);
+    PathBuf::from(String::from_utf8_lossy(&all).into_owned())
+}
+
 /// Whether this process leaves speaking and writing to another.
 pub(crate) fn follows() -> bool {
     communicator().is_some_and(|job| job.rank() > 0)
@@ -84,14 +102,19 @@ pub(crate) fn follows() -> bool {
 pub(crate) fn agree<T, E: Into<anyhow::Error>>(result: Result<T, E>) -> anyhow::Result<T> {
     let result = result.map_err(Into::into);
     let Some(job) = communicator() else { return result };
-    let failed = job.all(f64::from(u8::from(result.is_err())));
-    match failed.iter().position(|&failed| failed > 0.0) {
-        None => result,
-        Some(first) => {
-            AGREED.store(true, Ordering::Relaxed);
-            if first == job.rank() { result } else { Err(ElsewhereFailed.into()) }
-        }
+    // Who has failed because another one has does not speak.
+    let elsewhere = |error: &anyhow::Error| {
+        matches!(error.downcast_ref(), Some(lpgnn::Error::Elsewhere))
+            || error.is::<ElsewhereFailed>()
+    };
+    let own = result.as_ref().err().map_or(0.0, |error| if elsewhere(error) { 0.5 } else { 1.0 });
+    let failed = job.all(own);
+    if failed.iter().all(|&failed| failed <= 0.0) {
+        return result;
     }
+    AGREED.store(true, Ordering::Relaxed);
+    let first = failed.iter().position(|&failed| failed >= 1.0);
+    if first == Some(job.rank()) { result } else { Err(ElsewhereFailed.into()) }
 }
 
 /// Before an error is told: where other ranks may not know of it, the first one speaks first.

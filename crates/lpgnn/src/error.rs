@@ -200,6 +200,9 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
+    /// Another process of the same job has failed, and says why.
+    #[error("another process of the job has failed")]
+    Elsewhere,
     /// Threads cannot be started.
     #[error("cannot start threads: {0}")]
     Threads(String),

@@ -3,11 +3,13 @@ use std::fmt::Write;
 
 use clap::{Args, ValueEnum};
 use lpgnn::data::Split;
+use lpgnn::data::parts::PartsInfo;
 use lpgnn::evaluate::Metrics;
 use lpgnn::graph::Level;
 
 use super::model::{ModelArguments, Used};
 use crate::console::{Console, print, print_json};
+use crate::ranks;
 use crate::summary::percent;
 
 #[derive(Debug, Args)]
@@ -48,20 +50,28 @@ struct Report {
 
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let used = arguments.model.apply(true, console)?;
-    used.predictions.check_finite()?;
+    ranks::agree(used.predictions.check_finite())?;
     let batch = &used.predictions.batch;
     let targets = used.model.task.targets_of(batch);
-    let known = used.model.split_of(&used.dataset)?;
+    let known = match used.dataset.in_parts() {
+        None => used.model.split_of(&used.dataset)?,
+        Some(graph) => trained_split(&used, graph.info()),
+    };
     let rows = match arguments.split {
         SplitChoice::All => (0..targets.rows()).filter(|&row| targets.is_known(row)).collect(),
         choice => rows(choice, &used, known)?,
     };
-    let trained_on = known.map(|split| trained_on(&rows, &used, split));
-    if let Some(note) = note(arguments.split, &used, known, trained_on, rows.len()) {
+    let trained_on = known.map(|split| of_all(&used, trained_on(&rows, &used, split)));
+    let count = of_all(&used, rows.len());
+    if let Some(note) = note(arguments.split, &used, known, trained_on, count) {
         console.say(format_args!("note: {note}"));
     }
     let targets = targets.select(rows.iter().copied());
     let outputs = used.predictions.outputs.select(rows.iter().copied());
+    let (targets, outputs) = match used.dataset.in_parts() {
+        None => (targets, outputs),
+        Some(graph) => graph.of_all(&targets, &outputs),
+    };
     let converged = &used.predictions.fixed_point;
     let report = Report {
         data: used.dataset.name().to_owned(),
@@ -74,6 +84,21 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
         largest_residual: converged.largest_residual(),
     };
     if arguments.json { print_json(&report) } else { print(&text(&report)?) }
+}
+
+/// The sum of a count over all ranks that share a graph in parts.
+fn of_all(used: &Used, own: usize) -> usize {
+    let Some(graph) = used.dataset.in_parts() else { return own };
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "they are counts")]
+    let sum = graph.communicator().all(own as f64).iter().sum::<f64>() as usize;
+    sum
+}
+
+/// The split of own nodes, if the model was trained on the same parts.
+fn trained_split<'u>(used: &'u Used, info: &PartsInfo) -> Option<&'u Split> {
+    let trained = &used.model.data;
+    let same = trained.fingerprint == info.fingerprint && trained.split == info.split_fingerprint;
+    used.dataset.split().filter(|_| same)
 }
 
 /// The nodes or graphs of a split: of the one that the model was trained by, if it is known, or else of the
@@ -91,7 +116,7 @@ fn rows(choice: SplitChoice, used: &Used, known: Option<&Split>) -> anyhow::Resu
         SplitChoice::Val => split.val.clone(),
         SplitChoice::Test => split.test.clone(),
     };
-    if members.is_empty() {
+    if of_all(used, members.len()) == 0 {
         anyhow::bail!("that split of {} is empty", used.dataset.name());
     }
     if (split.level, used.model.task) == (Level::Node, Level::Graph) {
@@ -125,6 +150,9 @@ fn note(
         return Some(format!(
             "the model was trained on {trained} of these {count} {members}{rest}"
         ));
+    }
+    if used.dataset.in_parts().is_some() {
+        return None;
     }
     // The split that a run with the same settings would have now.
     let now = used.model.split.divide(&used.dataset, used.model.task).ok()?;

@@ -5,6 +5,7 @@ mod evaluate;
 mod flags;
 mod live;
 mod model;
+mod parts;
 mod predict;
 mod report;
 mod reproduce;

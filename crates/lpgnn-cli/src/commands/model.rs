@@ -9,7 +9,7 @@ use lpgnn::run::{Predictions, SavedModel};
 use serde_json::Value;
 
 use super::data::read_format;
-use super::settings::load;
+use super::settings::load_shared;
 use crate::console::Console;
 use crate::ranks;
 use crate::slow::Waiting;
@@ -63,7 +63,7 @@ impl ModelArguments {
         if let Some(max_iter) = self.max_iter {
             model = model.with_max_iter(max_iter.get());
         }
-        let (_, dataset) = ranks::agree(load(&self.data, self.format))?;
+        let (_, dataset) = load_shared(&self.data, self.format)?;
         if targets && model.task.targets(&dataset).is_none() {
             bail!(
                 "the model predicts {0}, but the {0} of {1} have no targets to compare with",

@@ -1,12 +1,15 @@
 use std::fmt::Write;
 
 use clap::{Args, ValueEnum};
+use lpgnn::data::parts::GraphInParts;
 use lpgnn::evaluate::probabilities;
 use lpgnn::graph::Level;
 use serde_json::{Map, Value, json};
 
 use super::model::{ModelArguments, Used};
+use super::parts::{Lines, Sink};
 use crate::console::{Console, print, print_data};
+use crate::ranks;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -29,6 +32,9 @@ pub(crate) enum Shape {
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let used = arguments.model.apply(false, console)?;
     let names = Columns::new(&used);
+    if let Some(graph) = used.dataset.in_parts() {
+        return of_parts(arguments.shape, &used, graph, &names);
+    }
     match arguments.shape {
         Shape::Csv => {
             let mut text = names.header();
@@ -49,6 +55,36 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     }
     // Every row is written, and those without a prediction are empty; but a script should notice.
     Ok(used.predictions.check_finite()?)
+}
+
+/// The predictions of a graph in parts, in the order of the data set.
+fn of_parts(
+    shape: Shape,
+    used: &Used,
+    graph: &GraphInParts,
+    columns: &Columns,
+) -> anyhow::Result<()> {
+    let header = match shape {
+        Shape::Csv => columns.header(),
+        Shape::Jsonl => String::new(),
+    };
+    let mut lines = Lines::new(graph, Sink::Stdout, header.as_bytes())?;
+    graph.in_original_order(&used.predictions.outputs, &mut |node, outputs| {
+        lines.write(node, |name, text| {
+            let cells = columns.cells(used, 0, Some(name), outputs);
+            let line = match shape {
+                Shape::Csv => cells.iter().map(cell).collect::<Vec<_>>().join(","),
+                Shape::Jsonl => {
+                    let cells = columns.names.iter().cloned().zip(cells);
+                    Value::Object(cells.collect::<Map<_, _>>()).to_string()
+                }
+            };
+            text.extend(line.as_bytes());
+            text.push(b'\n');
+        });
+    });
+    lines.finish()?;
+    ranks::agree(used.predictions.check_finite())
 }
 
 /// The columns of the output.
@@ -79,21 +115,23 @@ impl Columns {
     }
 
     fn row(&self, used: &Used, row: usize) -> Vec<Value> {
-        let mut cells = Vec::with_capacity(self.names.len());
-        let graph = match used.model.task {
-            Level::Graph => row,
-            Level::Node => used.place(row).0,
-        };
-        cells.push(used.graph(graph));
-        if used.model.task == Level::Node {
-            cells.push(used.node(row));
-        }
         let outputs = used.predictions.outputs.row(row);
+        match used.model.task {
+            Level::Graph => self.cells(used, row, None, outputs),
+            Level::Node => self.cells(used, used.place(row).0, Some(used.node(row)), outputs),
+        }
+    }
+
+    /// Of a graph, or of a node of it.
+    fn cells(&self, used: &Used, graph: usize, node: Option<Value>, outputs: &[f32]) -> Vec<Value> {
+        let mut cells = Vec::with_capacity(self.names.len());
+        cells.push(used.graph(graph));
+        cells.extend(node);
         match used.model.classes() {
             Some(classes) => {
                 let shares = probabilities(outputs);
                 let best = (0..shares.len()).rev().max_by(|&a, &b| shares[a].total_cmp(&shares[b]));
-                let best = best.filter(|_| used.predictions.is_finite(row));
+                let best = best.filter(|_| outputs.iter().all(|x| x.is_finite()));
                 cells.push(json!(best.map(|best| &classes[best])));
                 cells.extend(shares.iter().map(|share| json!((share * 1e6).round() / 1e6)));
             }

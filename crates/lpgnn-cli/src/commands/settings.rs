@@ -2,11 +2,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::Args;
+use lpgnn::data::parts::{Parts, is_in_parts};
 use lpgnn::data::{Cache, Dataset, Format, ReadOptions, Source, Split};
 use lpgnn::run::{RunConfig, Setting, SplitSource, notes, read_text, settings_of_toml};
 
 use super::flags::Flags;
 use crate::console::Console;
+use crate::ranks;
 
 /// How a run is configured: data, a settings file, single settings, and flags for common ones.
 #[derive(Debug, Args)]
@@ -57,7 +59,24 @@ impl SettingArguments {
         let mut settings = first.to_vec();
         settings.extend(self.settings()?);
         let (source, dataset) = self.data(&settings)?;
-        let config = config_for(&source, &dataset, &settings)?;
+        Self::chosen(&source, dataset, settings)
+    }
+
+    /// The same by all ranks together, each of which has its nodes of a graph in parts.
+    pub(crate) fn choose_shared(&self) -> anyhow::Result<Chosen> {
+        let read = || {
+            let settings = self.settings()?;
+            let (data, format) = self.source(&settings)?;
+            anyhow::Ok((settings, Loading::start(&data, format)?))
+        };
+        let (settings, loading) = ranks::agree(read())?;
+        ranks::agree(
+            loading.finish().and_then(|(source, dataset)| Self::chosen(&source, dataset, settings)),
+        )
+    }
+
+    fn chosen(source: &str, dataset: Dataset, settings: Vec<Setting>) -> anyhow::Result<Chosen> {
+        let config = config_for(source, &dataset, &settings)?;
         if config.split.source == SplitSource::Given {
             bail!(lpgnn::Error::Option {
                 option: "split.source",
@@ -98,9 +117,47 @@ impl SettingArguments {
 
     /// The data of DATA, which takes precedence over a settings file, or of the settings.
     fn data(&self, settings: &[Setting]) -> anyhow::Result<(String, Dataset)> {
-        let asked = RunConfig::default().with(settings)?.data;
-        load(self.data.as_deref().unwrap_or(&asked.source), asked.format)
+        let (data, format) = self.source(settings)?;
+        load(&data, format)
     }
+
+    fn source(&self, settings: &[Setting]) -> anyhow::Result<(String, Option<Format>)> {
+        let asked = RunConfig::default().with(settings)?.data;
+        Ok((self.data.clone().unwrap_or(asked.source), asked.format))
+    }
+}
+
+/// Data that all ranks read: every rank the whole of them, or its own nodes of a graph in parts.
+pub(crate) enum Loading {
+    Whole(String, Box<Dataset>),
+    Parts(String, Box<Parts>),
+}
+
+impl Loading {
+    /// What a rank does by itself. All ranks have to [agree](ranks::agree) on it before they go on.
+    pub(crate) fn start(data: &str, format: Option<Format>) -> anyhow::Result<Self> {
+        let path = Path::new(data);
+        if format.is_some() || !is_in_parts(path) {
+            let (name, dataset) = load(data, format)?;
+            return Ok(Self::Whole(name, Box::new(dataset)));
+        }
+        let job = ranks::or_alone();
+        let parts = Parts::read(path, job.rank(), job.ranks())?;
+        Ok(Self::Parts(absolute(path).display().to_string(), Box::new(parts)))
+    }
+
+    /// What they do together.
+    pub(crate) fn finish(self) -> anyhow::Result<(String, Dataset)> {
+        match self {
+            Self::Whole(name, dataset) => Ok((name, *dataset)),
+            Self::Parts(name, parts) => Ok((name, parts.shared_by(&ranks::or_alone())?)),
+        }
+    }
+}
+
+/// [`Loading`] from its start to its end.
+pub(crate) fn load_shared(data: &str, format: Option<Format>) -> anyhow::Result<(String, Dataset)> {
+    ranks::agree(ranks::agree(Loading::start(data, format))?.finish())
 }
 
 /// The named data, and a name for them that is valid in any folder.

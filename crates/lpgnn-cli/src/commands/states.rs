@@ -1,13 +1,15 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
 use lpgnn::Matrix;
+use lpgnn::data::parts::GraphInParts;
 use lpgnn::run::write_file;
 
 use super::model::{ModelArguments, Used};
+use super::parts::{Lines, Sink};
 use super::predict::cell;
 use crate::console::{Console, print_data};
 use crate::ranks;
@@ -44,6 +46,9 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
             expected: format!("the model has {layers} layers, counted from 1"),
         });
     }
+    if let Some(graph) = used.dataset.in_parts() {
+        return of_parts(arguments, &used, graph, layer - 1, console);
+    }
     let bytes = match &arguments.out {
         Some(path) if path.extension().is_some_and(|extension| extension == "npy") => {
             npy(&used, layer - 1)?
@@ -69,6 +74,38 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     written.and_then(|()| check_finite(&used.predictions.fixed_point.states[layer - 1]))
 }
 
+/// The states of a graph in parts, in the order of the data set.
+fn of_parts(
+    arguments: &Arguments,
+    used: &Used,
+    graph: &GraphInParts,
+    layer: usize,
+    console: &Console,
+) -> anyhow::Result<()> {
+    let states = &used.predictions.fixed_point.states[layer];
+    let (nodes, width) = (graph.info().nodes(), states.cols());
+    let out = arguments.out.as_deref();
+    let is_npy = out.and_then(Path::extension).is_some_and(|extension| extension == "npy");
+    let header = if is_npy { npy_header(nodes, width)? } else { csv_header(width).into_bytes() };
+    let sink = out.map_or(Sink::Stdout, |path| Sink::File(path.to_owned()));
+    let mut lines = Lines::new(graph, sink, &header)?;
+    graph.in_original_order(states, &mut |node, state| {
+        lines.write(node, |name, text| {
+            if is_npy {
+                return text.extend(state.iter().flat_map(|x| x.to_le_bytes()));
+            }
+            let cells = state.iter().map(|x| format!(",{x}"));
+            let line = format!("0,{}{}\n", cell(&name), cells.collect::<String>());
+            text.extend(line.as_bytes());
+        });
+    });
+    lines.finish()?;
+    if let Some(path) = out {
+        console.say(format_args!("wrote {}: {nodes} nodes × {width} components", path.display()));
+    }
+    ranks::agree(check_finite(states))
+}
+
 /// States that are not finite are written as they are, but a script should notice.
 fn check_finite(states: &Matrix<f32>) -> anyhow::Result<()> {
     let finite = |&row: &usize| states.row(row).iter().all(|x| x.is_finite());
@@ -79,13 +116,14 @@ fn check_finite(states: &Matrix<f32>) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn csv_header(width: usize) -> String {
+    let components: String = (0..width).map(|component| format!(",x{component}")).collect();
+    format!("graph,node{components}\n")
+}
+
 fn csv(used: &Used, layer: usize) -> Result<String, std::fmt::Error> {
     let states = &used.predictions.fixed_point.states[layer];
-    let mut text = String::from("graph,node");
-    for component in 0..states.cols() {
-        write!(text, ",x{component}")?;
-    }
-    text.push('\n');
+    let mut text = csv_header(states.cols());
     for row in 0..states.rows() {
         let graph = used.graph(used.place(row).0);
         write!(text, "{},{}", cell(&graph), cell(&used.node(row)))?;
@@ -100,7 +138,13 @@ fn csv(used: &Used, layer: usize) -> Result<String, std::fmt::Error> {
 /// Version 1.0 of numpy's format: single precision, little-endian, row-major.
 fn npy(used: &Used, layer: usize) -> anyhow::Result<Vec<u8>> {
     let states = &used.predictions.fixed_point.states[layer];
-    let shape = format!("({}, {})", states.rows(), states.cols());
+    let mut bytes = npy_header(states.rows(), states.cols())?;
+    bytes.extend(states.as_slice().iter().flat_map(|x| x.to_le_bytes()));
+    Ok(bytes)
+}
+
+fn npy_header(rows: usize, cols: usize) -> anyhow::Result<Vec<u8>> {
+    let shape = format!("({rows}, {cols})");
     let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
     // The header ends with a newline and is padded to a multiple of 64 bytes.
     let padding = 64 - (10 + header.len() + 1) % 64;
@@ -109,6 +153,5 @@ fn npy(used: &Used, layer: usize) -> anyhow::Result<Vec<u8>> {
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     bytes.write_all(&u16::try_from(header.len()).context("a header is short")?.to_le_bytes())?;
     bytes.extend(header.as_bytes());
-    bytes.extend(states.as_slice().iter().flat_map(|x| x.to_le_bytes()));
     Ok(bytes)
 }

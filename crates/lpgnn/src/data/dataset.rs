@@ -1,5 +1,8 @@
+use std::sync::Arc;
+
 use super::features::{Categories, FeatureColumns};
 use super::names::Names;
+use super::parts::GraphInParts;
 use super::split::Split;
 use super::weights::SampleWeights;
 use crate::graph::{self, NO_TARGET};
@@ -23,6 +26,8 @@ pub struct Dataset {
     reads_all: bool,
     duplicates: usize,
     conflicts: usize,
+    /// Where these are the nodes that a process owns of a graph in parts.
+    in_parts: Option<Arc<GraphInParts>>,
 }
 
 /// The parts of a [`Dataset`], before they are checked.
@@ -154,6 +159,7 @@ impl Dataset {
             names: Names::default(),
             reads_all: false,
             conflicts,
+            in_parts: None,
         })
     }
 
@@ -195,6 +201,7 @@ impl Dataset {
             reads_all: self.reads_all && other.reads_all,
             duplicates: self.duplicates + other.duplicates,
             conflicts: self.conflicts + other.conflicts,
+            in_parts: None,
         })
     }
 
@@ -229,6 +236,17 @@ impl Dataset {
         let values = !features.value_names().is_empty() || features.sparse().is_some();
         let reads_all = values && !features.categories().is_empty();
         Self { reads_all, ..self }
+    }
+
+    /// The same nodes, as those that a process owns of a graph in parts.
+    pub(super) fn with_parts(self, graph: GraphInParts) -> Self {
+        Self { in_parts: Some(Arc::new(graph)), ..self }
+    }
+
+    /// What these nodes are of, if not all that there are: those that a process owns of a graph in parts. Their neighbours and
+    /// features are there, not here.
+    pub fn in_parts(&self) -> Option<&GraphInParts> {
+        self.in_parts.as_deref()
     }
 
     /// Whether both categories and real values are used by default.

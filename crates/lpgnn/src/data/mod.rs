@@ -9,7 +9,6 @@ mod folds;
 mod known;
 mod names;
 mod order;
-#[cfg(feature = "mpi")]
 mod partition;
 mod read;
 mod resolve;
@@ -17,6 +16,9 @@ mod split;
 mod statistics;
 mod weights;
 mod write;
+
+/// One large graph in parts, for several processes.
+pub mod parts;
 
 /// Generated data sets.
 pub mod generate;
@@ -31,7 +33,8 @@ pub use features::{Categories, FeatureColumns};
 pub use fetch::{FetchEvent, FetchOptions, Fetched, TU_COLLECTION, fetch};
 pub use known::{Builtin, PUBLISHED, PublishedSet};
 #[cfg(feature = "mpi")]
-pub use partition::{cut, partition};
+pub use partition::partition;
+pub use partition::{Partition, blocks_of, cut};
 pub use read::{Format, ReadOptions, read};
 pub use resolve::{Source, resolve};
 pub use split::{Ratio, Split};

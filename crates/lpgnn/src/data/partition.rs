@@ -1,14 +1,28 @@
-//! An order of nodes in which neighbours are near each other, by METIS.
+//! An order of nodes in which neighbours are near each other, by METIS, and where it is cut.
 
+#[cfg(feature = "mpi")]
 use metis::option::Seed;
+#[cfg(feature = "mpi")]
 use metis::{Graph, Idx};
 
 use super::Dataset;
+#[cfg(feature = "mpi")]
 use crate::Error;
+#[cfg(feature = "mpi")]
 use crate::graph::Neighbours;
 
+#[cfg(feature = "mpi")]
 /// Nodes of a graph below which it is not worth being cut.
 const SMALL: usize = 1000;
+
+/// An order of the nodes of a data set, and where parts start in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partition {
+    /// The node in every place.
+    pub order: Vec<usize>,
+    /// The first place of every part, in order; a graph that is not cut is a part.
+    pub starts: Vec<usize>,
+}
 
 /// An order of nodes that lists the parts of every large graph one after the other.
 ///
@@ -18,18 +32,40 @@ const SMALL: usize = 1000;
 /// # Errors
 ///
 /// [`Error::TooLarge`], or what METIS says.
-pub fn partition(dataset: &Dataset, parts: usize) -> Result<Vec<usize>, Error> {
+#[cfg(feature = "mpi")]
+pub fn partition(dataset: &Dataset, parts: usize) -> Result<Partition, Error> {
     let (starts, edges) = (dataset.node_starts(), dataset.edges());
     let neighbours = Neighbours::along(dataset.nodes(), edges)?;
     let mut order: Vec<usize> = (0..dataset.nodes()).collect();
+    let mut first_places = vec![];
     for graph in starts.windows(2) {
         let nodes = graph[0]..graph[1];
         if nodes.len() >= SMALL.max(2 * parts) {
             let part = parts_of(&neighbours, nodes.clone(), parts)?;
-            order[nodes].sort_by_key(|&v| (part[v - graph[0]], v));
+            order[nodes.clone()].sort_by_key(|&v| (part[v - graph[0]], v));
+            let of = |place: usize| part[order[place] - graph[0]];
+            let first = |&place: &usize| place == graph[0] || of(place) != of(place - 1);
+            first_places.extend(nodes.filter(first));
+        } else {
+            first_places.extend(blocks(nodes, parts));
         }
     }
-    Ok(order)
+    Ok(Partition { order, starts: first_places })
+}
+
+/// Where so many blocks of about as many nodes start.
+fn blocks(nodes: std::ops::Range<usize>, parts: usize) -> impl Iterator<Item = usize> {
+    let parts = parts.clamp(1, nodes.len().max(1));
+    (0..parts).map(move |part| nodes.start + part * nodes.len() / parts)
+}
+
+/// The nodes in the order in which they are, in parts of about as many nodes of every graph.
+pub fn blocks_of(dataset: &Dataset, parts: usize) -> Partition {
+    let graphs = dataset.node_starts().windows(2);
+    Partition {
+        order: (0..dataset.nodes()).collect(),
+        starts: graphs.flat_map(|graph| blocks(graph[0]..graph[1], parts)).collect(),
+    }
 }
 
 /// How many edges lead from one of `ranks` runs of nodes to another, if all have as many nodes.
@@ -39,6 +75,7 @@ pub fn cut(dataset: &Dataset, ranks: usize) -> usize {
 }
 
 /// The part of every node of a graph.
+#[cfg(feature = "mpi")]
 fn parts_of(
     neighbours: &Neighbours,
     nodes: std::ops::Range<usize>,
@@ -64,7 +101,7 @@ fn parts_of(
     Ok(part)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "mpi"))]
 mod tests {
     use super::*;
     use crate::data::generate::CommunitiesConfig;
@@ -74,7 +111,7 @@ mod tests {
         let before =
             CommunitiesConfig { nodes: 3000, mixing: 0.02, ..CommunitiesConfig::default() };
         let before = before.generate(1).unwrap();
-        let order = partition(&before, 16).unwrap();
+        let order = partition(&before, 16).unwrap().order;
         let after = before.reordered(&order).unwrap();
         for ranks in [2, 3, 4, 7] {
             let (blocks, parts) = (cut(&before, ranks), cut(&after, ranks));

@@ -199,7 +199,7 @@ impl<S: Scalar> GraphBatch<S> {
     /// The same batch, on which all ranks work together: each computes the nodes that it owns.
     #[must_use]
     pub fn shared_by(mut self, communicator: &Arc<dyn Communicator>) -> Self {
-        if communicator.ranks() > 1 {
+        if communicator.ranks() > 1 && self.across().is_none() {
             let part = Share::of(&self.topology, communicator);
             let edges = part.edges.iter().map(|&edge| edge as usize);
             self.own = Some(Arc::new(Self {
@@ -231,6 +231,38 @@ impl<S: Scalar> GraphBatch<S> {
     /// How it is shared; none where this process works on it alone.
     pub fn share(&self) -> Option<&Share> {
         self.own.as_ref().and_then(|own| own.topology.share())
+    }
+
+    /// How ranks share a graph in parts, of which each has no rows but those of the nodes that it owns; none of all else.
+    pub fn across(&self) -> Option<&Share> {
+        self.topology.share().filter(|share| share.is_in_parts())
+    }
+
+    /// What a rank has of a graph in parts.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RowCount`] when there is not one row per node that it owns, [`Error::ColumnOutOfRange`] for a class that
+    /// does not exist, [`Error::NotFinite`].
+    pub(crate) fn of_parts(
+        topology: Topology,
+        node_features: Features<S>,
+        node_targets: Targets<S>,
+    ) -> Result<Self, Error> {
+        let (expected, found) = (topology.nodes(), node_features.rows());
+        if found != expected {
+            return Err(Error::RowCount { what: "the node features", expected, found });
+        }
+        node_targets.check_rows("the node targets", expected)?;
+        node_targets.check_classes()?;
+        Ok(Self {
+            topology: Arc::new(topology),
+            node_features: Arc::new(node_features),
+            edge_features: Arc::new(Features::none(0)),
+            node_targets: Arc::new(node_targets),
+            graph_targets: Arc::new(Targets::None(1)),
+            own: None,
+        })
     }
 
     /// Who is whose neighbour.
@@ -286,7 +318,8 @@ impl<S: Scalar> GraphBatch<S> {
     /// [`Features::with_dropout`]. All else is shared.
     #[must_use]
     pub fn with_feature_dropout(&self, rate: f64, seed: u64) -> Self {
-        let node_features = Arc::new(self.node_features.with_dropout(rate, seed));
+        let first = self.across().map_or(0, |share| share.nodes().start);
+        let node_features = Arc::new(self.node_features.with_dropout_from(first, rate, seed));
         let own = self.share().map(|share| {
             let node_features = Arc::new(node_features.select(share.nodes()));
             Arc::new(Self { node_features, ..self.own().clone() })

@@ -60,7 +60,12 @@ impl<S: Scalar> Features<S> {
     /// others `1 / (1 − rate)` times as large. Which ones follows from `seed`.
     #[must_use]
     pub fn with_dropout(&self, rate: f64, seed: u64) -> Self {
-        let drop = Dropout { rate, seed, first: 0 };
+        self.with_dropout_from(0, rate, seed)
+    }
+
+    /// The same of rows that are preceded by `first` others.
+    pub(crate) fn with_dropout_from(&self, first: usize, rate: f64, seed: u64) -> Self {
+        let drop = Dropout { rate, seed, first };
         match self {
             Self::Dense(matrix) => {
                 let mut matrix = matrix.clone();
@@ -382,7 +387,7 @@ impl<S: Scalar> SparseRows<S> {
             let range = std::mem::replace(&mut self.starts[row], kept)..self.starts[row + 1];
             for i in range {
                 let (column, mut value) = (self.columns[i], self.values[i]);
-                drop.apply_at(row, column.into(), &mut value);
+                drop.apply_at(drop.first + row, column.into(), &mut value);
                 if value != S::ZERO {
                     (self.columns[kept], self.values[kept]) = (column, value);
                     kept += 1;

@@ -35,6 +35,24 @@ impl Groups {
         Self { ranges, whole_graphs: false }
     }
 
+    /// Groups of a graph in parts, which are cut wherever a part ends; `work` is that of all parts, of this process and of others.
+    pub(super) fn of_parts(
+        parts: impl Iterator<Item = Range<usize>>,
+        neighbour_starts: &[u32],
+        work: usize,
+    ) -> Self {
+        let groups = (work / LEAST_WORK).clamp(1, MOST_GROUPS);
+        let target = work.div_ceil(groups).max(1);
+        let mut ranges = vec![];
+        for part in parts {
+            let work_before =
+                |node: usize| part.start + node + neighbour_starts[part.start + node] as usize;
+            let own = cut(0..=part.len(), target, work_before);
+            ranges.extend(own.into_iter().map(|r| part.start + r.start..part.start + r.end));
+        }
+        Self { ranges, whole_graphs: false }
+    }
+
     /// Groups of about `target` nodes and neighbours.
     pub(super) fn of_work(node_starts: &[usize], neighbour_starts: &[u32], target: usize) -> Self {
         let nodes = neighbour_starts.len() - 1;

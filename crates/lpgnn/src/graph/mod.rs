@@ -5,6 +5,7 @@ mod features;
 mod groups;
 mod level;
 mod neighbours;
+mod parts;
 mod patch;
 mod share;
 mod targets;
@@ -12,15 +13,17 @@ mod topology;
 
 pub(crate) use batch::check_starts;
 pub use batch::{BatchParts, GraphBatch};
-pub use communicator::Communicator;
+pub use communicator::{Alone, Communicator};
 pub use exchange::{Exchange, Local, Reduce};
 pub use features::{Features, FeaturesView, OneHot, SparseRows};
 pub use groups::Groups;
 pub(crate) use groups::MOST_GROUPS;
 pub use level::Level;
 pub use neighbours::{NO_EDGE, Neighbours};
+pub(crate) use parts::PartRows;
 pub(crate) use patch::Patch;
 pub use share::Share;
+pub(crate) use share::agree;
 pub use targets::{NO_TARGET, Targets};
 pub use topology::{Ghosts, Part, Topology};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::communicator::{bytes, bytes_mut};
 use super::{Communicator, Exchange, Groups, Part, Reduce, Topology};
 use crate::numeric::worse;
-use crate::{Matrix, Scalar};
+use crate::{Error, Matrix, Scalar};
 
 /// The nodes of a batch that one rank owns: those of a run of its groups.
 ///
@@ -24,6 +24,17 @@ pub struct Share {
     graphs: Range<usize>,
     nodes_at_cuts: Halo,
     pairs_at_cuts: Halo,
+    /// Of a graph in parts, where ranks have rows of the nodes that they own and of no others.
+    parts: Option<Parts>,
+}
+
+/// How a graph is cut into parts, whole numbers of which ranks own.
+#[derive(Clone, Debug)]
+pub(super) struct Parts {
+    /// The first node of every part, and the number of nodes.
+    pub(super) node_starts: Vec<usize>,
+    /// The first part of every rank, and the number of parts.
+    pub(super) rank_starts: Vec<usize>,
 }
 
 /// A batch is the same whoever else works on it.
@@ -43,6 +54,8 @@ impl Share {
         let rank = communicator.rank();
         let groups = group_starts[rank]..group_starts[rank + 1];
         let nodes = node_starts[rank]..node_starts[rank + 1];
+        let entries = whole.neighbours().starts();
+        let entry_starts: Vec<usize> = node_starts.iter().map(|&v| entries[v] as usize).collect();
         let graphs = graphs_of(whole, &nodes, rank + 1 == communicator.ranks());
         let groups = whole.groups().run(groups);
         let mut part = if groups.whole_graphs() {
@@ -50,15 +63,179 @@ impl Share {
         } else {
             whole.part_of_nodes(nodes, &graphs, groups)
         };
+        let own = node_starts[rank]..node_starts[rank + 1];
+        let lists = own.map(|v| whole.neighbours().of(v));
+        let entries = entry_starts[rank]..entry_starts[rank + 1];
+        let owners = part.ghost_pairs.iter().map(|&entry| owner(&entry_starts, entry as usize));
         part.topology.share = Some(Arc::new(Self {
             communicator: Arc::clone(communicator),
-            nodes_at_cuts: Halo::of_nodes(whole, &part, rank, &node_starts),
-            pairs_at_cuts: Halo::of_pairs(whole, &part, rank, &node_starts),
+            nodes_at_cuts: Halo::of_nodes(lists, &part.ghosts, rank, &node_starts),
+            pairs_at_cuts: Halo::of_pairs(
+                &whole.neighbours().nodes()[entries],
+                owners,
+                rank,
+                &node_starts,
+            ),
             group_starts,
             node_starts,
             graphs,
+            parts: None,
         }));
         part
+    }
+
+    /// What this rank has of a graph in parts, given the neighbours of its nodes and its ghosts, by their numbers in
+    /// the whole graph; `ghost_pairs` is the number of pairs of every ghost.
+    pub(super) fn of_parts<'a>(
+        communicator: &Arc<dyn Communicator>,
+        parts: Parts,
+        lists: impl Iterator<Item = &'a [u32]> + Clone,
+        (ghosts, ghost_pairs): (&[u32], &[u32]),
+        group_starts: Vec<usize>,
+    ) -> Self {
+        let rank = communicator.rank();
+        let first_node = |&part: &usize| parts.node_starts[part];
+        let node_starts: Vec<usize> = parts.rank_starts.iter().map(first_node).collect();
+        let owners = ghosts.iter().zip(ghost_pairs).flat_map(|(&ghost, &pairs)| {
+            std::iter::repeat_n(owner(&node_starts, ghost as usize), pairs as usize)
+        });
+        let first = node_starts[rank];
+        // A node without neighbours has an entry of its own.
+        #[allow(clippy::cast_possible_truncation, reason = "numbers of a topology have 32 bits")]
+        let entries: Vec<u32> = lists
+            .clone()
+            .zip(first..)
+            .flat_map(|(list, v)| list.iter().copied().chain(list.is_empty().then_some(v as u32)))
+            .collect();
+        Self {
+            communicator: Arc::clone(communicator),
+            nodes_at_cuts: Halo::of_nodes(lists, ghosts, rank, &node_starts),
+            pairs_at_cuts: Halo::of_pairs(&entries, owners, rank, &node_starts),
+            group_starts,
+            node_starts,
+            graphs: 0..1,
+            parts: Some(parts),
+        }
+    }
+
+    /// The result of what every rank does by itself; an error on all of them where it is one on any.
+    ///
+    /// # Errors
+    ///
+    /// That of `result`, or [`Error::Elsewhere`].
+    pub(crate) fn agree<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
+        agree(&*self.communicator, result)
+    }
+
+    /// Whether rows are those of own nodes everywhere, since no rank has the whole graph.
+    pub(crate) fn is_in_parts(&self) -> bool {
+        self.parts.is_some()
+    }
+
+    /// Into how many parts the graph is cut.
+    pub(crate) fn parts(&self) -> usize {
+        self.parts.as_ref().map_or(0, |parts| parts.node_starts.len() - 1)
+    }
+
+    /// The rows here of every part that this rank owns, with the number of the part.
+    pub(crate) fn own_parts(&self) -> Vec<(usize, Range<usize>)> {
+        let Some(parts) = &self.parts else { return vec![] };
+        let (rank, first) = (self.communicator.rank(), self.nodes().start);
+        let starts = &parts.node_starts;
+        let own = parts.rank_starts[rank]..parts.rank_starts[rank + 1];
+        own.map(|part| (part, starts[part] - first..starts[part + 1] - first)).collect()
+    }
+
+    /// Numbers of the parts of all ranks, `per_part` each, in the order of parts.
+    pub(crate) fn of_all_parts(&self, own: &[f64], per_part: usize) -> Vec<f64> {
+        let starts = self.parts.as_ref().map_or(&[0, 0][..], |parts| &parts.rank_starts);
+        self.totals_of(starts, own, per_part)
+    }
+
+    /// The sum of the partial sums of the parts of all ranks, in the order of parts.
+    pub(crate) fn sum_of_parts<S: Scalar>(&self, own: &[&[S]], length: usize) -> Vec<S> {
+        let starts = self.parts.as_ref().map_or(&[0, 0][..], |parts| &parts.rank_starts);
+        self.sum_of(starts, own, length)
+    }
+
+    /// What all ranks have, one after the other; each may have another number of numbers.
+    pub(crate) fn concatenate<S: Scalar>(&self, own: &[S]) -> Vec<S> {
+        let mut end = 0.0;
+        let counts = self.communicator.all(own.len() as f64).into_iter();
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "they are counts"
+        )]
+        let ends: Vec<usize> = counts
+            .map(|count| {
+                end += count;
+                end as usize
+            })
+            .collect();
+        let rank = self.communicator.rank();
+        let mut all = vec![S::ZERO; ends[ends.len() - 1]];
+        all[ends[rank] - own.len()..ends[rank]].copy_from_slice(own);
+        self.communicator.gather(&mut all, &ends);
+        all
+    }
+
+    /// The same of the rows of a matrix.
+    pub(crate) fn concatenate_rows<S: Scalar>(&self, own: &Matrix<S>) -> Matrix<S> {
+        let all = self.concatenate(own.as_slice());
+        let rows = all.len().checked_div(own.cols()).unwrap_or(0);
+        Matrix::from_entries(rows, own.cols(), all).expect("whole rows of every rank")
+    }
+
+    /// Every so many-th of the nodes of the whole graph, at most `most`: its row here.
+    pub(crate) fn sample(&self, most: usize) -> impl Iterator<Item = usize> {
+        let nodes = self.nodes();
+        let step = self.whole_nodes().div_ceil(most).max(1);
+        (nodes.start.next_multiple_of(step)..nodes.end).step_by(step).map(move |v| v - nodes.start)
+    }
+
+    fn totals_of(&self, starts: &[usize], own: &[f64], each: usize) -> Vec<f64> {
+        let ends: Vec<usize> = starts[1..].iter().map(|end| end * each).collect();
+        let mut all = vec![0.0; starts[self.communicator.ranks()] * each];
+        let start = starts[self.communicator.rank()] * each;
+        all[start..start + own.len()].copy_from_slice(own);
+        self.communicator.gather(&mut all, &ends);
+        all
+    }
+
+    /// Every rank adds up a slice of all partial sums, so that each of these is sent once. Those of a rank are
+    /// from `starts[rank]` to `starts[rank + 1]`.
+    fn sum_of<S: Scalar>(&self, starts: &[usize], own: &[&[S]], length: usize) -> Vec<S> {
+        let (rank, ranks) = (self.communicator.rank(), self.communicator.ranks());
+        let slice = |rank: usize| rank * length / ranks..(rank + 1) * length / ranks;
+        let others = || (0..ranks).filter(|&other| other != rank);
+        let cut = |to: usize| own.iter().flat_map(|sums| &sums[slice(to)]).copied().collect();
+        let sends: Vec<(usize, Vec<S>)> = others().map(|to| (to, cut(to))).collect();
+        let count = |of: usize| starts[of + 1] - starts[of];
+        let mut received: Vec<Vec<S>> =
+            (0..ranks).map(|of| vec![S::ZERO; count(of) * slice(rank).len()]).collect();
+        received[rank] = cut(rank);
+        let sends: Vec<(usize, &[u8])> = sends
+            .iter()
+            .map(|(to, sums)| (*to, bytes(sums)))
+            .filter(|(_, b)| !b.is_empty())
+            .collect();
+        let mut receives: Vec<(usize, &mut [u8])> = received
+            .iter_mut()
+            .enumerate()
+            .filter(|(of, sums)| *of != rank && !sums.is_empty())
+            .map(|(of, sums)| (of, bytes_mut(sums)))
+            .collect();
+        self.communicator.exchange(&sends, &mut receives);
+        let mut all = vec![S::ZERO; length];
+        let width = slice(rank).len().max(1);
+        for sums in received.iter().flat_map(|sums| sums.chunks_exact(width)) {
+            let total = &mut all[slice(rank)];
+            total.iter_mut().zip(sums).for_each(|(total, &x)| *total += x);
+        }
+        let ends: Vec<usize> = (0..ranks).map(|rank| slice(rank).end).collect();
+        self.communicator.gather(&mut all, &ends);
+        all
     }
 
     /// The ranks among which the batch is shared.
@@ -133,6 +310,14 @@ impl Share {
     }
 }
 
+/// The result of what every rank does by itself; an error on all of them where it is one on any.
+pub(crate) fn agree<T>(ranks: &dyn Communicator, result: Result<T, Error>) -> Result<T, Error> {
+    match (ranks.any(result.is_err()), result) {
+        (true, Ok(_)) => Err(Error::Elsewhere),
+        (_, result) => result,
+    }
+}
+
 /// The first group of every rank and the number of groups, so that all have about as much to do.
 fn runs_of_groups(whole: &Topology, ranks: usize) -> Vec<usize> {
     let (ranges, starts) = (whole.groups().ranges(), whole.neighbours().starts());
@@ -169,35 +354,42 @@ struct Halo {
 }
 
 impl Halo {
-    /// Of nodes: whoever owns a neighbour of a node has it as a ghost.
+    /// Of nodes: whoever owns a neighbour of a node has it as a ghost. `lists` are the neighbours of own nodes.
     #[allow(clippy::cast_possible_truncation, reason = "numbers of a topology have 32 bits")]
-    fn of_nodes(whole: &Topology, part: &Part, rank: usize, node_starts: &[usize]) -> Self {
+    fn of_nodes<'a>(
+        lists: impl Iterator<Item = &'a [u32]>,
+        ghosts: &[u32],
+        rank: usize,
+        node_starts: &[usize],
+    ) -> Self {
         let nodes = node_starts[rank]..node_starts[rank + 1];
         let mut sends: Vec<Vec<u32>> = vec![vec![]; node_starts.len() - 1];
-        for (row, v) in nodes.clone().enumerate() {
-            for &u in whole.neighbours().of(v).iter().filter(|&&u| !nodes.contains(&(u as usize))) {
+        for (row, list) in lists.enumerate() {
+            for &u in list.iter().filter(|&&u| !nodes.contains(&(u as usize))) {
                 let to = &mut sends[owner(node_starts, u as usize)];
                 if to.last() != Some(&(row as u32)) {
                     to.push(row as u32);
                 }
             }
         }
-        let owners = part.ghosts.iter().map(|&u| owner(node_starts, u as usize));
+        let owners = ghosts.iter().map(|&u| owner(node_starts, u as usize));
         Self::new(sends, owners, nodes.len())
     }
 
-    /// Of pairs: the entry "u of v" of a node here is needed by whoever owns `u`.
+    /// Of pairs: the entry "u of v" of a node here is needed by whoever owns `u`. `owners` are those of the pairs of ghosts.
     #[allow(clippy::cast_possible_truncation, reason = "numbers of a topology have 32 bits")]
-    fn of_pairs(whole: &Topology, part: &Part, rank: usize, node_starts: &[usize]) -> Self {
-        let starts = whole.neighbours().starts();
-        let entry_starts: Vec<usize> = node_starts.iter().map(|&v| starts[v] as usize).collect();
-        let entries = entry_starts[rank]..entry_starts[rank + 1];
+    fn of_pairs(
+        entries: &[u32],
+        owners: impl Iterator<Item = usize>,
+        rank: usize,
+        node_starts: &[usize],
+    ) -> Self {
+        let nodes = node_starts[rank]..node_starts[rank + 1];
         let mut sends: Vec<Vec<u32>> = vec![vec![]; node_starts.len() - 1];
-        for (row, &u) in whole.neighbours().nodes()[entries.clone()].iter().enumerate() {
+        let across = entries.iter().enumerate().filter(|(_, u)| !nodes.contains(&(**u as usize)));
+        for (row, &u) in across {
             sends[owner(node_starts, u as usize)].push(row as u32);
         }
-        sends[rank].clear();
-        let owners = part.ghost_pairs.iter().map(|&entry| owner(&entry_starts, entry as usize));
         Self::new(sends, owners, entries.len())
     }
 
@@ -252,47 +444,12 @@ impl<S: Scalar> Exchange<S> for Share {
 }
 
 impl<S: Scalar> Reduce<S> for Share {
-    /// Every rank adds up a slice of all partial sums, so that each of these is sent once.
     fn sum(&self, own: &[&[S]], length: usize) -> Option<Vec<S>> {
-        let (rank, ranks) = (self.communicator.rank(), self.communicator.ranks());
-        let slice = |rank: usize| rank * length / ranks..(rank + 1) * length / ranks;
-        let others = || (0..ranks).filter(|&other| other != rank);
-        let cut = |to: usize| own.iter().flat_map(|sums| &sums[slice(to)]).copied().collect();
-        let sends: Vec<(usize, Vec<S>)> = others().map(|to| (to, cut(to))).collect();
-        let groups = |of: usize| self.group_starts[of + 1] - self.group_starts[of];
-        let mut received: Vec<Vec<S>> =
-            (0..ranks).map(|of| vec![S::ZERO; groups(of) * slice(rank).len()]).collect();
-        received[rank] = cut(rank);
-        let sends: Vec<(usize, &[u8])> = sends
-            .iter()
-            .map(|(to, sums)| (*to, bytes(sums)))
-            .filter(|(_, b)| !b.is_empty())
-            .collect();
-        let mut receives: Vec<(usize, &mut [u8])> = received
-            .iter_mut()
-            .enumerate()
-            .filter(|(of, sums)| *of != rank && !sums.is_empty())
-            .map(|(of, sums)| (of, bytes_mut(sums)))
-            .collect();
-        self.communicator.exchange(&sends, &mut receives);
-        let mut all = vec![S::ZERO; length];
-        let width = slice(rank).len().max(1);
-        for sums in received.iter().flat_map(|sums| sums.chunks_exact(width)) {
-            let total = &mut all[slice(rank)];
-            total.iter_mut().zip(sums).for_each(|(total, &x)| *total += x);
-        }
-        let ends: Vec<usize> = (0..ranks).map(|rank| slice(rank).end).collect();
-        self.communicator.gather(&mut all, &ends);
-        Some(all)
+        Some(self.sum_of(&self.group_starts, own, length))
     }
 
     fn totals(&self, own: &[f64], per_group: usize) -> Option<Vec<f64>> {
-        let ends: Vec<usize> = self.group_starts[1..].iter().map(|end| end * per_group).collect();
-        let mut all = vec![0.0; self.group_starts[self.communicator.ranks()] * per_group];
-        let start = self.group_starts[self.communicator.rank()] * per_group;
-        all[start..start + own.len()].copy_from_slice(own);
-        self.communicator.gather(&mut all, &ends);
-        Some(all)
+        Some(self.totals_of(&self.group_starts, own, per_group))
     }
 
     /// From rank to rank, and from the last one to all.

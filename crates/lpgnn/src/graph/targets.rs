@@ -1,3 +1,4 @@
+use super::Share;
 use crate::{Error, Matrix, Scalar};
 
 /// The class of a node or graph whose class is unknown.
@@ -66,6 +67,31 @@ impl<S: Scalar> Targets<S> {
                 Self::Classes { classes: *classes, class: rows.map(|row| class[row]).collect() }
             }
             Self::Values(values) => Self::Values(values.select(rows)),
+        }
+    }
+
+    /// Those of all ranks which share a graph in parts, one after the other.
+    pub(crate) fn concatenated(&self, share: &Share) -> Self {
+        match self {
+            #[allow(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "they are counts"
+            )]
+            Self::None(rows) => {
+                Self::None(share.concatenate(&[*rows as f64]).iter().sum::<f64>() as usize)
+            }
+            Self::Classes { classes, class } => {
+                let own: Vec<f64> = class.iter().map(|&class| f64::from(class)).collect();
+                #[allow(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "they had 32 bits"
+                )]
+                let class = share.concatenate(&own).into_iter().map(|class| class as u32).collect();
+                Self::Classes { classes: *classes, class }
+            }
+            Self::Values(values) => Self::Values(share.concatenate_rows(values)),
         }
     }
 

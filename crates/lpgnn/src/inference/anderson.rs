@@ -2,6 +2,7 @@
 //! residuals cancel as far as they can.
 
 use crate::Scalar;
+use crate::graph::{Local, Reduce, Topology};
 use crate::numeric::{Arithmetic, Kernel, dispatch, dot};
 use crate::transition::for_each_group;
 
@@ -31,6 +32,43 @@ const PATIENCE: f64 = 2.0;
 /// depend on the number of threads.
 const PART: usize = 1 << 12;
 
+/// How the components of a graph are cut into chunks, sums over which are added up in their order.
+pub(super) struct Chunks<'a, S: Scalar> {
+    /// The length of every chunk.
+    lengths: Vec<usize>,
+    /// How the sums of chunks of all ranks are had.
+    reduce: &'a dyn Reduce<S>,
+}
+
+impl<'a, S: Scalar> Chunks<'a, S> {
+    /// Of the components of a graph that this process has.
+    pub(super) fn even(components: usize) -> Self {
+        let starts = (0..components).step_by(PART);
+        Self { lengths: starts.map(|start| PART.min(components - start)).collect(), reduce: &Local }
+    }
+
+    /// Of a graph in parts, whose nodes have `width` components.
+    pub(super) fn of_groups(topology: &'a Topology, width: usize) -> Self {
+        let lengths = topology.groups().ranges().iter().map(|nodes| nodes.len() * width).collect();
+        Self { lengths, reduce: topology.reduce() }
+    }
+
+    fn of<'s>(&self, mut all: &'s [S]) -> impl Iterator<Item = &'s [S]> {
+        self.lengths.iter().map(move |&length| all.split_off(..length).unwrap_or_default())
+    }
+
+    fn of_mut<'s>(&self, mut all: &'s mut [S]) -> impl Iterator<Item = &'s mut [S]> {
+        self.lengths.iter().map(move |&length| all.split_off_mut(..length).unwrap_or_default())
+    }
+
+    fn starts(&self) -> impl Iterator<Item = usize> {
+        self.lengths.iter().scan(0, |end, length| {
+            *end += length;
+            Some(*end - length)
+        })
+    }
+}
+
 impl<S: Scalar> Anderson<S> {
     /// No iterates yet; at most `window` are combined.
     pub(super) fn new(window: usize) -> Self {
@@ -44,16 +82,22 @@ impl<S: Scalar> Anderson<S> {
     /// step without a past.
     ///
     /// `x ← f − F γ`, where `γ` minimises `‖r − R γ‖`; as long as plain steps are fast, `x ← x + β (f − x)`.
-    pub(super) fn advance(&mut self, x: &mut [S], f: &[S], largest: f64, beta: S) {
+    pub(super) fn advance(
+        &mut self,
+        x: &mut [S],
+        f: &[S],
+        (largest, beta): (f64, S),
+        chunks: &Chunks<'_, S>,
+    ) {
         let fast = self.last.is_infinite() || largest <= FAST * self.last;
         self.slow |= !fast;
         self.last = largest;
         if self.window == 0 || !self.slow {
             return x.iter_mut().zip(f).for_each(|(x, &f)| *x += beta * (f - *x));
         }
-        let gamma = self.combination(x, f);
+        let gamma = self.combination(x, f, chunks);
         let gamma: Vec<S> = gamma.iter().flatten().map(|&gamma| S::of(gamma)).collect();
-        let parts = x.chunks_mut(PART).zip(f.chunks(PART)).zip((0..).step_by(PART));
+        let parts = chunks.of_mut(x).zip(chunks.of(f)).zip(chunks.starts());
         let mut parts: Vec<_> = parts.collect();
         for_each_group(&mut parts, |((x, f), start)| {
             let d_fs = self.d_fs.iter().map(|d| &d[*start..][..f.len()]).collect();
@@ -62,7 +106,7 @@ impl<S: Scalar> Anderson<S> {
     }
 
     /// The `γ` for a newest iterate, which becomes the last; none without a usable past.
-    fn combination(&mut self, x: &[S], f: &[S]) -> Option<Vec<f64>> {
+    fn combination(&mut self, x: &[S], f: &[S], chunks: &Chunks<'_, S>) -> Option<Vec<f64>> {
         let first = self.residual.is_empty();
         // The newest differences take the room of the oldest.
         let (mut d_residual, mut d_f) = (vec![], vec![]);
@@ -77,21 +121,24 @@ impl<S: Scalar> Anderson<S> {
             room.resize(x.len(), S::ZERO);
         }
         let past = &self.d_residuals;
-        let mut parts: Vec<Newest<'_, S>> = x
-            .chunks(PART)
-            .zip(f.chunks(PART))
-            .zip(self.residual.chunks_mut(PART).zip(self.f_x.chunks_mut(PART)))
-            .zip(d_residual.chunks_mut(PART).zip(d_f.chunks_mut(PART)))
-            .zip((0..).step_by(PART))
+        let mut parts: Vec<Newest<'_, S>> = chunks
+            .of(x)
+            .zip(chunks.of(f))
+            .zip(chunks.of_mut(&mut self.residual).zip(chunks.of_mut(&mut self.f_x)))
+            .zip(chunks.of_mut(&mut d_residual).zip(chunks.of_mut(&mut d_f)))
+            .zip(chunks.starts())
             .map(|((((x, f), (residual, f_x)), (d_residual, d_f)), start)| {
                 let past = past.iter().map(|d| &d[start..][..x.len()]).collect();
                 Newest { x, f, residual, f_x, d_residual, d_f, past, sums: vec![] }
             })
             .collect();
         for_each_group(&mut parts, Newest::differ);
-        let mut sums = vec![0.0; 2 * past.len() + 3];
-        for part in &parts {
-            sums.iter_mut().zip(&part.sums).for_each(|(sum, part)| *sum += part);
+        let count = 2 * past.len() + 3;
+        let own: Vec<f64> = parts.iter().flat_map(|part| &part.sums).copied().collect();
+        let all = chunks.reduce.totals(&own, count);
+        let mut sums = vec![0.0; count];
+        for part in all.as_deref().unwrap_or(&own).chunks_exact(count) {
+            sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
         }
         drop(parts);
 
@@ -223,7 +270,7 @@ mod tests {
         for _ in 0..6 {
             let f_x = f(&x);
             let largest = (f_x[0] - x[0]).abs().max((f_x[1] - x[1]).abs());
-            anderson.advance(&mut x, &f_x, largest, 1.0);
+            anderson.advance(&mut x, &f_x, (largest, 1.0), &Chunks::even(2));
         }
         let f_x = f(&x);
         let residual = (f_x[0] - x[0]).abs().max((f_x[1] - x[1]).abs());
@@ -237,7 +284,7 @@ mod tests {
         for _ in 0..20 {
             let f_x = vec![0.3 * x[0] + 1.0];
             let largest = (f_x[0] - x[0]).abs();
-            anderson.advance(&mut x, &f_x, largest, 1.0);
+            anderson.advance(&mut x, &f_x, (largest, 1.0), &Chunks::even(1));
         }
         assert!(anderson.residual.is_empty() && (x[0] - 1.0 / 0.7).abs() < 1e-9, "{x:?}");
     }

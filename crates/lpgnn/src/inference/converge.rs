@@ -287,7 +287,7 @@ fn relax_failed<S: Scalar>(
     tell: Tell<'_>,
 ) {
     let failed: Vec<usize> = (0..batch.graphs()).filter(|&graph| !found.converged[graph]).collect();
-    let part = batch.select(&failed);
+    let part = if failed.len() == batch.graphs() { batch.clone() } else { batch.select(&failed) };
     let mut start = model.zeros(part.nodes(), weights.to_vec());
     // Diverged states are no place to start from: those graphs start at zero.
     for (i, _) in failed.iter().enumerate().filter(|(_, graph)| found.residuals[**graph] <= FAR) {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::anderson::Anderson;
+use super::anderson::{Anderson, Chunks};
 use super::{FixedPointOptions, graph_residual};
 use crate::graph::{FeaturesView, GraphBatch};
 use crate::lagrangian::Model;
@@ -205,7 +205,11 @@ impl<'a, S: Scalar> Part<'a, S> {
             .collect();
         let work = |graph: &mut Moving<'_, S>| {
             let f = &f[graph.nodes.start * width..graph.nodes.end * width];
-            graph.past.advance(graph.x, f, graph.residual, beta);
+            let parts = match self.batch.across() {
+                None => Chunks::even(graph.x.len()),
+                Some(_) => Chunks::of_groups(self.batch.topology(), width),
+            };
+            graph.past.advance(graph.x, f, (graph.residual, beta), &parts);
         };
         if self.batch.groups().ranges().len() == 1 {
             graphs.iter_mut().for_each(work);

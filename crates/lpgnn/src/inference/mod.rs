@@ -15,6 +15,7 @@ use relax::relax_observed;
 pub use relax::{RelaxOptions, relax};
 
 use std::fmt;
+use std::ops::Range;
 
 use crate::graph::GraphBatch;
 use crate::lagrangian::{Model, ReadFrom};
@@ -308,7 +309,8 @@ fn graph_residual<S: Scalar>(
 ) -> f64 {
     let nodes = batch.nodes_of(graph);
     let range = nodes.start * x.cols()..nodes.end * x.cols();
-    largest_difference(&x.as_slice()[range.clone()], &f.as_slice()[range]).f64()
+    let own = largest_difference(&x.as_slice()[range.clone()], &f.as_slice()[range]).f64();
+    batch.across().map_or(own, |share| share.largest(own))
 }
 
 /// An estimate of the spectral radius of `∂f_a/∂X` at these states, the largest over the layers:
@@ -331,23 +333,36 @@ pub fn spectral_radius<S: Scalar>(
         let back =
             |v: &Matrix<S>| backward_all(transition, weights, read, &states[layer], v, scratch);
         let (nodes, width) = (states[layer].rows(), states[layer].cols());
-        largest = worse(largest, layer_radius(Matrix::zeros(nodes, width), iterations, back));
+        let start = Matrix::zeros(nodes, width);
+        largest = worse(largest, layer_radius(batch, start, iterations, back));
     }
     largest
 }
 
 /// Of the layer that `back` multiplies with, from a start that it sets in `v`.
 fn layer_radius<S: Scalar>(
+    batch: &GraphBatch<S>,
     mut v: Matrix<S>,
     iterations: usize,
     back: impl Fn(&Matrix<S>) -> Matrix<S>,
 ) -> f64 {
-    for (i, v) in v.as_mut_slice().iter_mut().enumerate() {
+    let first = batch.across().map_or(0, |share| share.nodes().start * v.cols());
+    let length = |v: &Matrix<S>| match batch.across() {
+        None => length(v.as_slice()),
+        Some(share) => {
+            let parts = share.own_parts().into_iter();
+            let square = |(_, rows): (usize, Range<usize>)| {
+                length(&v.as_slice()[rows.start * v.cols()..rows.end * v.cols()]).powi(2)
+            };
+            share.of_all_parts(&parts.map(square).collect::<Vec<_>>(), 1).iter().sum::<f64>().sqrt()
+        }
+    };
+    for (i, v) in (first..).zip(v.as_mut_slice()) {
         *v = S::of((1.7 * i as f64 + 0.3).sin());
     }
     let (mut growth, mut counted) = (0.0, 0);
     for iteration in 0..iterations {
-        let size = length(v.as_slice());
+        let size = length(&v);
         if size == 0.0 || !size.is_finite() {
             return size;
         }
@@ -357,7 +372,7 @@ fn layer_radius<S: Scalar>(
         // The first half turns v towards the leading directions; complex ones make single ratios
         // oscillate, but not their mean.
         if iteration >= iterations / 2 {
-            growth += length(v.as_slice()).max(f64::MIN_POSITIVE).ln();
+            growth += length(&v).max(f64::MIN_POSITIVE).ln();
             counted += 1;
         }
     }

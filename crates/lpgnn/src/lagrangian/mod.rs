@@ -9,6 +9,7 @@
 
 mod layers;
 mod model;
+mod parts;
 mod read;
 mod term;
 mod variables;
@@ -147,6 +148,8 @@ pub struct Lagrangian<'a, S: Scalar = f32> {
     batch: &'a GraphBatch<S>,
     supervision: &'a Supervision<S>,
     weighing: Weighing,
+    /// How much all supervised rows count together, those of other ranks too.
+    total: f64,
     dropout: Option<u64>,
     scratch: &'a Scratch<S>,
 }
@@ -168,12 +171,16 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
         model.check(batch)?;
         supervision.targets().check_rows("the targets", model.readout().level().rows(batch))?;
         let (width, output) = (supervision.targets().width(), model.readout().outputs());
-        if width != output && supervision.total() > 0.0 {
+        let total = match batch.across() {
+            None => supervision.total(),
+            Some(share) => parts::total(share, model, supervision)?,
+        };
+        if width != output && total > 0.0 {
             return Err(Error::Mismatch(format!(
                 "the targets have {width} components or classes, but the read-out has {output} outputs"
             )));
         }
-        Ok(Self { model, batch, supervision, weighing, dropout: None, scratch })
+        Ok(Self { model, batch, supervision, weighing, total, dropout: None, scratch })
     }
 
     /// The same in training, where units are left out: which ones follows from `seed`.
@@ -191,9 +198,10 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
     fn factors(&self) -> (S, impl Fn(usize) -> S + '_) {
         let per =
             |scale, count: f64| if scale == Scale::Mean && count > 0.0 { 1.0 / count } else { 1.0 };
-        let loss = self.weighing.loss_weight * per(self.weighing.loss, self.supervision.total());
+        let loss = self.weighing.loss_weight * per(self.weighing.loss, self.total);
         let constraint = move |state: usize| {
-            S::of(per(self.weighing.constraint, (self.batch.nodes() * state) as f64))
+            let nodes = self.batch.topology().whole_nodes();
+            S::of(per(self.weighing.constraint, (nodes * state) as f64))
         };
         (S::of(loss), constraint)
     }
@@ -205,6 +213,9 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
         reads: &[&Matrix<S>],
         d_weights: Option<&mut [S]>,
     ) -> (f64, (usize, usize), Vec<ReadGradient<'s, S>>) {
+        if let Some(share) = self.batch.across() {
+            return self.loss_of_parts(share, at, reads, d_weights);
+        }
         let (model, scratch) = (self.model, self.scratch);
         let share = self.batch.share();
         let gathered = share.map(|share| self.rows_of_all(share, reads));
@@ -275,7 +286,7 @@ fn own_rows<'s, S: Scalar>(
 
 impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
     fn share(&self) -> Option<&Share> {
-        self.batch.share()
+        self.batch.share().or(self.batch.across())
     }
 
     fn evaluate(

@@ -1,4 +1,4 @@
-use crate::graph::Targets;
+use crate::graph::{Share, Targets};
 use crate::numeric::{
     Arithmetic, Kernel, LANES, Lanes, Numbers, dispatch, each, padded, widen_rows,
 };
@@ -143,6 +143,11 @@ impl<S: Scalar> Supervision<S> {
         widen_rows(predictions.as_slice(), width, &mut rows, stride);
         let mut d = rows.clone();
         self.loss(0, width, stride, &rows, S::ONE, &mut d) / total
+    }
+
+    /// That of all ranks which share a graph in parts, one after the other.
+    pub(crate) fn concatenated(&self, share: &Share) -> Self {
+        Self { targets: self.targets.concatenated(share), counts: share.concatenate(&self.counts) }
     }
 
     /// The supervision of some rows, in the given order.

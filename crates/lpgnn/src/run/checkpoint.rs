@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use super::bundle::Bundle;
+use super::checkpoint_parts::AboutParts;
 use super::{RunConfig, SettingChange, Setup};
 use crate::lagrangian::{Model, Variables};
 use crate::saddle::{OptimizerState, Slot, Slots};
@@ -36,7 +37,7 @@ impl TrainingOrigin {
         Self {
             config,
             fingerprint: setup.fingerprint.clone(),
-            split: setup.split.fingerprint(),
+            split: setup.split_fingerprint.clone(),
             changes: vec![],
         }
     }
@@ -55,7 +56,7 @@ pub struct Checkpoint {
 
 /// The description beside the arrays.
 #[derive(serde::Serialize, serde::Deserialize)]
-struct About {
+pub(super) struct About {
     format: u32,
     kind: String,
     origin: TrainingOrigin,
@@ -63,10 +64,13 @@ struct About {
     epoch: usize,
     since_best: usize,
     updates: u64,
-    slots: Vec<AboutSlot>,
+    pub(super) slots: Vec<AboutSlot>,
     /// Lengths of the vectors that are remembered of matrix norms, per layer.
     norms: Vec<Vec<usize>>,
     best: Option<AboutBest>,
+    /// Of a graph in parts: where the rows of nodes are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) parts: Option<AboutParts>,
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -77,15 +81,15 @@ struct AboutBest {
 
 /// A slot of the optimiser state; its numbers are arrays, to the last bit.
 #[derive(serde::Serialize, serde::Deserialize)]
-struct AboutSlot {
-    name: String,
+pub(super) struct AboutSlot {
+    pub(super) name: String,
     #[serde(flatten)]
-    kind: SlotKind,
+    pub(super) kind: SlotKind,
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "count")]
-enum SlotKind {
+pub(super) enum SlotKind {
     Weights,
     States,
     Multipliers,
@@ -110,7 +114,7 @@ impl Checkpoint {
         seconds: f64,
         state: &TrainerState<f32>,
     ) -> Result<(), Error> {
-        let bundle = Self::bundle(origin, seconds, state);
+        let bundle = Self::bundle(origin, seconds, state, None);
         bundle.map_err(|problem| Place::file(path).error(problem))?.write(path)
     }
 
@@ -118,6 +122,7 @@ impl Checkpoint {
         origin: &TrainingOrigin,
         seconds: f64,
         state: &TrainerState<f32>,
+        parts: Option<AboutParts>,
     ) -> Result<Bundle, String> {
         let TrainerState { epoch, updates, variables, optimizer, norms, best, since_best } = state;
         let about = About {
@@ -136,6 +141,7 @@ impl Checkpoint {
             best: best
                 .as_ref()
                 .map(|best| AboutBest { epoch: best.epoch, evaluation: best.evaluation.clone() }),
+            parts,
         };
         let about = serde_json::to_value(about).map_err(|error| error.to_string())?;
         let mut bundle = Bundle::new(about);
@@ -178,7 +184,7 @@ impl Checkpoint {
         CheckpointFile::open(path)?.read(model, nodes)
     }
 
-    fn of_arrays(
+    pub(super) fn of_arrays(
         about: About,
         mut bundle: Bundle,
         model: &Model<f32>,
@@ -214,9 +220,9 @@ impl Checkpoint {
 /// A checkpoint of which the description is read: what it belongs to can be told before its arrays have to
 /// fit a model.
 pub(crate) struct CheckpointFile {
-    path: PathBuf,
-    about: About,
-    bundle: Bundle,
+    pub(super) path: PathBuf,
+    pub(super) about: About,
+    pub(super) bundle: Bundle,
 }
 
 impl CheckpointFile {
@@ -248,6 +254,10 @@ impl CheckpointFile {
     ///
     /// [`Error::Input`] when its arrays are those of another model.
     pub(crate) fn read(self, model: &Model<f32>, nodes: usize) -> Result<Checkpoint, Error> {
+        if self.about.parts.is_some() {
+            let problem = "is of a graph in parts, but the data are not";
+            return Err(Place::file(&self.path).error(problem));
+        }
         Checkpoint::of_arrays(self.about, self.bundle, model, nodes)
             .map_err(|problem| Place::file(&self.path).error(problem))
     }
@@ -272,7 +282,7 @@ fn take(bundle: &mut Bundle, name: &str, shape: &Variables<f32>) -> Result<Varia
     })
 }
 
-fn take_matrices(
+pub(super) fn take_matrices(
     bundle: &mut Bundle,
     name: &str,
     shape: &[Matrix<f32>],
@@ -294,7 +304,7 @@ fn about(name: &str, slot: &Slot<f32>) -> AboutSlot {
 }
 
 /// The kind comes last, so that no two slots share an array whatever their names.
-fn insert_slot(bundle: &mut Bundle, name: &str, slot: &Slot<f32>) {
+pub(super) fn insert_slot(bundle: &mut Bundle, name: &str, slot: &Slot<f32>) {
     let mut insert_matrices = |kind: &str, matrices: &[Matrix<f32>]| {
         for (k, matrix) in matrices.iter().enumerate() {
             bundle.insert_matrix(format!("slots.{name}.{kind}.{k}"), matrix);
@@ -311,7 +321,7 @@ fn insert_slot(bundle: &mut Bundle, name: &str, slot: &Slot<f32>) {
     }
 }
 
-fn take_slot(
+pub(super) fn take_slot(
     bundle: &mut Bundle,
     AboutSlot { name, kind }: &AboutSlot,
     shape: &Variables<f32>,

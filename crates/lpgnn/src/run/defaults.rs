@@ -71,6 +71,11 @@ impl RunConfig {
             Level::Graph => config.stack_layers(),
             Level::Node => {}
         }
+        if let Some(graph) = dataset.in_parts() {
+            // Its nodes were encoded and split when it was written.
+            config.features = graph.info().features.clone();
+            config.split = graph.info().split;
+        }
         config
     }
 
@@ -171,7 +176,10 @@ fn model_of(task: Level, dataset: &Dataset) -> ModelConfig {
 /// Less than one target in so many nodes is few.
 const FEW_TARGETS: usize = 10;
 
-fn has_few_targets_and_many_words(dataset: &Dataset, split: SplitConfig) -> bool {
+pub(crate) fn has_few_targets_and_many_words(dataset: &Dataset, split: SplitConfig) -> bool {
+    if let Some(graph) = dataset.in_parts() {
+        return graph.info().few_targets_and_many_words;
+    }
     let few = |split: Split| {
         split.level == Level::Node && split.train.len() * FEW_TARGETS < dataset.nodes()
     };
@@ -180,6 +188,9 @@ fn has_few_targets_and_many_words(dataset: &Dataset, split: SplitConfig) -> bool
 
 /// The largest `de[v]`, in which parents and children count alike and each once, as in the transition's sums.
 fn largest_degree(dataset: &Dataset) -> usize {
+    if let Some(graph) = dataset.in_parts() {
+        return graph.info().largest_degree;
+    }
     let edges = dataset.edges();
     let mut degrees = vec![0_usize; dataset.nodes()];
     for &(source, target) in edges {

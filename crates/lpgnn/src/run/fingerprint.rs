@@ -8,6 +8,9 @@ use crate::data::{Categories, Dataset, FeatureColumns, Split, TargetColumn};
 /// whatever file they came from. The name is not included, and the split has a fingerprint of its
 /// own: [`Split::fingerprint`].
 pub fn fingerprint(dataset: &Dataset) -> String {
+    if let Some(graph) = dataset.in_parts() {
+        return graph.info().fingerprint.clone();
+    }
     let mut hash = Hash(Sha256::new());
     hash.numbers("starts", dataset.node_starts().iter().map(|&start| start as u64));
     let ends = |&(u, v): &(u32, u32)| [u64::from(u), u64::from(v)];
@@ -44,7 +47,7 @@ impl Split {
 }
 
 /// Bytes in hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");

@@ -11,6 +11,7 @@
 
 mod bundle;
 mod checkpoint;
+mod checkpoint_parts;
 mod config;
 mod defaults;
 mod effect;
@@ -26,10 +27,13 @@ mod warm_start;
 pub use crate::input::{read_file, read_text};
 pub(crate) use checkpoint::CheckpointFile;
 pub use checkpoint::{Checkpoint, EpochChange, TrainingOrigin};
+pub(crate) use checkpoint_parts::remove_parts;
 pub use config::{DataConfig, RunConfig, SettingChange, SplitConfig, SplitSource};
+pub(crate) use defaults::has_few_targets_and_many_words;
 pub use effect::{notes, refuse};
 pub use file::write_file;
 pub use fingerprint::fingerprint;
+pub(crate) use fingerprint::hex;
 pub use model_file::{DataOrigin, MOST_ITERATIONS, Predictions, SavedModel};
 pub use schema::{Choice, Interval, Kind, Schema, SettingInfo};
 pub use settings::{Setting, settings_of_json, settings_of_toml};

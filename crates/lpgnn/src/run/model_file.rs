@@ -115,6 +115,8 @@ impl Predictions {
                 Level::Graph => graph..graph + 1,
             };
             let finite = rows.into_iter().all(|row| self.is_finite(row));
+            let share = self.batch.across();
+            let finite = share.map_or(finite, |share| !share.communicator().any(!finite));
             self.fixed_point.converged[graph] &= finite;
         }
         self
@@ -181,10 +183,11 @@ impl SavedModel {
             data: DataOrigin {
                 name: name.into(),
                 fingerprint: setup.fingerprint.clone(),
-                split: setup.split.fingerprint(),
+                split: setup.split_fingerprint.clone(),
             },
             split: config.split,
-            members: Some(setup.split.clone()),
+            // Of a graph in parts, this process knows the split of its own nodes only.
+            members: setup.data.training_graphs().across().is_none().then(|| setup.split.clone()),
             epoch,
             weights,
             notes: serde_json::Value::Null,
@@ -287,7 +290,7 @@ impl SavedModel {
         tell: &mut dyn FnMut(InferenceProgress),
     ) -> Result<Predictions, Error> {
         let (batch, scratch) = (self.batch(dataset, targets)?, Scratch::new());
-        let inference = self.inference(batch.nodes())?;
+        let inference = self.inference(&batch)?;
         let (fixed_point, outputs) =
             inference.outputs(self.functions(), &self.weights, &batch, &scratch, tell);
         Ok(Predictions { batch, fixed_point, outputs }.without_false_convergence(self.task))
@@ -329,17 +332,21 @@ impl SavedModel {
         scratch: &Scratch,
         tell: &mut dyn FnMut(InferenceProgress),
     ) -> Result<FixedPoint, Error> {
-        let inference = self.inference(batch.nodes())?;
+        let inference = self.inference(batch)?;
         Ok(inference.states_observed(self.functions(), &self.weights, batch, scratch, tell))
     }
 
-    /// How states of so many nodes are found, with a limit to the iterations.
-    fn inference(&self, nodes: usize) -> Result<Inference, Error> {
+    /// How the states of these graphs are found, with a limit to the iterations.
+    fn inference(&self, batch: &GraphBatch) -> Result<Inference, Error> {
         let inference = match self.max_iter {
             Some(max_iter) => self.training.inference.with_max_iter(max_iter),
             None => self.training.inference.at_most(MOST_ITERATIONS),
         };
-        self.check_memory(&inference, nodes)?;
+        let fits = self.check_memory(&inference, batch.nodes());
+        match batch.across() {
+            None => fits?,
+            Some(share) => share.agree(fits)?,
+        }
         Ok(inference)
     }
 

@@ -1,7 +1,9 @@
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::{RunConfig, SplitConfig, SplitSource, fingerprint};
 use crate::Error;
+use crate::data::parts::{GraphInParts, PartsInfo};
 use crate::data::{Dataset, Encoding, Level, Ratio, Split, TargetColumn};
 use crate::lagrangian::Model;
 use crate::readout::TargetScale;
@@ -15,7 +17,7 @@ pub struct Setup {
     pub task: Level,
     /// How the data are encoded as features.
     pub encoding: Encoding,
-    /// The training, validation and test split.
+    /// The training, validation and test split; of own nodes, where this process has no others.
     pub split: Split,
     /// The encoded data.
     pub data: TrainingData<f32>,
@@ -30,6 +32,10 @@ pub struct Setup {
     pub value_names: Vec<String>,
     /// The [`fingerprint`] of the data.
     pub fingerprint: String,
+    /// That of the split: of all nodes, where this process has those that it owns of a graph in parts.
+    pub split_fingerprint: String,
+    /// How many nodes or graphs are in the training, validation and test split; likewise.
+    pub split_sizes: [usize; 3],
 }
 
 impl Setup {
@@ -77,14 +83,18 @@ impl Setup {
     ) -> Result<Self, Error> {
         let plan = config.training.clone().check()?;
         let task = Level::of_task(config.data.task, dataset)?;
-        let split = match split {
-            Some(split) => split,
-            None => config.split.divide(dataset, task)?,
+        let info = dataset.in_parts().map(GraphInParts::info);
+        info.map_or(Ok(()), |info| check_parts(config, info))?;
+        let split = match (split, info.and(dataset.split())) {
+            (Some(split), _) => split,
+            (None, Some(own)) => own.clone(),
+            (None, None) => config.split.divide(dataset, task)?,
         };
         split.check(dataset.nodes(), dataset.graphs())?;
-        let encoding = match before {
-            Some((encoding, _)) => encoding.clone(),
-            None => Encoding::for_split(dataset, &config.features, &split)?,
+        let encoding = match (before, info) {
+            (Some((encoding, _)), _) => encoding.clone(),
+            (None, Some(info)) => info.encoding.clone(),
+            (None, None) => Encoding::for_split(dataset, &config.features, &split)?,
         };
         let batch = encoding.batch::<f32>(dataset)?;
         let mut data = TrainingData::new(&batch, &split, task)?;
@@ -95,7 +105,13 @@ impl Setup {
         let linear = model.readout().is_linear_in_last_layer();
         let target_scale = match before {
             Some((_, scale)) => scale.inspect(|scale| data.standardize_targets_by(scale)).cloned(),
-            None if linear => data.standardize_targets(),
+            None if linear => match info {
+                None => data.standardize_targets(),
+                Some(info) => {
+                    let scale = info.target_scale.as_ref();
+                    scale.inspect(|scale| data.standardize_targets_by(scale)).cloned()
+                }
+            },
             None => None,
         };
         let value_names = match task.targets(dataset) {
@@ -103,6 +119,10 @@ impl Setup {
             _ => vec![],
         };
         let fingerprint = fingerprint(dataset);
+        let (split_fingerprint, split_sizes) = match info {
+            None => (split.fingerprint(), [&split.train, &split.val, &split.test].map(Vec::len)),
+            Some(info) => (info.split_fingerprint.clone(), info.split_sizes),
+        };
         Ok(Self {
             task,
             encoding,
@@ -113,7 +133,37 @@ impl Setup {
             plan,
             value_names,
             fingerprint,
+            split_fingerprint,
+            split_sizes,
         })
+    }
+}
+
+impl Setup {
+    /// The split, as a run keeps it; none of a graph in parts, which keeps it itself.
+    pub(crate) fn split_to_keep(&self) -> Cow<'_, Split> {
+        if self.data.training_graphs().across().is_none() {
+            return Cow::Borrowed(&self.split);
+        }
+        Cow::Owned(Split { level: Level::Node, train: vec![], val: vec![], test: vec![] })
+    }
+}
+
+/// # Errors
+///
+/// [`Error::Mismatch`] when features or split are to be others than those that were written with the parts.
+fn check_parts(config: &RunConfig, info: &PartsInfo) -> Result<(), Error> {
+    let changed = if config.features == info.features {
+        (config.split != info.split).then_some("split")
+    } else {
+        Some("features")
+    };
+    match changed {
+        None => Ok(()),
+        Some(what) => Err(Error::Mismatch(format!(
+            "the {what} settings are not those that {} was partitioned with, and a graph in parts keeps its {what}",
+            info.name
+        ))),
     }
 }
 

@@ -109,7 +109,7 @@ impl WarmStart {
     /// [`Error::Mismatch`] when it cannot be written in this format.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         let mut bundle =
-            Checkpoint::bundle(&self.origin, 0.0, &self.state).map_err(Error::Mismatch)?;
+            Checkpoint::bundle(&self.origin, 0.0, &self.state, None).map_err(Error::Mismatch)?;
         bundle.about[KEPT] =
             serde_json::to_value(&self.kept).map_err(|error| Error::Mismatch(error.to_string()))?;
         bundle.to_bytes().map_err(Error::Mismatch)

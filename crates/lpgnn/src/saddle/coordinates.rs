@@ -3,6 +3,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::Scalar;
+use crate::graph::Share;
 use crate::numeric::{Arithmetic, Kernel, dispatch};
 use crate::optim::CHUNK;
 use crate::parameters::{InputLayer, others};
@@ -80,6 +81,33 @@ impl Coordinates {
         let count = rows.len().checked_div(width)?.max(1) as f64;
         let means = column_means(rows, width, |x, _| x, &vec![0.0; width], count);
         let variances = column_means(rows, width, |x, mean| (x - mean) * (x - mean), &means, count);
+        Self::of_statistics(means, variances, layer)
+    }
+
+    /// The same where `rows` are those that this rank owns of a graph in parts.
+    pub(crate) fn of_parts<S: Scalar>(
+        rows: &[S],
+        width: usize,
+        layer: InputLayer,
+        share: &Share,
+    ) -> Option<Self> {
+        let count = share.whole_nodes().max(1) as f64;
+        let mean = |f: fn(f64, f64) -> f64, of: &[f64]| -> Vec<f64> {
+            let parts = share.own_parts().into_iter();
+            let own = parts.flat_map(|(_, part)| {
+                let rows = &rows[part.start * width..part.end * width];
+                column_means(rows, width, f, of, 1.0)
+            });
+            let all = share.of_all_parts(&own.collect::<Vec<_>>(), width);
+            let sum = |column: usize| all.iter().skip(column).step_by(width).sum::<f64>();
+            (0..width).map(|column| sum(column) / count).collect()
+        };
+        let means = mean(|x, _| x, &vec![0.0; width]);
+        let variances = mean(|x, mean| (x - mean) * (x - mean), &means);
+        Self::of_statistics(means, variances, layer)
+    }
+
+    fn of_statistics(means: Vec<f64>, variances: Vec<f64>, layer: InputLayer) -> Option<Self> {
         let largest = variances.iter().copied().fold(0.0, f64::max);
         let square = means.iter().zip(&variances).map(|(mean, variance)| mean * mean + variance);
         let square = square.fold(0.0, f64::max);

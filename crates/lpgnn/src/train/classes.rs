@@ -1,7 +1,7 @@
 //! Whether rare classes count more in the loss.
 
 use super::{ClassWeights, TrainingConfig, TrainingData};
-use crate::graph::Targets;
+use crate::graph::{Share, Targets};
 use crate::readout::Supervision;
 use crate::{Error, Scalar};
 
@@ -13,12 +13,15 @@ pub(super) fn weighted<S: Scalar>(
     let supervision = data.train.supervision.clone();
     match config.class_weights {
         ClassWeights::Equal => Ok(supervision),
-        ClassWeights::Balanced => balanced(supervision),
+        ClassWeights::Balanced => balanced(supervision, data.training_graphs().across()),
     }
 }
 
 /// Weights with which all classes have the same total weight.
-fn balanced<S: Scalar>(supervision: Supervision<S>) -> Result<Supervision<S>, Error> {
+fn balanced<S: Scalar>(
+    supervision: Supervision<S>,
+    share: Option<&Share>,
+) -> Result<Supervision<S>, Error> {
     let Targets::Classes { classes, class } = supervision.targets() else {
         let problem = "training.class-weights is balanced, which requires classes as targets";
         return Err(Error::Mismatch(problem.into()));
@@ -28,6 +31,11 @@ fn balanced<S: Scalar>(supervision: Supervision<S>) -> Result<Supervision<S>, Er
         if count > S::ZERO {
             counts[class as usize] += count.f64();
         }
+    }
+    if let Some(share) = share {
+        let all = share.concatenate(&counts);
+        let of_all = |class: usize| all.iter().skip(class).step_by(*classes).sum();
+        counts = (0..*classes).map(of_all).collect();
     }
     let present = counts.iter().filter(|&&count| count > 0.0).count() as f64;
     let total: f64 = counts.iter().sum();

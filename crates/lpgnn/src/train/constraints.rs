@@ -1,7 +1,7 @@
 //! How many nodes and graphs meet the constraints.
 
 use crate::evaluate::{Histogram, Quantiles};
-use crate::graph::GraphBatch;
+use crate::graph::{GraphBatch, Share};
 use crate::lagrangian::Model;
 use crate::numeric::{Scratch, largest_difference, worse};
 use crate::transition::for_each_group;
@@ -62,6 +62,8 @@ const ONE_IN: usize = 100;
 const NONE: f64 = 1e-12;
 /// Nodes that one thread looks at.
 const NODES: usize = 1 << 10;
+/// Of how many nodes of a graph in parts the distribution is made, at most.
+const SHOWN: usize = 1 << 16;
 /// How many graphs are named.
 const NAMED: usize = 5;
 
@@ -88,9 +90,28 @@ impl ConstraintReport {
         for_each_group(&mut parts, |(first, found)| {
             (*first..).zip(found.iter_mut()).for_each(|(v, found)| *found = residual(&layers, v));
         });
+        if let Some(share) = batch.across() {
+            return self.add_parts(share, &found);
+        }
         for (graph, index) in indices.enumerate() {
             self.add_graph(index, found[batch.nodes_of(graph)].iter().copied());
         }
+    }
+
+    /// Adds a graph in parts, given what is found of own nodes. Of its residuals, some that are evenly spread are kept.
+    fn add_parts(&mut self, share: &Share, found: &[(bool, f64)]) {
+        let within = found.iter().filter(|(within, _)| *within).count();
+        let largest =
+            share.largest(found.iter().fold(0.0, |max, (_, residual)| worse(max, *residual)));
+        let some: Vec<f64> = share.sample(SHOWN).map(|row| found[row].1).collect();
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "they are counts"
+        )]
+        let within = share.concatenate(&[within as f64]).iter().sum::<f64>() as usize;
+        self.all.extend(share.concatenate(&some));
+        self.add_counts(0, share.whole_nodes(), within, largest);
     }
 
     /// When all graphs are there; and the distribution of the logarithms of residuals.
@@ -112,6 +133,11 @@ impl ConstraintReport {
             largest = worse(largest, residual);
             self.all.push(residual);
         }
+        self.add_counts(graph, count, within, largest);
+    }
+
+    /// Adds a graph of `count` nodes.
+    fn add_counts(&mut self, graph: usize, count: usize, within: usize, largest: f64) {
         self.nodes += count;
         self.nodes_within += within;
         self.graphs += 1;

@@ -1,5 +1,7 @@
 //! One pass over the training data.
 
+use std::borrow::Cow;
+
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -47,13 +49,26 @@ impl<S: Scalar> Trainer<'_, S> {
         let (sizes, norms) = (self.multiplier_sizes(), self.gradient_norms());
         let mut report = sums.report(self.state.epoch, sizes, norms, lr);
         if measured {
-            let multipliers = self.all_rows(&self.state.variables.multipliers);
+            let multipliers = self.shown_multipliers();
             let count: usize = multipliers.iter().map(|of| of.as_slice().len()).sum();
             let all = multipliers.iter().flat_map(Matrix::as_slice);
             let some = all.step_by(count.div_ceil(SHOWN).max(1));
             report.histograms.multipliers = Histogram::of(some.map(|x| x.f64()));
         }
         Ok(report)
+    }
+
+    /// The multipliers of all nodes; of a graph in parts, of some that are evenly spread.
+    fn shown_multipliers(&self) -> Cow<'_, [Matrix<S>]> {
+        let multipliers = &self.state.variables.multipliers;
+        match self.data.training_graphs().across() {
+            None => self.all_rows(multipliers),
+            Some(share) => {
+                let some =
+                    |own: &Matrix<S>| share.concatenate_rows(&own.select(share.sample(SHOWN)));
+                multipliers.iter().map(some).collect()
+            }
+        }
     }
 
     /// The training graphs in the order of this epoch: a function of seed and epoch alone.

@@ -1,7 +1,7 @@
 //! Evaluation on converged states.
 
 use super::{Best, ModelEvaluation, Monitor, SplitMetrics, SplitName, Trainer};
-use crate::graph::GraphBatch;
+use crate::graph::{GraphBatch, Share};
 use crate::inference::{FixedPoint, InferenceProgress, Tell, predict, spectral_radius};
 use crate::readout::Supervision;
 use crate::saddle::gather;
@@ -54,7 +54,10 @@ impl<S: Scalar> Trainer<'_, S> {
         let inference = &self.plan.config().inference;
         let (found, outputs) =
             inference.outputs(self.model, weights, &sample.graphs, &self.scratch, &mut |_| ());
-        parts.insert(0, (SplitName::Train, metrics(&sample.supervision, &outputs, None)));
+        parts.insert(
+            0,
+            (SplitName::Train, metrics(&sample.graphs, &sample.supervision, &outputs, None)),
+        );
         converged.push(found);
         let mut evaluation = unfinished(parts, &converged, Some(sample.graphs.graphs()));
         let trained = gather(&self.all_rows(&self.state.variables.states), &sample.nodes);
@@ -109,7 +112,7 @@ impl<S: Scalar> Trainer<'_, S> {
         let fresh = evaluation.parts[0].1.accuracy?;
         let weights = &self.state.variables.weights;
         let along = predict(self.model, weights, graphs, trained, &self.scratch);
-        metrics(supervision, &along, None).accuracy.map(|accuracy| accuracy - fresh)
+        metrics(graphs, supervision, &along, None).accuracy.map(|accuracy| accuracy - fresh)
     }
 
     /// Evaluates the splits whose graphs come at `first` or later, and returns their states too.
@@ -158,17 +161,35 @@ impl<S: Scalar> Trainer<'_, S> {
         let scored = self.data.scored.iter().filter(|(_, batch, _)| *batch >= first);
         let parts = scored.map(|(name, batch, supervision)| {
             let monitor = Some(self.plan.config().monitor).filter(|_| *name == SplitName::Val);
-            (*name, metrics(supervision, &outputs[batch - first], monitor))
+            let graphs = &self.data.batches[*batch];
+            (*name, metrics(graphs, supervision, &outputs[batch - first], monitor))
         });
         (parts.collect(), converged)
     }
 }
 
+/// The supervised nodes of all ranks that share a graph in parts, one rank after the other.
+pub(super) fn of_all<S: Scalar>(share: &Share, supervision: &Supervision<S>) -> Supervision<S> {
+    supervision.select(&supervised(supervision)).concatenated(share)
+}
+
+fn supervised<S: Scalar>(supervision: &Supervision<S>) -> Vec<usize> {
+    let counts = supervision.counts();
+    (0..counts.len()).filter(|&row| counts[row] > S::ZERO).collect()
+}
+
 fn metrics<S: Scalar>(
+    graphs: &GraphBatch<S>,
     supervision: &Supervision<S>,
     outputs: &Matrix<S>,
     monitor: Option<Monitor>,
 ) -> SplitMetrics {
+    let gathered = graphs.across().map(|share| {
+        let rows = supervised(supervision).into_iter();
+        (of_all(share, supervision), share.concatenate_rows(&outputs.select(rows)))
+    });
+    let (supervision, outputs) =
+        gathered.as_ref().map_or((supervision, outputs), |(all, outputs)| (all, outputs));
     let (right, all) = supervision.correct(outputs);
     let accuracy = (all > 0).then(|| right as f64 / all as f64);
     let monitored = monitor.and_then(|monitor| monitor.of(supervision, outputs));

@@ -1,5 +1,6 @@
 //! Whether a plan fits a model and its data.
 
+use super::evaluation::of_all;
 use super::{Monitor, SplitName, Trainer, TrainingConfig, TrainingData, TrainingPlan};
 use crate::lagrangian::{Lagrangian, Model, Multipliers, ReadFrom, Scale};
 use crate::numeric::Scratch;
@@ -19,7 +20,11 @@ impl<S: Scalar> Trainer<'_, S> {
         data: &TrainingData<S>,
     ) -> Result<(), Error> {
         let config = plan.config();
-        check_memory(model, data)?;
+        let fits = check_memory(model, data);
+        match data.training_graphs().across() {
+            None => fits?,
+            Some(share) => share.agree(fits)?,
+        }
         for batch in &data.batches {
             model.check(batch)?;
         }
@@ -37,9 +42,11 @@ impl<S: Scalar> Trainer<'_, S> {
 /// Whether the metric that selects the epoch is defined for the validation split.
 fn check_monitor<S: Scalar>(monitor: Monitor, data: &TrainingData<S>) -> Result<(), Error> {
     let val = data.splits().find(|(name, ..)| *name == SplitName::Val);
-    let Some((_, _, _, supervision)) = val.filter(|_| monitor != Monitor::Auto) else {
+    let Some((_, _, graphs, supervision)) = val.filter(|_| monitor != Monitor::Auto) else {
         return Ok(());
     };
+    let gathered = graphs.across().map(|share| of_all(share, supervision));
+    let supervision = gathered.as_ref().unwrap_or(supervision);
     let outputs = Matrix::zeros(supervision.targets().rows(), supervision.targets().width());
     if monitor.of(supervision, &outputs).is_some() {
         return Ok(());

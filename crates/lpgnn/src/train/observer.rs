@@ -16,13 +16,19 @@ pub trait Observer<S: Scalar = f32> {
     fn epoch(&mut self, report: &EpochReport, state: &TrainerState<S>) -> ControlFlow<()>;
 
     /// Whether `epoch` is going to read the state that comes with this report. If it is not, and ranks share the training graphs, the
-    /// state has rows of the nodes that this rank owns only. Not asked where there is one rank.
+    /// state has rows of the nodes that this rank owns only. Not asked where there is one rank and no graph in parts.
     fn reads_state(&mut self, report: &EpochReport) -> bool {
         let _ = report;
         true
     }
 
-    /// Called when an observer of any rank has stopped training, with the state of all nodes. Not called where there is one rank.
+    /// Called where there are several ranks, or a graph in parts: whether the observer of any of them is going to read this state.
+    fn all_read_state(&mut self, read: bool) {
+        let _ = read;
+    }
+
+    /// Called when an observer of any rank has stopped training, with the state of all nodes, or of own
+    /// ones of a graph in parts. Not called where there is one rank and no graph in parts.
     fn stopped(&mut self, state: &TrainerState<S>) {
         let _ = state;
     }

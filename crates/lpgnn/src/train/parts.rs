@@ -74,8 +74,13 @@ impl<S: Scalar> TrainingData<S> {
         ];
         let targets = |batch: &GraphBatch<S>| level.targets_of(batch).clone();
         // Without targets there is nothing to measure.
+        let total = |supervision: &Supervision<S>| match batch.across() {
+            None => supervision.total(),
+            Some(share) => share.largest(supervision.total()),
+        };
         let is_scored = |name: SplitName, supervision: &Supervision<S>| {
-            name == SplitName::Train || supervision.total() > 0.0
+            let total = total(supervision);
+            name == SplitName::Train || total > 0.0
         };
         let (mut batches, mut scored) = (vec![], vec![]);
         match split.level {
@@ -106,7 +111,7 @@ impl<S: Scalar> TrainingData<S> {
             }
         }
         let supervision = scored[0].2.clone();
-        if supervision.total() <= 0.0 {
+        if total(&supervision) <= 0.0 {
             return Err(Error::Mismatch(format!(
                 "no {} of the training split has a target",
                 level.as_str()

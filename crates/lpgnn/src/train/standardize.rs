@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::graph::GraphBatch;
+use crate::graph::{GraphBatch, Share};
 use crate::inference::{FixedPointOptions, Inference, Layer};
 use crate::lagrangian::{Model, ReadFrom, Variables};
 use crate::numeric::Scratch;
-use crate::parameters::Parameters;
+use crate::parameters::{InputLayer, Parameters};
 use crate::readout::ReadoutInput;
 use crate::saddle::Coordinates;
 use crate::{Matrix, Scalar};
@@ -26,7 +26,7 @@ pub(super) fn start_standardized<S: Scalar>(
     };
     let mut f_x: Option<Matrix<S>> = None;
     for layer in 0..model.layers() {
-        for coordinates in feature_coordinates(model, layer, &at.states) {
+        for coordinates in feature_coordinates(model, layer, graphs, &at.states) {
             coordinates.initialize(&mut at.weights);
         }
         let (known, rest) = at.states.split_at_mut(layer);
@@ -49,7 +49,8 @@ pub(super) fn coordinates<S: Scalar>(
     graphs: &GraphBatch<S>,
     states: &[Matrix<S>],
 ) -> Arc<[Coordinates]> {
-    let of_h = (1..model.layers()).flat_map(|layer| feature_coordinates(model, layer, states));
+    let of_h =
+        (1..model.layers()).flat_map(|layer| feature_coordinates(model, layer, graphs, states));
     of_h.chain(readout_coordinates(model, graphs, states)).collect()
 }
 
@@ -57,13 +58,15 @@ pub(super) fn coordinates<S: Scalar>(
 fn feature_coordinates<S: Scalar>(
     model: &Model<S>,
     layer: usize,
+    graphs: &GraphBatch<S>,
     states: &[Matrix<S>],
 ) -> Vec<Coordinates> {
     let below = layer.checked_sub(1).map(|below| &states[below]);
     let (Some(below), Some(transition)) = (below, model.transitions().nth(layer)) else {
         return vec![];
     };
-    of_layers(transition.parameters(), model.transition_weights(layer).start, below)
+    let start = model.transition_weights(layer).start;
+    of_layers(transition.parameters(), start, below, graphs.across())
 }
 
 /// Those for `f_r`.
@@ -75,7 +78,10 @@ fn readout_coordinates<S: Scalar>(
     let parts: Vec<&Matrix<S>> = states[model.read_layers()].iter().collect();
     let readout = model.readout();
     match readout.layer_inputs(ReadoutInput { batch: graphs, parts: &parts, dropout: None }) {
-        Some(rows) => of_layers(readout.parameters(), model.readout_weights().start, &rows),
+        Some(rows) => {
+            let start = model.readout_weights().start;
+            of_layers(readout.parameters(), start, &rows, graphs.across())
+        }
         None => vec![],
     }
 }
@@ -85,9 +91,15 @@ fn of_layers<S: Scalar>(
     parameters: &Parameters,
     start: usize,
     rows: &Matrix<S>,
+    share: Option<&Share>,
 ) -> Vec<Coordinates> {
     let layers = parameters.input_layers(rows.cols()).into_iter();
-    layers
-        .filter_map(|layer| Coordinates::of(rows.as_slice(), rows.cols(), layer.after(start)))
-        .collect()
+    let of = |layer: InputLayer| {
+        let layer = layer.after(start);
+        match share {
+            None => Coordinates::of(rows.as_slice(), rows.cols(), layer),
+            Some(share) => Coordinates::of_parts(rows.as_slice(), rows.cols(), layer, share),
+        }
+    };
+    layers.filter_map(of).collect()
 }

@@ -35,7 +35,7 @@ impl<S: Scalar> Trainer<'_, S> {
         let before = sums.constraints.is_some().then(|| variables.weights.clone());
         let evaluation = self.solver.step(&objective, variables, optimizer);
         let state_dims = self.model.transitions().map(Transition::state_dim).sum::<usize>();
-        sums.add(&evaluation, graphs.nodes() * state_dims);
+        sums.add(&evaluation, graphs.topology().whole_nodes() * state_dims);
         if let (Some(constraints), Some(weights)) = (&mut sums.constraints, before) {
             let seen = dropped.as_ref().unwrap_or(graphs);
             let states = self.all_rows(&self.state.variables.states);

@@ -29,12 +29,18 @@ pub(super) fn own<S: Scalar>(share: Option<&Share>, mut state: TrainerState<S>) 
 }
 
 impl<S: Scalar> Trainer<'_, S> {
-    /// How ranks share the rows of the state; none where this one has all.
+    /// How ranks share the rows of the state, where any can have those of all nodes; none where this one has all, or
+    /// where the graph is in parts.
     pub(super) fn share(&self) -> Option<&Share> {
         share_of(&self.plan, self.data)
     }
 
-    /// The state of all nodes, on all ranks.
+    /// The same, of a graph in parts too.
+    pub(super) fn rows_share(&self) -> Option<&Share> {
+        self.share().or(self.data.training_graphs().across())
+    }
+
+    /// The state of all nodes, on all ranks; of a graph in parts, of own nodes.
     pub(super) fn whole(&self) -> Cow<'_, TrainerState<S>> {
         let Some(share) = self.share() else { return Cow::Borrowed(&self.state) };
         let state = self.state.clone();
@@ -43,7 +49,7 @@ impl<S: Scalar> Trainer<'_, S> {
         Cow::Owned(TrainerState { variables, optimizer, ..state })
     }
 
-    /// Rows of all nodes, from those of the state.
+    /// Rows of all nodes, or of own ones of a graph in parts, from those of the state.
     pub(super) fn all_rows<'m>(&self, rows: &'m [Matrix<S>]) -> Cow<'m, [Matrix<S>]> {
         match self.share() {
             None => Cow::Borrowed(rows),
@@ -53,11 +59,13 @@ impl<S: Scalar> Trainer<'_, S> {
 
     /// Whether the observer of any rank asks to stop.
     pub(super) fn tell(&self, report: &EpochReport, observer: &mut dyn Observer<S>) -> bool {
-        let Some(share) = self.data.training_graphs().share() else {
+        let graphs = self.data.training_graphs();
+        let Some(share) = graphs.share().or(graphs.across()) else {
             return observer.epoch(report, &self.state).is_break();
         };
         let ranks = &**share.communicator();
         let reads = ranks.any(observer.reads_state(report));
+        observer.all_read_state(reads);
         let state = if reads { self.whole() } else { Cow::Borrowed(&self.state) };
         let stop = ranks.any(observer.epoch(report, &state).is_break());
         if stop {
@@ -70,7 +78,7 @@ impl<S: Scalar> Trainer<'_, S> {
     /// What is not finite, on any rank.
     pub(super) fn not_finite(&self) -> Option<NotFinite> {
         let own = NotFinite::of(&self.state.variables);
-        let Some(share) = self.share() else { return own };
+        let Some(share) = self.rows_share() else { return own };
         let order = [NotFinite::Weights, NotFinite::States, NotFinite::Multipliers];
         let place = own.and_then(|own| order.iter().position(|&other| other == own));
         let all = share.communicator().all(place.map_or(f64::INFINITY, |place| place as f64));
@@ -82,10 +90,11 @@ impl<S: Scalar> Trainer<'_, S> {
     pub(super) fn multiplier_sizes(&self) -> (f64, f64) {
         let all = &self.state.variables.multipliers;
         let largest = all.iter().fold(S::ZERO, |max, of| worse(max, sizes(of.as_slice()).1));
-        let largest = self.share().map_or(largest.f64(), |share| share.largest(largest.f64()));
+        let largest = self.rows_share().map_or(largest.f64(), |share| share.largest(largest.f64()));
         let sum = self.sum(all, |rows| sizes(rows).0);
-        let nodes =
-            self.share().map_or_else(|| all.first().map_or(0, Matrix::rows), Share::whole_nodes);
+        let nodes = self
+            .rows_share()
+            .map_or_else(|| all.first().map_or(0, Matrix::rows), Share::whole_nodes);
         let count = nodes * all.iter().map(Matrix::cols).sum::<usize>();
         (largest, sum / (count as f64).max(1.0))
     }
@@ -101,7 +110,7 @@ impl<S: Scalar> Trainer<'_, S> {
     /// The sum over all layers and nodes of what `of` makes of the rows of a group of them.
     fn sum(&self, matrices: &[Matrix<S>], of: impl Fn(&[S]) -> f64) -> f64 {
         let graphs = self.data.training_graphs();
-        let topology = self.share().map_or(graphs, |_| graphs.own()).topology();
+        let topology = self.rows_share().map_or(graphs, |_| graphs.own()).topology();
         let mut sum = 0.0;
         for matrix in matrices {
             if matrix.rows() != topology.nodes() {
@@ -113,7 +122,7 @@ impl<S: Scalar> Trainer<'_, S> {
                 of(&matrix.as_slice()[range.start * matrix.cols()..range.end * matrix.cols()])
             };
             let own: Vec<f64> = topology.groups().ranges().iter().map(rows).collect();
-            let all = self.share().and_then(|_| topology.reduce::<S>().totals(&own, 1));
+            let all = self.rows_share().and_then(|_| topology.reduce::<S>().totals(&own, 1));
             sum += all.unwrap_or(own).into_iter().sum::<f64>();
         }
         sum

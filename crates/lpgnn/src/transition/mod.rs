@@ -331,10 +331,14 @@ impl Degrees {
         let root = |v: usize| 1.0 / (topology.degree(v) as f64).sqrt();
         let normalized = (0..topology.nodes())
             .map(|v| neighbours.of(v).iter().map(|&u| root(u as usize)).sum::<f64>() * root(v));
-        Self {
+        let own = Self {
             largest: neighbours.largest_degree(),
             largest_normalized: normalized.filter(|x| x.is_finite()).fold(0.0, f64::max),
-        }
+        };
+        let Some(share) = topology.share().filter(|share| share.is_in_parts()) else { return own };
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a count")]
+        let largest = share.largest(own.largest as f64) as usize;
+        Self { largest, largest_normalized: share.largest(own.largest_normalized) }
     }
 
     /// Degrees that cover both.

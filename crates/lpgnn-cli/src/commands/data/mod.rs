@@ -4,7 +4,6 @@ mod folds;
 mod generate;
 mod info;
 mod list;
-#[cfg(feature = "mpi")]
 mod partition;
 mod write;
 
@@ -29,8 +28,7 @@ pub(crate) enum DataCommand {
     Convert(convert::Arguments),
     /// Download data sets of the TU collection to the cache.
     Fetch(fetch::Arguments),
-    /// Order the nodes of large graphs by METIS, so that processes that share them have little to exchange.
-    #[cfg(feature = "mpi")]
+    /// Cut a large graph into parts, of which each of several processes reads its own.
     Partition(partition::Arguments),
     /// Draw stratified folds for cross-validation and write them to index files.
     Folds(folds::Arguments),
@@ -44,7 +42,6 @@ impl DataCommand {
             Self::Generate(task) => generate::run(task, console),
             Self::Convert(arguments) => convert::run(&arguments, console),
             Self::Fetch(arguments) => fetch::run(&arguments, console),
-            #[cfg(feature = "mpi")]
             Self::Partition(arguments) => partition::run(&arguments, console),
             Self::Folds(arguments) => folds::run(&arguments, console),
         }

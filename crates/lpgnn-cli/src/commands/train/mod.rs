@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use lpgnn::data::{Dataset, FeatureSource, Split};
+use lpgnn::data::{Dataset, FeatureSource};
 use lpgnn::experiment::record::RunRecord;
 use lpgnn::experiment::run::{CheckpointInterval, Run, RunFolder};
 use lpgnn::graph::SparseRows;
@@ -13,7 +13,7 @@ use lpgnn::run::{RunConfig, Setup};
 use lpgnn::tensorboard::EventWriter;
 use lpgnn::train::StopReason;
 
-use super::settings::{SettingArguments, load};
+use super::settings::{Loading, SettingArguments};
 use super::views::ViewArguments;
 use crate::console::{Console, print};
 use crate::interrupt::Stopped;
@@ -78,7 +78,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
 
 /// Trains a new run.
 fn begin(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
-    let chosen = ranks::agree(arguments.settings.choose())?;
+    let chosen = arguments.settings.choose_shared()?;
     let (config, dataset) = (chosen.config.clone(), &chosen.dataset);
     // First, since it fails without leaving anything.
     let page = ranks::agree(arguments.page(dataset, console))?;
@@ -93,6 +93,8 @@ fn begin(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
         None => Run::create_in(Path::new("runs"), config, dataset).map_err(anyhow::Error::from),
     };
     let run = ranks::agree(run)?;
+    let folder = ranks::path_of_first(run.folder().path());
+    let run = run.in_folder(&folder);
     console.say(describe(dataset, run.config(), run.setup()));
     if let Some(unread) = unread(dataset, run.config()) {
         console.say(unread);
@@ -153,9 +155,9 @@ fn resume(arguments: &Arguments, path: &Path, console: &Console) -> anyhow::Resu
         }
         return end(path, &record, arguments.json);
     }
-    let read = load(&config.data.source, config.data.format)
+    let read = Loading::start(&config.data.source, config.data.format)
         .with_context(|| format!("the data of {} are no longer there", path.display()));
-    let (_, dataset) = ranks::agree(read)?;
+    let (_, dataset) = ranks::agree(ranks::agree(read)?.finish())?;
     let page = ranks::agree(arguments.page(&dataset, console))?;
     let epochs = Some(config.training.epochs);
     let run = ranks::agree(if arguments.accept_changes {
@@ -293,14 +295,14 @@ fn end(path: &Path, record: &RunRecord, json: bool) -> anyhow::Result<()> {
 /// What is about to be trained, in one line.
 fn describe(dataset: &Dataset, config: &RunConfig, setup: &Setup) -> String {
     let members = setup.split.level.plural();
-    let Split { train, val, test, .. } = &setup.split;
+    let [train, val, test] = setup.split_sizes;
     format!(
         "{}: predicting {}; {members}: train {}, val {}, test {}; {} with {} weights, solver {}",
         dataset.name(),
         setup.task.plural(),
-        train.len(),
-        val.len(),
-        test.len(),
+        train,
+        val,
+        test,
         config.model.transition,
         setup.model.weights(),
         config.training.solver.name(),

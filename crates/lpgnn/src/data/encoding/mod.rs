@@ -1,7 +1,10 @@
 mod part;
 
+use std::any::Any;
+
 use super::dataset::{Dataset, TargetColumn};
 use super::features::FeatureColumns;
+use super::parts::GraphInParts;
 use super::split::Split;
 use crate::graph::Level;
 use crate::graph::{BatchParts, Features, GraphBatch, Targets};
@@ -268,6 +271,9 @@ impl Encoding {
         node_targets: Targets<S>,
         graph_targets: Targets<S>,
     ) -> Result<GraphBatch<S>, Error> {
+        if let Some(graph) = dataset.in_parts() {
+            return self.batch_of_parts(graph, node_targets);
+        }
         let degrees = if self.nodes.iter().any(|part| matches!(part, Part::Degree { .. })) {
             degrees(dataset)
         } else {
@@ -283,6 +289,27 @@ impl Encoding {
             node_targets,
             graph_targets,
         })
+    }
+
+    /// Nodes whose features were encoded when they were written.
+    fn batch_of_parts<S: Scalar>(
+        &self,
+        graph: &GraphInParts,
+        node_targets: Targets<S>,
+    ) -> Result<GraphBatch<S>, Error> {
+        let encoded = &graph.info().encoding;
+        if self.nodes != encoded.nodes || self.edges != encoded.edges {
+            return Err(Error::Mismatch(format!(
+                "the model reads {}, but the parts have {}, or the same in another scale",
+                self.describe_nodes(),
+                encoded.describe_nodes()
+            )));
+        }
+        let batch = graph.batch() as &dyn Any;
+        match batch.downcast_ref::<GraphBatch<S>>() {
+            Some(batch) => batch.clone().with_node_targets(node_targets),
+            None => Err(Error::Mismatch("a graph in parts has numbers of single precision".into())),
+        }
     }
 
     /// The features of one node, from its columns, a table of one row, and its degree.

@@ -18,6 +18,7 @@ mod tu;
 mod unpack;
 
 pub(super) use column::COLUMNS;
+pub(super) use npy::layout as npy_layout;
 pub(super) use npz::splits as npz_splits;
 
 use std::fmt;
@@ -167,6 +168,10 @@ impl FromStr for Format {
 }
 
 fn recognise_folder(folder: &Path) -> Result<Format, Error> {
+    if super::parts::is_in_parts(folder) {
+        return Err(Place::file(folder)
+            .error("is a graph in parts, which train, evaluate, predict and states can read"));
+    }
     let files = list(folder)?;
     let has = |name: &str| files.iter().any(|file| file == name);
     let mut found = vec![];

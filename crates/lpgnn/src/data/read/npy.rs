@@ -1,5 +1,6 @@
 //! Arrays as `numpy.save` writes them.
 
+use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,28 @@ pub(super) fn read(path: &Path) -> Result<Matrix<f32>, Error> {
         .map_err(|source| Error::Io { action: "read", path: path.to_owned(), source })?
         .len();
     Array::open(path, BufReader::new(file), size)?.finite_matrix()
+}
+
+/// Where the entries of an array start, and what they are.
+pub(in crate::data) struct Layout {
+    pub(in crate::data) descr: String,
+    pub(in crate::data) fortran: bool,
+    /// Rows and columns; an array of one dimension is a column.
+    pub(in crate::data) shape: [usize; 2],
+    /// Bytes before the first entry.
+    pub(in crate::data) start: u64,
+}
+
+/// That of the array in a file of `size` bytes.
+///
+/// # Errors
+///
+/// [`Error::Input`] if it is not an array of numbers, or does not fit the size.
+pub(in crate::data) fn layout(path: &Path, file: &File, size: u64) -> Result<Layout, Error> {
+    let array = Array::open(path, BufReader::new(file), size)?;
+    let bytes = array.rows * array.cols * array.number.size;
+    let start = size - bytes as u64;
+    Ok(Layout { shape: array.shape(), descr: array.descr, fortran: array.fortran, start })
 }
 
 /// An array of one or two dimensions, of integers, booleans or real numbers, in rows or in columns.

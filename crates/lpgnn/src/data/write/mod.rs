@@ -26,8 +26,26 @@ pub fn write(
     folder: &Path,
     options: &WriteOptions,
 ) -> Result<Vec<String>, Error> {
+    fill_folder(folder, options.overwrite, |new| {
+        let mut losses = match options.format {
+            WriteFormat::Tu => tu::write(dataset, new)?,
+            WriteFormat::Tables => tables::write(dataset, new)?,
+        };
+        if dataset.weights().is_some() {
+            losses.push("sample weights are not written".to_owned());
+        }
+        Ok(losses)
+    })
+}
+
+/// Lets `fill` write the files of a folder, which gets its name once they are all there.
+pub(super) fn fill_folder<T>(
+    folder: &Path,
+    overwrite: Overwrite,
+    fill: impl FnOnce(&Path) -> Result<T, Error>,
+) -> Result<T, Error> {
     let existing = existing(folder)?;
-    match (existing, options.overwrite) {
+    match (existing, overwrite) {
         (Existing::Nothing | Existing::Empty, _) => {}
         (Existing::Full, Overwrite::Refuse) => {
             return Err(Error::Mismatch(format!("{} already exists", folder.display())));
@@ -45,19 +63,13 @@ pub fn write(
         .map_err(io_error("write", folder))?;
     let new = work.path().join("new");
     fs::create_dir(&new).map_err(io_error("create", folder))?;
-    let mut losses = match options.format {
-        WriteFormat::Tu => tu::write(dataset, &new)?,
-        WriteFormat::Tables => tables::write(dataset, &new)?,
-    };
-    if dataset.weights().is_some() {
-        losses.push("sample weights are not written".to_owned());
-    }
+    let filled = fill(&new)?;
     if existing != Existing::Nothing {
         // The old one is removed with the temporary folder, once the new one is in place.
         fs::rename(folder, work.path().join("old")).map_err(io_error("replace", folder))?;
     }
     fs::rename(&new, folder).map_err(io_error("write", folder))?;
-    Ok(losses)
+    Ok(filled)
 }
 
 /// Options for [`write()`].
@@ -157,7 +169,7 @@ fn check_ours(folder: &Path) -> Result<(), Error> {
                 check_ours(&entry.path())?;
                 continue;
             }
-        } else if tu::is_file(&name) || tables::is_file(&name) {
+        } else if tu::is_file(&name) || tables::is_file(&name) || super::parts::is_file(&name) {
             continue;
         }
         return Err(Error::Mismatch(format!(

@@ -71,9 +71,14 @@ impl FinalEvaluation {
         ] {
             let mut rows = split.rows(members, model.task, dataset);
             rows.retain(|&row| targets.is_known(row));
-            if !rows.is_empty() {
-                let outputs = predictions.outputs.select(rows.iter().copied());
-                let metrics = Metrics::of(&targets.select(rows.iter().copied()), &outputs)?;
+            let mut outputs = predictions.outputs.select(rows.iter().copied());
+            let mut targets = targets.select(rows.iter().copied());
+            if let Some(share) = predictions.batch.across() {
+                (outputs, targets) =
+                    (share.concatenate_rows(&outputs), targets.concatenated(share));
+            }
+            if targets.rows() > 0 {
+                let metrics = Metrics::of(&targets, &outputs)?;
                 splits.push(SplitEvaluation { split: name, metrics });
             }
         }

@@ -2,7 +2,7 @@ use super::components::Components;
 use crate::Matrix;
 use crate::data::{Dataset, Split};
 use crate::evaluate::probabilities;
-use crate::graph::{GraphBatch, Level, Targets};
+use crate::graph::{GraphBatch, Level, Share, Targets};
 use crate::readout::largest;
 use crate::run::Predictions;
 use crate::train::SplitName;
@@ -68,6 +68,56 @@ impl Items {
         let splits = splits(dataset, split, task, of);
         items.split = index.iter().map(|&i| splits[i]).collect();
         items.index = index;
+        items
+    }
+
+    /// The same of a graph in parts, from what every rank knows of its nodes.
+    pub(super) fn of_parts(
+        predictions: &Predictions,
+        (split, task): (&Split, Level),
+        multipliers: &[Matrix<f32>],
+        share: &Share,
+    ) -> Self {
+        let rows: Vec<usize> = share.sample(Self::MOST).collect();
+        let some = |own: &Matrix<f32>| share.concatenate_rows(&own.select(rows.iter().copied()));
+        let targets = task.targets_of(&predictions.batch).select(rows.iter().copied());
+        let (targets, outputs) = (targets.concatenated(share), some(&predictions.outputs));
+        let states: Vec<Matrix<f32>> = predictions.fixed_point.states.iter().map(some).collect();
+        let multipliers: Vec<Matrix<f32>> = multipliers.iter().map(some).collect();
+        let mut of_nodes = vec![0.0; predictions.outputs.rows()];
+        for (number, members) in (1_u8..).zip([&split.train, &split.val, &split.test]) {
+            members.iter().for_each(|&node| of_nodes[node] = f64::from(number));
+        }
+        let own: Vec<f64> = rows.iter().map(|&row| of_nodes[row]).collect();
+        let first = share.nodes().start;
+        let index: Vec<f64> = rows.iter().map(|&row| (first + row) as f64).collect();
+
+        let places: Vec<usize> = (0..outputs.rows()).collect();
+        let mut items = Self { of: share.whole_nodes(), ..Self::default() };
+        items.take_targets(&targets, &outputs, &places);
+        let state = |&i: &usize| states.iter().flat_map(move |x| x.row(i)).map(|&x| f64::from(x));
+        let states: Vec<Vec<f64>> = places.iter().map(|i| state(i).collect()).collect();
+        let Components { places: [x, y], explained } = Components::of(&states);
+        items.pca_x = x.into_iter().map(digits).collect();
+        items.pca_y = y.into_iter().map(digits).collect();
+        items.pca_explained = explained;
+        let size = |&i: &usize| {
+            let entries = || multipliers.iter().flat_map(move |of| of.row(i));
+            let total: f64 = entries().map(|&x| f64::from(x.abs())).sum();
+            let count = entries().count();
+            (count > 0).then(|| digits(total / count as f64)).flatten()
+        };
+        items.multiplier = places.iter().map(size).collect();
+        let names = [SplitName::Train, SplitName::Val, SplitName::Test];
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "they were integers"
+        )]
+        let whole = |x: f64| x as usize;
+        let name = |x: f64| whole(x).checked_sub(1).and_then(|i| names.get(i).copied());
+        items.split = share.concatenate(&own).into_iter().map(name).collect();
+        items.index = share.concatenate(&index).into_iter().map(whole).collect();
         items
     }
 

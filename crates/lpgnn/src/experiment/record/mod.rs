@@ -11,6 +11,8 @@ pub use findings::Finding;
 pub use items::Items;
 pub use notes::ModelNotes;
 
+use std::borrow::Cow;
+
 use super::majority::majority_accuracy;
 use super::run::EpochMetrics;
 use super::{Machine, Versions, today};
@@ -98,11 +100,16 @@ impl RunRecord {
     pub(super) fn new(outcome: &Outcome<'_>, tell: Tell<'_>) -> Result<(Self, Items), Error> {
         let Outcome { origin, dataset, setup, saved, trained, metrics, epochs, seconds, baseline } =
             outcome;
-        let multipliers = trained.multipliers.iter().flat_map(Matrix::as_slice);
+        let share = setup.data.training_graphs().across();
+        let multipliers = shown(&trained.multipliers, share);
+        let multipliers = multipliers.iter().flat_map(Matrix::as_slice);
         let communicator = setup.data.training_graphs().share().map(Share::communicator);
         let predictions = saved.predict_shared(dataset, true, communicator, tell)?;
         let whose = (&setup.split, setup.task);
-        let items = Items::new(&predictions, dataset, whose, &trained.multipliers);
+        let items = match share {
+            None => Items::new(&predictions, dataset, whose, &trained.multipliers),
+            Some(share) => Items::of_parts(&predictions, whose, &trained.multipliers, share),
+        };
         let record = Self {
             versions: Versions::here(),
             machine: Machine::here(),
@@ -147,6 +154,16 @@ impl RunRecord {
         let Self { stop_reason, epochs, best_epoch, seconds, .. } = self;
         format!("{stop_reason}; {epochs} epochs in {seconds:.1} s, weights of epoch {best_epoch}")
     }
+}
+
+/// Multipliers of how many nodes of a graph in parts a record tells the distribution, at most.
+const SHOWN: usize = 1 << 16;
+
+/// All multipliers; of a graph in parts, those of some nodes that are evenly spread.
+fn shown<'m>(multipliers: &'m [Matrix<f32>], share: Option<&Share>) -> Cow<'m, [Matrix<f32>]> {
+    let Some(share) = share else { return Cow::Borrowed(multipliers) };
+    let some = |own: &Matrix<f32>| share.concatenate_rows(&own.select(share.sample(SHOWN)));
+    multipliers.iter().map(some).collect()
 }
 
 /// The settings that differ from the defaults. Those of another solver are all that solver's own.

@@ -8,7 +8,7 @@ use super::EpochMetrics;
 use crate::data::Split;
 use crate::experiment::record::{Items, RunRecord};
 use crate::experiment::work_folder::{FolderLock, create, is_empty};
-use crate::run::{RunConfig, read_text, write_file};
+use crate::run::{RunConfig, read_text, remove_parts, write_file};
 use crate::train::StopReason;
 use crate::{Error, Place};
 
@@ -93,6 +93,7 @@ impl RunFolder {
             return Self::create(path);
         }
         let folder = folder.lock()?;
+        remove_parts(&folder.file(Self::CHECKPOINT), None);
         for name in ALL {
             match fs::remove_file(folder.file(name)) {
                 Err(source) if source.kind() != ErrorKind::NotFound => {

@@ -20,7 +20,7 @@ use super::work_folder::create_next;
 use crate::Error;
 use crate::data::Dataset;
 use crate::evaluate::Baseline;
-use crate::graph::Communicator;
+use crate::graph::{Communicator, agree};
 use crate::run::{
     CheckpointFile, EpochChange, RunConfig, SavedModel, Setup, SplitSource, TrainingOrigin,
 };
@@ -109,7 +109,7 @@ impl<'a> Run<'a> {
         let setup = Setup::new(&config, dataset)?;
         Trainer::check(&setup.plan, &setup.model, &setup.data)?;
         let folder = folder()?;
-        folder.write_split(&setup.split)?;
+        folder.write_split(&setup.split_to_keep())?;
         // Last, since with it the folder is that of a run.
         folder.write_config(&config)?;
         Ok(Self::ready(folder, config, dataset, setup))
@@ -156,8 +156,13 @@ impl<'a> Run<'a> {
         epochs: Option<usize>,
         accept: bool,
     ) -> Result<Self, Error> {
-        let folder = folder.lock()?;
-        let before = folder.config()?;
+        let opened =
+            folder.lock().and_then(|folder| Ok((folder.config()?, folder.split()?, folder)));
+        // What one process of several cannot open, none goes on with.
+        let (before, kept_split, folder) = match dataset.in_parts() {
+            None => opened?,
+            Some(graph) => agree(&**graph.communicator(), opened)?,
+        };
         let mut config = before.clone();
         if let Some(epochs) = epochs {
             config.training.epochs = epochs;
@@ -169,7 +174,7 @@ impl<'a> Run<'a> {
                 expected: format!("the run already has {}", before.training.epochs),
             });
         }
-        let given = folder.split()?.filter(|_| config.split.source == SplitSource::Given);
+        let given = kept_split.filter(|_| config.split.source == SplitSource::Given);
         let setup = match given {
             Some(split) => Setup::with_split(&config, dataset, split)?,
             None => Setup::new(&config, dataset)?,
@@ -180,7 +185,7 @@ impl<'a> Run<'a> {
             run.go_on_from(CheckpointFile::open(&checkpoint)?, accept)?;
         }
         // The file says what is trained on, whatever has become of it.
-        run.folder.write_split(&run.setup.split)?;
+        run.folder.write_split(&run.setup.split_to_keep())?;
         if *run.config() != before {
             run.folder.write_config(run.config())?;
         }
@@ -216,8 +221,11 @@ impl<'a> Run<'a> {
         self.origin.changes = began.changes;
         let changed = changes.into_iter().map(|change| EpochChange { epoch, change });
         self.origin.changes.extend(changed);
-        let nodes = self.setup.data.training_graphs().nodes();
-        let checkpoint = checkpoint.read(&self.setup.model, nodes)?;
+        let (model, graphs) = (&self.setup.model, self.setup.data.training_graphs());
+        let checkpoint = match graphs.across() {
+            None => checkpoint.read(model, graphs.nodes())?,
+            Some(share) => checkpoint.read_parts(model, share)?,
+        };
         self.from = Some((checkpoint.state, checkpoint.seconds));
         Ok(())
     }
@@ -241,6 +249,15 @@ impl<'a> Run<'a> {
     #[must_use]
     pub fn shared_by(mut self, communicator: &Arc<dyn Communicator>) -> Self {
         self.setup.data = self.setup.data.shared_by(communicator);
+        self
+    }
+
+    /// The same, where another rank has created the folder, of a graph in parts to whose checkpoints this one adds.
+    #[must_use]
+    pub fn in_folder(mut self, folder: &Path) -> Self {
+        if !self.folder.writes() {
+            self.folder = RunFolder::followed(folder);
+        }
         self
     }
 
@@ -286,7 +303,8 @@ impl<'a> Run<'a> {
             trainer = trainer.resume(state)?;
         }
         let at = (epoch, seconds);
-        let mut watch = Watch::new(folder, origin, *interval, at, observer)?;
+        let share = setup.data.training_graphs().across();
+        let mut watch = Watch::new((folder, share), origin, *interval, at, observer)?;
         let trained = trainer.run(&mut watch)?;
         let (epochs, seconds) = watch.finish()?;
 
@@ -298,11 +316,12 @@ impl<'a> Run<'a> {
         let metrics = folder.metrics()?;
         let mut tell = |stage| observer.step(&StepProgress::after(trained.epoch, stage));
         // Whoever interrupts a run does not want to wait for more.
-        let baseline = (self.baseline && trained.reason != StopReason::Stopped).then(|| {
-            tell(Stage::Baseline);
-            let (seed, budget) = (origin.config.training.seed, Some(Baseline::SMALL_BUDGET));
-            Baseline { seed, budget, ..Baseline::default() }.train(&setup.data)
-        });
+        let baseline = (self.baseline && share.is_none() && trained.reason != StopReason::Stopped)
+            .then(|| {
+                tell(Stage::Baseline);
+                let (seed, budget) = (origin.config.training.seed, Some(Baseline::SMALL_BUDGET));
+                Baseline { seed, budget, ..Baseline::default() }.train(&setup.data)
+            });
         tell(Stage::FinalEvaluation);
         let step = StepProgress::after(trained.epoch, Stage::FinalEvaluation);
         let baseline = baseline.flatten();

@@ -4,12 +4,15 @@ use std::time::Instant;
 use super::folder::{LineFile, RunFolder};
 use super::{CheckpointInterval, EpochMetrics, Progress, RunObserver};
 use crate::Error;
+use crate::graph::Share;
 use crate::run::{Checkpoint, TrainingOrigin};
 use crate::train::{EpochReport, ModelEvaluation, Observer, StepProgress, TrainerState};
 
 /// Writes the files of a run while it trains.
 pub(super) struct Watch<'a> {
     folder: &'a RunFolder,
+    /// Of a graph in parts: how ranks share it, each of which writes the states of its nodes.
+    share: Option<&'a Share>,
     origin: &'a TrainingOrigin,
     interval: CheckpointInterval,
     observer: &'a mut dyn RunObserver,
@@ -23,8 +26,8 @@ pub(super) struct Watch<'a> {
     kept: (Instant, usize),
     evaluation: Option<ModelEvaluation>,
     epochs: usize,
-    /// Whether the state that comes with an epoch is that of all nodes.
-    whole: bool,
+    /// Where there are several ranks: whether any of them is going to write the state that comes with an epoch.
+    agreed: Option<bool>,
     error: Option<Error>,
 }
 
@@ -34,7 +37,7 @@ const LINES: usize = 10;
 impl<'a> Watch<'a> {
     /// From an epoch on, so many seconds after the run was begun.
     pub(super) fn new(
-        folder: &'a RunFolder,
+        (folder, share): (&'a RunFolder, Option<&'a Share>),
         origin: &'a TrainingOrigin,
         interval: CheckpointInterval,
         (epoch, before): (usize, f64),
@@ -43,6 +46,7 @@ impl<'a> Watch<'a> {
         let now = Instant::now();
         Ok(Self {
             folder,
+            share,
             origin,
             interval,
             observer,
@@ -54,7 +58,7 @@ impl<'a> Watch<'a> {
             kept: (now, epoch),
             evaluation: None,
             epochs: epoch,
-            whole: true,
+            agreed: None,
             error: None,
         })
     }
@@ -88,7 +92,8 @@ impl<'a> Watch<'a> {
             self.log.line(&line)?;
             self.observer.note(&line);
         }
-        if self.whole && (stop || self.is_due(report)) {
+        // If all stop, they write it then.
+        if self.agreed.take().unwrap_or_else(|| stop || self.is_due(report)) {
             self.write(state)?;
         }
         Ok(stop)
@@ -107,9 +112,11 @@ impl<'a> Watch<'a> {
     fn write(&mut self, state: &TrainerState) -> Result<(), Error> {
         // A checkpoint is of epochs whose metrics are there.
         self.metrics.sync()?;
-        if self.folder.writes() {
-            let path = self.folder.file(RunFolder::CHECKPOINT);
-            Checkpoint::write(&path, self.origin, self.seconds(), state)?;
+        let (path, seconds) = (self.folder.file(RunFolder::CHECKPOINT), self.seconds());
+        match self.share {
+            Some(share) => Checkpoint::write_parts(&path, self.origin, seconds, state, share)?,
+            None if self.folder.writes() => Checkpoint::write(&path, self.origin, seconds, state)?,
+            None => {}
         }
         self.kept = (Instant::now(), state.epoch);
         Ok(())
@@ -122,12 +129,17 @@ impl Observer for Watch<'_> {
     }
 
     fn reads_state(&mut self, report: &EpochReport) -> bool {
-        self.whole = self.is_due(report);
-        self.whole
+        self.is_due(report)
+    }
+
+    fn all_read_state(&mut self, read: bool) {
+        self.agreed = Some(read);
     }
 
     fn stopped(&mut self, state: &TrainerState) {
-        if self.error.is_none() && self.kept.1 != state.epoch {
+        let failed = self.error.is_some();
+        let failed = self.share.map_or(failed, |share| share.communicator().any(failed));
+        if !failed && self.kept.1 != state.epoch {
             self.error = self.write(state).err();
         }
     }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
 
+mod parts;
 mod threads;
 
 use std::fmt::Write;

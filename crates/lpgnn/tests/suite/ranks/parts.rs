@@ -1,0 +1,246 @@
+//! A graph in parts: every rank has its own nodes and no others, and all ends with the bits of one process.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use lpgnn::Matrix;
+use lpgnn::data::generate::CommunitiesConfig;
+use lpgnn::data::parts::{Parts, write_parts};
+use lpgnn::data::{Dataset, Overwrite};
+use lpgnn::experiment::run::{CheckpointInterval, Progress, Run, RunFolder};
+use lpgnn::graph::{Alone, Communicator};
+use lpgnn::run::{RunConfig, SavedModel, Setting};
+
+use super::threads::on_ranks;
+
+fn whole() -> Dataset {
+    CommunitiesConfig { nodes: 900, degree: 8.0, ..CommunitiesConfig::default() }
+        .generate(3)
+        .unwrap()
+}
+
+/// An order in which no node keeps its place.
+fn order(nodes: usize) -> Vec<usize> {
+    (0..nodes).map(|i| (i * 7 + 11) % nodes).collect()
+}
+
+fn write(folder: &Path, dataset: &Dataset, parts: usize) {
+    let nodes = dataset.nodes();
+    let config = RunConfig::for_data("communities", dataset, &[]);
+    let starts: Vec<usize> = (0..parts).map(|part| part * nodes / parts).collect();
+    write_parts(dataset, (&order(nodes), &starts), &config, folder, Overwrite::Refuse).unwrap();
+}
+
+fn read(folder: &Path, ranks: &Arc<dyn Communicator>) -> Dataset {
+    Parts::read(folder, ranks.rank(), ranks.ranks()).unwrap().shared_by(ranks).unwrap()
+}
+
+fn config(dataset: &Dataset, settings: &[(&str, &str)]) -> RunConfig {
+    let settings: Vec<Setting> = settings
+        .iter()
+        .map(|(path, value)| Setting::parse("test", &format!("{path}={value}")).unwrap())
+        .collect();
+    let mut config = RunConfig::choose("parts", dataset, &settings).unwrap();
+    (config.training.epochs, config.training.eval_every) = (4, 2);
+    config
+}
+
+/// Trains in `out` on so many ranks; stops after an epoch if told so, or goes on with what is there.
+fn train(
+    parts: &Path,
+    out: &Path,
+    ranks: usize,
+    settings: &[(&str, &str)],
+    stop: Option<usize>,
+    resume: bool,
+) {
+    on_ranks(ranks, |communicator| {
+        let dataset = read(parts, &communicator);
+        let config = config(&dataset, settings);
+        let open = || RunFolder::open(out).unwrap();
+        let run = match (resume, communicator.rank()) {
+            (false, 0) => Run::create(out, config, &dataset),
+            (false, _) => Run::follow(out, config, &dataset),
+            (true, 0) => Run::resume(open(), &dataset, None),
+            (true, _) => Run::resume(open().following(), &dataset, None),
+        };
+        let run = run.unwrap().shared_by(&communicator);
+        let run = run.checkpoint_every(CheckpointInterval { seconds: 1e9, epochs: Some(1) });
+        let mut observer = |progress: &Progress<'_>| match stop {
+            Some(epoch) if communicator.rank() == 0 && progress.metrics.report.epoch >= epoch => {
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        };
+        run.train(&mut observer).unwrap();
+    });
+}
+
+/// All that a run leaves which does not tell the time.
+fn result(folder: &Path) -> (Vec<u8>, Vec<serde_json::Value>, serde_json::Value, String) {
+    let text = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let epoch = |line: &str| {
+        let mut epoch: serde_json::Value = serde_json::from_str(line).unwrap();
+        epoch["seconds"].take();
+        epoch
+    };
+    let mut record: serde_json::Value = serde_json::from_str(&text("record.json")).unwrap();
+    for timed in ["machine", "seconds", "epoch_seconds"] {
+        record[timed].take();
+    }
+    let epochs = text("metrics.jsonl").lines().map(epoch).collect();
+    (std::fs::read(folder.join(RunFolder::MODEL)).unwrap(), epochs, record, text("items.json"))
+}
+
+fn same(parts: &Path, ranks: &[usize], settings: &[(&str, &str)]) {
+    let place = tempfile::tempdir().unwrap();
+    let at = |ranks: usize| place.path().join(ranks.to_string());
+    train(parts, &at(1), 1, settings, None, false);
+    let alone = result(&at(1));
+    for &ranks in ranks {
+        train(parts, &at(ranks), ranks, settings, None, false);
+        assert!(result(&at(ranks)) == alone, "{ranks} ranks, {settings:?}");
+    }
+}
+
+#[test]
+fn training_ends_with_the_same_bits_on_any_number_of_ranks() {
+    let place = tempfile::tempdir().unwrap();
+    let parts = place.path().join("parts");
+    write(&parts, &whole(), 7);
+    same(&parts, &[2, 3, 7], &[]);
+    let solvers = ["bdmm", "implicit", "unrolled", "sse", "augmented-lagrangian"];
+    for (number, solver) in solvers.into_iter().enumerate() {
+        same(&parts, &[2 + number % 3], &[("training.solver.kind", solver)]);
+    }
+    let transitions = ["gnn-mean", "gnn-normalized", "gin", "gcn-mean", "gcn", "sage-max"];
+    for (number, transition) in transitions.into_iter().enumerate() {
+        same(&parts, &[2 + number % 3], &[("model.transition", transition)]);
+    }
+    same(&parts, &[3], &[("model.layers", "2"), ("model.dropout", "0.3")]);
+    same(
+        &parts,
+        &[4],
+        &[("training.feature-dropout", "0.3"), ("training.class-weights", "balanced")],
+    );
+    same(&parts, &[2], &[("training.lipschitz", "0.9"), ("training.monitor", "macro-f1")]);
+}
+
+#[test]
+fn parts_are_the_graph_they_were_made_from() {
+    let (place, whole) = (tempfile::tempdir().unwrap(), whole());
+    write(&place.path().join("parts"), &whole, 5);
+    let parts = read(&place.path().join("parts"), &(Arc::new(Alone) as _));
+    let ordered = whole.reordered(&order(whole.nodes())).unwrap();
+    let epochs = |dataset: &Dataset, out: &str| {
+        let out = place.path().join(out);
+        let run = Run::create(&out, config(dataset, &[]), dataset).unwrap().without_baseline();
+        let record = run.train(&mut ()).unwrap();
+        let metrics = RunFolder::open(&out).unwrap().metrics().unwrap();
+        (metrics.into_iter().map(|epoch| epoch.report).collect::<Vec<_>>(), record)
+    };
+    let ((in_parts, record), (expected, other)) = (epochs(&parts, "a"), epochs(&ordered, "b"));
+    for (a, b) in in_parts.iter().zip(&expected) {
+        // Sums over groups that are cut elsewhere differ in their last bits.
+        assert!((a.loss - b.loss).abs() < 1e-4 * b.loss, "{} {}", a.loss, b.loss);
+        assert!((a.residual_mean - b.residual_mean).abs() < 1e-3 * b.residual_mean);
+    }
+    assert_eq!(record.majority, other.majority);
+    assert_eq!(record.final_evaluation.splits.len(), 3);
+}
+
+#[test]
+fn a_run_on_parts_resumes_on_another_number_of_ranks_to_the_same_bits() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    write(&at("parts"), &whole(), 6);
+    train(&at("parts"), &at("alone"), 1, &[], None, false);
+    train(&at("parts"), &at("shared"), 3, &[], Some(1), false);
+    train(&at("parts"), &at("shared"), 2, &[], Some(3), true);
+    let folders = || {
+        let names =
+            std::fs::read_dir(at("shared")).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().starts_with("checkpoint.")).count()
+    };
+    // The file, and the folder of one epoch.
+    assert_eq!(folders(), 2);
+    train(&at("parts"), &at("shared"), 4, &[], None, true);
+    assert!(result(&at("alone")) == result(&at("shared")));
+}
+
+#[test]
+fn predictions_come_in_the_order_of_the_data_set() {
+    let (place, whole) = (tempfile::tempdir().unwrap(), whole());
+    let at = |name: &str| place.path().join(name);
+    write(&at("parts"), &whole, 6);
+    train(&at("parts"), &at("run"), 2, &[], None, false);
+    let model = SavedModel::read(&at("run").join(RunFolder::MODEL)).unwrap();
+    let expected = model.predict(&whole, true).unwrap().outputs;
+    let found = on_ranks(3, |communicator| {
+        let dataset = read(&at("parts"), &communicator);
+        let predictions = model.predict(&dataset, true).unwrap();
+        let mut rows = BTreeMap::new();
+        let mut next = 0;
+        dataset.in_parts().unwrap().in_original_order(&predictions.outputs, &mut |node, row| {
+            assert_eq!(node, next);
+            next += 1;
+            rows.insert(node, row.to_vec());
+        });
+        Matrix::from_rows(&rows.into_values().collect::<Vec<_>>()).unwrap()
+    });
+    for outputs in found {
+        assert_eq!(outputs.rows(), expected.rows());
+        for (a, b) in outputs.as_slice().iter().zip(expected.as_slice()) {
+            assert!((a - b).abs() < 1e-2 * b.abs().max(1.0), "{a} {b}");
+        }
+    }
+}
+
+#[test]
+fn a_rank_holds_its_part_and_its_ghosts() {
+    let place = tempfile::tempdir().unwrap();
+    let ring = CommunitiesConfig { nodes: 3000, degree: 6.0, ..CommunitiesConfig::default() };
+    let whole = ring.generate(1).unwrap();
+    write(&place.path().join("parts"), &whole, 12);
+    let entries = |dataset: &Dataset| {
+        let topology = dataset.in_parts().unwrap().batch().topology();
+        (topology.nodes(), topology.neighbours().len(), topology.rows() - topology.nodes())
+    };
+    let alone = entries(&read(&place.path().join("parts"), &(Arc::new(Alone) as _)));
+    let each =
+        on_ranks(4, |communicator| entries(&read(&place.path().join("parts"), &communicator)));
+    assert_eq!(each.iter().map(|of| of.0).sum::<usize>(), alone.0);
+    assert_eq!(each.iter().map(|of| of.1).sum::<usize>(), alone.1);
+    assert_eq!(alone.2, 0);
+    for (nodes, neighbours, ghosts) in each {
+        assert!(2 * nodes < alone.0 && 2 * neighbours < alone.1, "{nodes} {neighbours}");
+        assert!(ghosts > 0 && ghosts <= alone.0 - nodes);
+    }
+}
+
+#[test]
+fn what_cannot_be_used_is_told_in_a_sentence() {
+    let place = tempfile::tempdir().unwrap();
+    let parts = place.path().join("parts");
+    write(&parts, &whole(), 3);
+    let said = |rank, ranks| Parts::read(&parts, rank, ranks).err().map(|error| error.to_string());
+    assert!(said(0, 4).unwrap().contains("has 3 parts, but 4 processes"), "{:?}", said(0, 4));
+    assert_eq!(said(2, 3), None);
+    let read_whole = lpgnn::data::read(&parts, &lpgnn::data::ReadOptions::default());
+    assert!(read_whole.unwrap_err().to_string().contains("is a graph in parts"));
+    let dataset = read(&parts, &(Arc::new(Alone) as _));
+    let mut other = config(&dataset, &[]);
+    other.features.standardize = false;
+    let error = Run::create(&place.path().join("run"), other, &dataset).unwrap_err().to_string();
+    assert!(error.contains("the features settings are not those"), "{error}");
+    let file = parts.join("neighbours.npy");
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() - 4]).unwrap();
+    assert!(said(0, 1).unwrap().contains("neighbours.npy"));
+    let mut broken = bytes.clone();
+    broken[128..132].copy_from_slice(&u32::MAX.to_le_bytes());
+    std::fs::write(&file, &broken).unwrap();
+    assert!(said(0, 1).unwrap().contains("not in order"));
+}

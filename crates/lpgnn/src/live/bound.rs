@@ -44,10 +44,21 @@ impl Contraction {
     }
 }
 
+/// What is known of a layer, and changes with the graph.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    sizes: Sizes,
+    contraction: Contraction,
+    threshold: f64,
+    floor: f64,
+}
+
 /// How much larger than what rounding gives a residual has to be before it is worth a look.
 pub(super) const ABOVE_FLOOR: f64 = 1.5;
 /// How far ahead of what was seen sizes are, so that they seldom change.
-const AHEAD: f64 = 1.25;
+pub(super) const AHEAD: f64 = 1.25;
+/// By how much what rounding gives may still grow once events are accepted, when tolerances of single nodes shrink.
+pub(super) const ROOM: f64 = 1.02;
 /// Degrees of which the rounding is kept.
 const DEGREES: usize = 1 << 10;
 
@@ -62,6 +73,17 @@ impl Layer {
             floor: 0.0,
             roundings: vec![],
         }
+    }
+
+    pub(super) fn known(&self) -> Known {
+        let Self { sizes, contraction, threshold, floor, .. } = *self;
+        Known { sizes, contraction, threshold, floor }
+    }
+
+    pub(super) fn set_known(&mut self, known: Known) {
+        let Known { sizes, contraction, threshold, floor } = known;
+        self.set_sizes(sizes);
+        (self.contraction, self.threshold, self.floor) = (contraction, threshold, floor);
     }
 
     /// The norm of a difference.
@@ -116,24 +138,25 @@ impl Layer {
         }
     }
 
-    pub(super) fn enlarge_states(&mut self, size: f64) {
+    /// States are as large as this at least; as far `ahead` as they seldom have to be enlarged again.
+    pub(super) fn enlarge_states(&mut self, size: f64, ahead: f64) {
         if size > self.sizes.state {
-            self.set_sizes(Sizes { state: AHEAD * size, ..self.sizes });
+            self.set_sizes(Sizes { state: ahead * size, ..self.sizes });
         }
     }
 
     /// The same of what an upper layer reads as features.
-    pub(super) fn enlarge_features(&mut self, size: f64) {
+    pub(super) fn enlarge_features(&mut self, size: f64, ahead: f64) {
         if size > self.sizes.feature {
-            self.set_sizes(Sizes { feature: AHEAD * size, ..self.sizes });
+            self.set_sizes(Sizes { feature: ahead * size, ..self.sizes });
         }
     }
 
     /// The same of messages; what the sizes were before, if that is larger than all others.
-    pub(super) fn enlarge_messages(&mut self, size: f64) -> Option<Sizes> {
+    pub(super) fn enlarge_messages(&mut self, size: f64, ahead: f64) -> Option<Sizes> {
         let before = self.sizes;
         (size > before.message).then(|| {
-            self.set_sizes(Sizes { message: AHEAD * size, ..before });
+            self.set_sizes(Sizes { message: ahead * size, ..before });
             before
         })
     }

@@ -54,6 +54,7 @@ mod queue;
 mod save;
 mod slots;
 mod snapshot;
+mod undo;
 
 pub use event::{Event, EventError};
 pub use named::{Cell, Columns, LiveData, Name, NamedEvent, NamedPrediction, NamedReport};
@@ -73,6 +74,7 @@ use push::{Found, Workspace};
 use queue::Queue;
 use save::{Sink, Source};
 use slots::Slots;
+use undo::Undo;
 
 use crate::graph::{Features, FeaturesView, GraphBatch, Level, SparseRows};
 use crate::inference::{FixedPointOptions, converge};
@@ -140,6 +142,9 @@ pub struct LiveGraph {
     options: LiveOptions,
     limit: f64,
     levels: Levels,
+    undo: Undo,
+    /// How far ahead of what was seen sizes are.
+    ahead: f64,
     /// Nodes that were computed since the last report; some of them more than once.
     touched: Vec<u32>,
     found: Found,
@@ -255,6 +260,8 @@ impl LiveGraph {
             options: check(*options)?,
             limit: 1.0,
             levels: Levels::none(),
+            undo: Undo::default(),
+            ahead: bound::AHEAD,
             touched: vec![],
             found: Found::default(),
             readout_scratch: Scratch::new(),
@@ -343,11 +350,10 @@ impl LiveGraph {
         self.set_thresholds();
         self.queue_again();
         self.settle();
-        let (tol, bound) = (self.options.tol, self.bound());
-        if bound > tol * bound::TOLERATED {
+        if let Err(bound) = self.is_within() {
             return Err(Error::Option {
                 option: "tol",
-                value: tol.to_string(),
+                value: self.options.tol.to_string(),
                 expected: format!(
                     "single precision cannot guarantee less than {:.1e} for this model and these graphs",
                     1.1 * bound
@@ -370,9 +376,9 @@ impl LiveGraph {
             let width = self.widths[number];
             let rows = self.states[number].chunks_exact(width.max(1));
             let largest = rows.map(size).fold(0.0, f64::max);
-            self.layers[number].enlarge_states(largest);
+            self.layers[number].enlarge_states(largest, self.ahead);
             if let Some(above) = self.layers.get_mut(number + 1) {
-                above.enlarge_features(largest);
+                above.enlarge_features(largest, self.ahead);
             }
         }
     }
@@ -382,17 +388,52 @@ impl LiveGraph {
     /// An event that cannot be is refused and the others are not. The same events in the same batches give the same bits,
     /// for any number of threads.
     pub fn apply(&mut self, events: &[Event]) -> Report {
-        let results = events.iter().map(|event| self.change(event)).collect();
-        Report { results, ..self.catch_up() }
+        self.begin();
+        let mut results: Vec<_> = events.iter().map(|event| self.change(event)).collect();
+        let mut evaluated = self.settle();
+        if self.is_within().is_err() {
+            // One of them, or all together, are too much: one by one they show which.
+            self.take_back();
+            results = vec![];
+            for event in events {
+                self.begin();
+                let result = self.change(event);
+                evaluated += self.settle();
+                results.push(self.keep_if_within().and(result));
+            }
+        }
+        self.keep_changes();
+        let report = self.catch_up();
+        Report { results, evaluated: evaluated + report.evaluated, ..report }
     }
 
-    /// Brings all predictions within the tolerance, after changes.
+    /// Keeps what an event has changed, once states have settled; or takes it back.
+    pub(super) fn keep_if_within(&mut self) -> Result<(), EventError> {
+        match self.is_within() {
+            Ok(()) => self.keep_changes(),
+            Err(bound) => {
+                self.take_back();
+                return Err(EventError::Rounding { what: "a state that follows from it", bound });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether predictions are within the tolerance, whatever rounding does; or within what they are.
+    pub(super) fn is_within(&self) -> Result<(), f64> {
+        let room = if self.levels.most > 0 { bound::ROOM } else { 1.0 };
+        let residuals =
+            self.layers.iter().map(|layer| layer.residual(1.0).max(room * layer.residual(0.0)));
+        let bound = together(&errors(&self.layers, residuals)[self.read.clone()]);
+        if bound <= self.options.tol * bound::TOLERATED { Ok(()) } else { Err(bound) }
+    }
+
+    /// Predictions of what was touched, and what decisions need beyond the tolerance.
     fn catch_up(&mut self) -> Report {
-        let evaluated = self.settle();
         self.touched.sort_unstable();
         self.touched.dedup();
         let mut touched = std::mem::take(&mut self.touched);
-        let evaluated = evaluated + self.refine(self.rows_of(&touched));
+        let evaluated = self.refine(self.rows_of(&touched));
         touched.append(&mut self.touched);
         touched.sort_unstable();
         touched.dedup();
@@ -406,6 +447,8 @@ impl LiveGraph {
     fn refine(&mut self, mut rows: Vec<u32>) -> usize {
         let mut evaluated = 0;
         let mut first = true;
+        // States hardly move any more, and what is accepted stays so.
+        self.ahead = 1.0;
         loop {
             let mut needs = self.update_outputs(&rows);
             let rises = |&(row, need): &(u32, u8)| need > self.levels.needs[row as usize];
@@ -419,6 +462,7 @@ impl LiveGraph {
                 self.set_need(row as usize, need);
             }
             if !open {
+                self.ahead = bound::AHEAD;
                 return evaluated;
             }
             let before = self.touched.len();
@@ -558,6 +602,7 @@ impl LiveGraph {
             + self.pools.as_ref().map_or(0, Pools::bytes)
             + self.levels.bytes()
             + self.outputs.bytes()
+            + self.undo.bytes()
     }
 
     /// `Σ_u 1/√(de[v] de[u])`, where it counts.

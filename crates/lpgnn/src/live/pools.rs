@@ -41,6 +41,15 @@ impl Pools {
         }
     }
 
+    /// Those of graphs without nodes, in place of what they are.
+    pub(super) fn clear(&mut self, heaviest: f64) {
+        self.sums.fill(0);
+        self.maxima.fill(f32::NEG_INFINITY);
+        self.stale.clear();
+        self.weights.fill(0);
+        self.heaviest = heaviest;
+    }
+
     /// A state of a node becomes another one, from column `at` on; none where the node comes or goes.
     pub(super) fn replace(
         &mut self,

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use super::LiveGraph;
-use super::bound::UP;
+use super::bound::{ABOVE_FLOOR, UP};
 use super::features::widen;
 use crate::Matrix;
 use crate::graph::{Features, FeaturesView, Local, NO_EDGE, Patch};
@@ -13,6 +13,8 @@ use crate::transition::{Input, for_each_group};
 const CHUNK: usize = 1 << 12;
 /// Nodes that one thread computes at a time.
 const GROUP: usize = 64;
+/// After so many rounds per `1 / (1 − L)`, nothing but rounding moves states.
+const PATIENCE: f64 = 2000.0;
 /// How often `f_v` is computed in a row, of its own last value and the same messages.
 const ROUNDS: usize = 4;
 
@@ -44,12 +46,16 @@ pub(super) struct Found {
 impl LiveGraph {
     /// Computes states until all residuals are within what is allowed; returns how many times one was.
     ///
-    /// A layer reads those below and none above, so that they settle one after the other.
+    /// A layer reads those below and none above, so that they settle one after the other. Events that can be taken back are
+    /// left as they are once rounding alone exceeds the tolerance.
     pub(super) fn settle(&mut self) -> usize {
         let (mut nodes, mut found) = (vec![], std::mem::take(&mut self.found));
-        let mut evaluated = 0;
-        for layer in 0..self.layers.len() {
+        let (mut evaluated, mut floors) = (0, self.floors());
+        'layers: for layer in 0..self.layers.len() {
+            let patience = PATIENCE / (1.0 - self.layers[layer].contraction.states);
+            let mut rounds = 0.0;
             while self.queues[layer].pop(&mut nodes) {
+                rounds += 1.0;
                 for chunk in nodes.chunks(CHUNK) {
                     self.evaluate(layer, chunk, &mut found);
                     self.replace(layer, chunk, &found);
@@ -60,10 +66,26 @@ impl LiveGraph {
                     evaluated += chunk.len();
                 }
                 self.touched.extend_from_slice(&nodes);
+                if self.floors() > floors {
+                    floors = self.floors();
+                    if self.can_take_back() && self.is_within().is_err() {
+                        break 'layers;
+                    }
+                }
+                if rounds > patience {
+                    // States that step to and fro between neighbouring numbers can keep each other moving for ever.
+                    rounds = 0.0;
+                    self.layers[layer].floor *= ABOVE_FLOOR;
+                    (0..self.graphs.len()).for_each(|v| self.queue(layer, v));
+                }
             }
         }
         self.found = found;
         evaluated
+    }
+
+    fn floors(&self) -> f64 {
+        self.layers.iter().map(|layer| layer.floor).sum()
     }
 
     /// `x_v ← f_v` for some nodes, and what that does to residuals but by messages.
@@ -86,14 +108,15 @@ impl LiveGraph {
                 let layer = &mut self.layers[number];
                 let rounding = layer.rounding_error(degree);
                 layer.floor = layer.floor.max(rounding / layer.sensitivity.weighing.weight(degree));
+                self.keep_residual(number, v);
                 self.residuals[number][v] = above((rounding + own) * UP);
                 self.queue(number, v);
                 distance
             })
             .collect();
-        self.layers[number].enlarge_states(largest);
+        self.layers[number].enlarge_states(largest, self.ahead);
         if let Some(upper) = self.layers.get_mut(number + 1) {
-            upper.enlarge_features(largest);
+            upper.enlarge_features(largest, self.ahead);
         }
         for (&v, distance) in nodes.iter().zip(moved) {
             let v = v as usize;
@@ -111,6 +134,7 @@ impl LiveGraph {
     }
 
     fn set_state(&mut self, layer: usize, v: usize, new: &[f32]) {
+        self.keep_state(layer, v);
         let width = self.widths[layer];
         let x = &mut self.states[layer][v * width..][..width];
         if let Some(pools) = &mut self.pools
@@ -146,6 +170,7 @@ impl LiveGraph {
         let largest = found.messages.chunks_exact(width).map(super::size).fold(0.0, f64::max);
         self.enlarge_messages(layer, largest);
         for (&v, new) in nodes.iter().zip(found.messages.chunks_exact(width)) {
+            self.keep_message(layer, v as usize);
             let old = &mut self.messages[layer][v as usize * width..][..width];
             let distance = self.layers[layer].distance(old, new);
             old.copy_from_slice(new);
@@ -155,7 +180,7 @@ impl LiveGraph {
 
     /// Messages of this size are rounded by more than those before, whoever has read them.
     fn enlarge_messages(&mut self, layer: usize, size: f64) {
-        let Some(before) = self.layers[layer].enlarge_messages(size) else { return };
+        let Some(before) = self.layers[layer].enlarge_messages(size, self.ahead) else { return };
         for v in 0..self.graphs.len() {
             if self.contains(v) && self.residuals[layer][v].is_finite() {
                 let degree = self.adjacency.degree(v);
@@ -188,6 +213,7 @@ impl LiveGraph {
     #[inline]
     pub(super) fn raise(&mut self, layer: usize, v: usize, more: f64) {
         if more > 0.0 {
+            self.keep_residual(layer, v);
             let residual = &mut self.residuals[layer][v];
             *residual = above(f64::from(*residual) + more * UP);
             self.queue(layer, v);
@@ -212,6 +238,7 @@ impl LiveGraph {
     /// Nothing is known of the residual of a node; that of one that is gone does not matter.
     pub(super) fn forget(&mut self, layer: usize, v: usize) {
         if self.contains(v) {
+            self.keep_residual(layer, v);
             self.residuals[layer][v] = f32::INFINITY;
             self.queues[layer].put(v, f64::INFINITY);
         }

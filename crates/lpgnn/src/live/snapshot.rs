@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::bound::Contraction;
 use super::{
     Adjacency, FeatureTable, Found, GONE, Levels, LiveGraph, LiveOptions, Outputs, Queue, Sink,
-    Slots, Source, check, layers,
+    Slots, Source, Undo, bound, check, layers,
 };
 use crate::graph::Level;
 use crate::lagrangian::Model;
@@ -105,6 +105,8 @@ impl LiveGraph {
             options: check(*options)?,
             limit: 1.0,
             levels: Levels::none(),
+            undo: Undo::default(),
+            ahead: bound::AHEAD,
             states: vec![],
             message_dims,
             messages: vec![],

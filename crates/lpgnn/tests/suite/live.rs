@@ -506,6 +506,48 @@ fn the_tolerance_that_a_refusal_names_is_accepted() {
     }
 }
 
+/// Features that are larger and larger, until what follows from them is too large for single precision.
+#[test]
+fn what_rounding_cannot_tell_is_taken_back_to_the_same_bits() {
+    let mut taken_back = 0;
+    for transition in 0..TRANSITIONS {
+        let recipe = Recipe { pooling: POOLINGS[transition % 4], ..recipe(transition, 1, 3) };
+        let final_tol = transition.is_multiple_of(2).then_some(2e-5);
+        let options = LiveOptions { tol: 1e-4, final_tol, ..LiveOptions::default() };
+        let mut world = World::new(transition as u64, &recipe, Form::Dense, &options, 0.7);
+        let tol = world.options.tol;
+        for round in 0..400 {
+            let (before, nodes) = (world.live.save(), world.live.node_numbers());
+            let mut batch: Vec<Event> = (0..1 + round % 3).map(|_| world.event()).collect();
+            let scale = 10.0_f32.powi(round / 40);
+            for event in &mut batch {
+                if let Event::UpdateNode { features, .. } | Event::AddNode { features, .. } = event
+                {
+                    let large = features.entries(0).map(|(_, x)| scale * x).collect();
+                    *features = Features::Dense(Matrix::from_rows(&[large]).unwrap());
+                }
+            }
+            let report = world.live.apply(&batch);
+            for (event, result) in batch.iter().zip(&report.results) {
+                world.follow(event, result);
+            }
+            assert!(report.bound <= 1.0001 * tol, "{}: {}", name(transition), report.bound);
+            let follows = |error: &EventError| error.to_string().starts_with("a state");
+            let refused = report.results.iter().filter(|r| r.as_ref().is_err_and(follows)).count();
+            taken_back += refused;
+            // A number that was given to a node for a while is there to be given again.
+            if report.results.iter().all(Result::is_err) && world.live.node_numbers() == nodes {
+                let is_same = world.live.save() == before;
+                assert!(is_same, "{}, round {round}: {batch:?} {report:?}", name(transition));
+            }
+            if round % 40 == 0 || refused > 0 {
+                world.check(&name(transition));
+            }
+        }
+    }
+    assert!(taken_back > 20, "{taken_back} events were taken back");
+}
+
 #[test]
 fn what_has_no_bound_is_refused_with_a_reason() {
     let (model, mut weights, batch, edges) = small();

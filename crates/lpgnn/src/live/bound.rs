@@ -11,15 +11,18 @@
 //!
 //! So `E_K = Σ_k R_k Π_{j > k} Φ_j / Π_{j ≥ k} (1 − L_j)`, and residuals are reduced until each term is the same part of
 //! the tolerance. What is computed is wrong by at most [`rounding`](crate::transition::LocalTransition::rounding), and a
-//! state that is kept in single precision by half a unit in its last place; both are part of `ρ`.
+//! state by the [precision](super::precision) in which it is kept; both are part of `ρ`.
 
-use crate::transition::{LocalTransition, Rounding, SINGLE, Sensitivity, Sizes};
+use super::precision::Precision;
+use crate::transition::{LocalTransition, Rounding, Sensitivity, Sizes};
 
 /// A layer, and what is known of it.
 #[derive(Debug)]
 pub(super) struct Layer {
     pub(super) f: Box<dyn LocalTransition>,
     pub(super) sensitivity: Sensitivity,
+    /// Of its states and messages.
+    pub(super) precision: Precision,
     /// What it reads is no larger than this.
     pub(super) sizes: Sizes,
     pub(super) contraction: Contraction,
@@ -63,11 +66,12 @@ pub(super) const ROOM: f64 = 1.02;
 const DEGREES: usize = 1 << 10;
 
 impl Layer {
-    pub(super) fn new(f: Box<dyn LocalTransition>, terms: usize) -> Self {
+    pub(super) fn new(f: Box<dyn LocalTransition>, terms: usize, precision: Precision) -> Self {
         Self {
             sensitivity: f.sensitivity(),
             f,
-            sizes: Sizes { terms, ..Sizes::default() },
+            precision,
+            sizes: Sizes { terms, unit: precision.unit(), ..Sizes::default() },
             contraction: Contraction::default(),
             threshold: 0.0,
             floor: 0.0,
@@ -99,7 +103,14 @@ impl Layer {
     /// The norm of the difference of states or messages.
     #[inline]
     pub(super) fn distance(&self, a: &[f32], b: &[f32]) -> f64 {
-        self.norm(a.iter().zip(b).map(|(&a, &b)| f64::from(a) - f64::from(b)))
+        match self.precision {
+            Precision::Single => {
+                self.norm(a.iter().zip(b).map(|(&a, &b)| f64::from(a) - f64::from(b)))
+            }
+            kept @ Precision::SumOfTwo => {
+                self.norm(kept.entries(a).zip(kept.entries(b)).map(|(a, b)| a - b))
+            }
+        }
     }
 
     /// The residual beyond which a node is looked at that has this share of the tolerance, in units of its weight.
@@ -114,7 +125,7 @@ impl Layer {
 
     pub(super) fn rounding_of(&self, sizes: Sizes, degree: usize) -> Rounding {
         let Rounding { error, size } = self.f.rounding(sizes, degree);
-        Rounding { error: error + SINGLE * sizes.state + f64::from(f32::MIN_POSITIVE), size }
+        Rounding { error: error + sizes.unit * sizes.state + f64::from(f32::MIN_POSITIVE), size }
     }
 
     /// What rounding gives at a node of this degree.

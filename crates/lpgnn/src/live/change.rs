@@ -176,9 +176,10 @@ impl LiveGraph {
             self.keep_state(layer, node);
             self.keep_message(layer, node);
         }
-        let states = self.states.iter_mut().zip(&self.widths);
-        for (rows, width) in states.chain(self.messages.iter_mut().zip(&self.message_dims)) {
-            rows[node * width..][..*width].fill(0.0);
+        for layer in 0..self.layers.len() {
+            let (width, message) = (self.state_width(layer), self.message_width(layer));
+            self.states[layer][node * width..][..width].fill(0.0);
+            self.messages[layer][node * message..][..message].fill(0.0);
         }
     }
 
@@ -192,9 +193,10 @@ impl LiveGraph {
                 self.levels.needs.push(0);
             }
         }
-        for (layer, width) in self.widths.iter().enumerate() {
+        for layer in 0..self.layers.len() {
+            let (width, message) = (self.state_width(layer), self.message_width(layer));
             self.states[layer].resize(self.graphs.len() * width, 0.0);
-            self.messages[layer].resize(self.graphs.len() * self.message_dims[layer], 0.0);
+            self.messages[layer].resize(self.graphs.len() * message, 0.0);
             self.residuals[layer].push(0.0);
             self.queues[layer].push_node();
         }
@@ -412,7 +414,7 @@ impl LiveGraph {
                 let size = match weighing {
                     Weighing::Pairs(_) => self.layers[layer].rounding(1).size,
                     Weighing::Nodes(_) => {
-                        let state = super::size(self.state(layer, v));
+                        let state = self.layers[layer].precision.size(self.row(layer, v));
                         self.layers[layer].sensitivity.message * state
                     }
                 };

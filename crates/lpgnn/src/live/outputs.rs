@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 use std::f64::consts::SQRT_2;
 
 use super::bound::{self, together};
+use super::precision::Precision;
 use super::{EventError, GONE, LiveGraph, Pools};
 use crate::Error;
 use crate::lagrangian::Model;
@@ -292,7 +293,7 @@ impl LiveGraph {
         let outputs = mlp.forward(&inputs, &self.readout_scratch);
         for (input, error) in inputs.chunks_exact(mlp.inputs.max(1)).zip(&mut errors) {
             // What is pooled is rounded once more.
-            let size = super::size(input);
+            let size = Precision::Single.size(input);
             *error = mlp.error(size, *error + size * f64::from(f32::EPSILON));
         }
         (outputs, errors)

@@ -124,7 +124,8 @@ impl LiveGraph {
         let mut at = 0;
         for layer in self.read.clone() {
             let width = self.widths[layer];
-            let x = Some(&self.states[layer][v * width..][..width]);
+            let stored = self.layers[layer].precision.parts() * width;
+            let x = Some(&self.states[layer][v * stored..][..width]);
             let (old, new) = if comes { (None, x) } else { (x, None) };
             pools.replace(graph, at, old, new);
             at += width;
@@ -150,7 +151,8 @@ impl LiveGraph {
                 let mut at = 0;
                 for layer in self.read.clone() {
                     let width = self.widths[layer];
-                    let x = &self.states[layer][v as usize * width..][..width];
+                    let stored = self.layers[layer].precision.parts() * width;
+                    let x = &self.states[layer][v as usize * stored..][..width];
                     pools.replace(graph, at, None, Some(x));
                     at += width;
                 }

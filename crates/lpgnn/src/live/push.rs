@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 
 use super::LiveGraph;
 use super::bound::{ABOVE_FLOOR, UP};
-use super::features::widen;
+use super::precision::Precision;
 use crate::Matrix;
 use crate::graph::{Features, FeaturesView, Local, NO_EDGE, Patch};
 use crate::transition::{Input, for_each_group};
@@ -94,14 +94,14 @@ impl LiveGraph {
     /// ρ_v ← rounding + c t_v δ        and in the next layer, ρ_v ← ρ_v + d s_v δ
     /// ```
     fn replace(&mut self, number: usize, nodes: &[u32], found: &Found) {
-        let width = self.widths[number];
+        let (width, precision) = (self.state_width(number), self.layers[number].precision);
         let reads_states = self.message_dims[number] == 0;
         let mut largest = 0.0_f64;
         let moved: Vec<f64> = (nodes.iter().enumerate())
             .map(|(i, &v)| {
                 let (v, f) = (v as usize, &found.states[i * width..][..width]);
-                let distance = self.layers[number].distance(self.state(number, v), f);
-                largest = largest.max(super::size(f));
+                let distance = self.layers[number].distance(self.row(number, v), f);
+                largest = largest.max(precision.size(f));
                 self.set_state(number, v, f);
                 let own = self.own(number, v) * found.steps[i];
                 let degree = self.adjacency.degree(v);
@@ -135,13 +135,13 @@ impl LiveGraph {
 
     fn set_state(&mut self, layer: usize, v: usize, new: &[f32]) {
         self.keep_state(layer, v);
-        let width = self.widths[layer];
+        let (width, entries) = (self.state_width(layer), self.widths[layer]);
         let x = &mut self.states[layer][v * width..][..width];
         if let Some(pools) = &mut self.pools
             && self.read.contains(&layer)
         {
             let at = self.widths[self.read.start..layer].iter().sum();
-            pools.replace(self.graphs[v], at, Some(x), Some(new));
+            pools.replace(self.graphs[v], at, Some(&x[..entries]), Some(&new[..entries]));
         }
         x.copy_from_slice(new);
     }
@@ -162,12 +162,13 @@ impl LiveGraph {
     /// ρ_u ← ρ_u + n_uv ‖W_K ⋯ W_2‖ ‖p_v − p'_v‖        for u ∈ ne[v]
     /// ```
     pub(super) fn send(&mut self, layer: usize, nodes: &[u32], found: &mut Found) {
-        let width = self.message_dims[layer];
+        let (width, precision) = (self.message_width(layer), self.layers[layer].precision);
         if width == 0 {
             return;
         }
         self.compute_messages(layer, nodes, &mut found.messages);
-        let largest = found.messages.chunks_exact(width).map(super::size).fold(0.0, f64::max);
+        let rows = found.messages.chunks_exact(width);
+        let largest = rows.map(|row| precision.size(row)).fold(0.0, f64::max);
         self.enlarge_messages(layer, largest);
         for (&v, new) in nodes.iter().zip(found.messages.chunks_exact(width)) {
             self.keep_message(layer, v as usize);
@@ -253,7 +254,7 @@ impl LiveGraph {
 
     /// `f_v` of some nodes, row by row.
     fn evaluate(&self, layer: usize, nodes: &[u32], found: &mut Found) {
-        let width = self.widths[layer];
+        let (width, precision) = (self.state_width(layer), self.layers[layer].precision);
         found.states.resize(nodes.len() * width, 0.0);
         found.steps.resize(nodes.len(), 0.0);
         let rows = found.states.chunks_mut((GROUP * width).max(1));
@@ -268,23 +269,24 @@ impl LiveGraph {
                         break;
                     }
                 }
-                #[allow(clippy::cast_possible_truncation, reason = "states are rounded already")]
-                for (to, &x) in states.iter_mut().zip(work.states.as_slice()) {
-                    *to = x as f32;
+                let entries = self.widths[layer].max(1);
+                let rows = work.states.as_slice().chunks_exact(entries);
+                for (to, x) in states.chunks_exact_mut(width.max(1)).zip(rows) {
+                    precision.write(x, to);
                 }
             });
         });
     }
 
-    /// The own states of nodes become `f_v`, in single precision; returns whether their residuals need no other round.
+    /// The own states of nodes become `f_v`, as it is kept; returns whether their residuals need no other round.
     fn step(&self, layer: usize, nodes: &[u32], work: &mut Workspace, steps: &mut [f64]) -> bool {
         let (width, mut done) = (self.widths[layer], true);
+        let precision = self.layers[layer].precision;
         let rows = work.states.as_mut_slice().chunks_exact_mut(width.max(1));
         let f = work.f.as_slice().chunks_exact(width.max(1));
         for (((x, f), &v), step) in rows.zip(f).zip(nodes).zip(steps) {
-            #[allow(clippy::cast_possible_truncation, reason = "states are kept in this precision")]
             let differences = x.iter_mut().zip(f).map(|(x, &f)| {
-                let new = f64::from(f as f32);
+                let new = precision.round(f);
                 new - std::mem::replace(x, new)
             });
             *step = self.layers[layer].norm(differences);
@@ -296,20 +298,21 @@ impl LiveGraph {
 
     /// The messages of some nodes, row by row.
     fn compute_messages(&self, layer: usize, nodes: &[u32], messages: &mut Vec<f32>) {
-        let width = self.message_dims[layer];
+        let (width, precision) = (self.message_width(layer), self.layers[layer].precision);
+        let entries = self.message_dims[layer];
         messages.resize(nodes.len() * width, 0.0);
         let rows = messages.chunks_mut(GROUP * width);
         let mut groups: Vec<_> = nodes.chunks(GROUP).zip(rows).collect();
         for_each_group(&mut groups, |(nodes, messages)| {
             self.with_workspace(|work| {
-                gather(&self.states[layer], self.widths[layer], nodes, &mut work.states);
+                self.gather_states(layer, nodes, &mut work.states);
                 self.gather_features(layer, nodes, work);
-                work.messages.reshape(nodes.len(), width);
+                work.messages.reshape(nodes.len(), entries);
                 let features = node_features(layer, &work.features, &work.below);
                 self.layers[layer].f.messages(&work.states, features, &mut work.messages);
-                #[allow(clippy::cast_possible_truncation, reason = "kept in this precision")]
-                for (to, &x) in messages.iter_mut().zip(work.messages.as_slice()) {
-                    *to = x as f32;
+                let rows = work.messages.as_slice().chunks_exact(entries);
+                for (to, x) in messages.chunks_exact_mut(width).zip(rows) {
+                    precision.write(x, to);
                 }
             });
         });
@@ -384,19 +387,25 @@ impl LiveGraph {
         }
         let messages = self.message_dims[layer];
         let states = if messages == 0 { &rows[..] } else { nodes };
-        gather(&self.states[layer], self.widths[layer], states, &mut work.states);
+        self.gather_states(layer, states, &mut work.states);
+        let precision = self.layers[layer].precision;
         let messages =
             if messages == 0 { (&[][..], 0) } else { (&self.messages[layer][..], messages) };
-        gather(messages.0, messages.1, rows, &mut work.messages);
+        gather(messages.0, (messages.1, precision), rows, &mut work.messages);
         self.edge_features.gather(edges, &mut work.edge_features);
         self.gather_features(layer, nodes, work);
         work.f.reshape(nodes.len(), self.widths[layer]);
     }
 
+    fn gather_states(&self, layer: usize, nodes: &[u32], to: &mut Matrix<f64>) {
+        let row = (self.widths[layer], self.layers[layer].precision);
+        gather(&self.states[layer], row, nodes, to);
+    }
+
     fn gather_features(&self, layer: usize, nodes: &[u32], work: &mut Workspace) {
         match layer.checked_sub(1) {
             None => self.node_features.gather(nodes, &mut work.features),
-            Some(below) => gather(&self.states[below], self.widths[below], nodes, &mut work.below),
+            Some(below) => self.gather_states(below, nodes, &mut work.below),
         }
     }
 
@@ -422,10 +431,16 @@ fn node_features<'a>(
 }
 
 /// Some rows in double precision.
-fn gather(from: &[f32], width: usize, rows: &[u32], to: &mut Matrix<f64>) {
+fn gather(
+    from: &[f32],
+    (width, precision): (usize, Precision),
+    rows: &[u32],
+    to: &mut Matrix<f64>,
+) {
     to.reshape(rows.len(), width);
+    let stored = precision.parts() * width;
     for (to, &row) in to.as_mut_slice().chunks_exact_mut(width.max(1)).zip(rows) {
-        widen(&from[row as usize * width..][..width], to);
+        precision.read(&from[row as usize * stored..][..stored], to);
     }
 }
 

@@ -129,7 +129,7 @@ impl LiveGraph {
     /// Before the state of a node changes.
     pub(super) fn keep_state(&mut self, layer: usize, v: usize) {
         if self.undo.is_on {
-            let width = self.widths[layer];
+            let width = self.state_width(layer);
             self.undo.states[layer].keep(v, &self.states[layer][v * width..][..width]);
         }
     }
@@ -137,7 +137,7 @@ impl LiveGraph {
     /// Before its message does.
     pub(super) fn keep_message(&mut self, layer: usize, v: usize) {
         if self.undo.is_on {
-            let width = self.message_dims[layer];
+            let width = self.message_width(layer);
             self.undo.messages[layer].keep(v, &self.messages[layer][v * width..][..width]);
         }
     }
@@ -161,8 +161,9 @@ impl LiveGraph {
             self.reverse(change);
         }
         for layer in 0..self.layers.len() {
-            undo.states[layer].put_back(self.widths[layer], &mut self.states[layer]);
-            undo.messages[layer].put_back(self.message_dims[layer], &mut self.messages[layer]);
+            let (width, message) = (self.state_width(layer), self.message_width(layer));
+            undo.states[layer].put_back(width, &mut self.states[layer]);
+            undo.messages[layer].put_back(message, &mut self.messages[layer]);
             undo.residuals[layer].put_back(1, &mut self.residuals[layer]);
             self.layers[layer].set_known(undo.known[layer]);
         }

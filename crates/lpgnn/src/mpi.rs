@@ -15,12 +15,13 @@ use std::sync::Arc;
 
 use ::mpi::datatype::PartitionMut;
 use ::mpi::environment::Universe;
+use ::mpi::request::{Request, StaticScope};
 use ::mpi::topology::SimpleCommunicator;
 use ::mpi::traits::{Communicator as _, CommunicatorCollectives, Destination, Source};
 use ::mpi::{Count, Rank, Threading};
 
 use crate::Error;
-use crate::graph::Communicator;
+use crate::graph::{Communicator, Pending};
 
 /// All processes of an MPI job.
 ///
@@ -113,6 +114,31 @@ impl Communicator for Mpi {
         });
     }
 
+    fn start_exchange(
+        &self,
+        sends: Vec<(usize, Vec<u8>)>,
+        receives: &[(usize, usize)],
+    ) -> Box<dyn Pending> {
+        let world = SimpleCommunicator::world();
+        let mut started = Started { outgoing: vec![], incoming: vec![], lengths: vec![] };
+        for &(from, length) in receives {
+            started.lengths.push(length.div_ceil(MESSAGE));
+            for start in (0..length).step_by(MESSAGE) {
+                let bytes = Box::leak(vec![0; MESSAGE.min(length - start)].into_boxed_slice());
+                let source = world.process_at_rank(count(from));
+                started.incoming.push(source.immediate_receive_into(StaticScope, bytes));
+            }
+        }
+        for (to, bytes) in sends {
+            for message in bytes.chunks(MESSAGE) {
+                let message: &'static [u8] = Box::leak(message.into());
+                let target = world.process_at_rank(count(to));
+                started.outgoing.push(target.immediate_send(StaticScope, message));
+            }
+        }
+        Box::new(started)
+    }
+
     fn all_gather(&self, all: &mut [u8], ends: &[usize]) {
         let starts: Vec<usize> = std::iter::once(0).chain(ends.iter().copied()).collect();
         let own = all[starts[self.rank]..ends[self.rank]].to_vec();
@@ -139,6 +165,52 @@ impl Communicator for Mpi {
     fn abort(&self, code: i32) -> ! {
         SimpleCommunicator::world().abort(code)
     }
+}
+
+/// Messages on their way. Their memory is leaked while MPI may use it.
+struct Started {
+    outgoing: Vec<Request<'static, [u8]>>,
+    incoming: Vec<Request<'static, [u8]>>,
+    /// How many messages come from each rank.
+    lengths: Vec<usize>,
+}
+
+// SAFETY: MPI may be called by any thread, as long as it is one at a time that has all of it; and `Communicator` is called from one.
+unsafe impl Send for Started {}
+
+impl fmt::Debug for Started {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} messages on their way", self.incoming.len() + self.outgoing.len())
+    }
+}
+
+impl Pending for Started {
+    fn finish(mut self: Box<Self>) -> Vec<Vec<u8>> {
+        let mut messages = std::mem::take(&mut self.incoming).into_iter().map(taken);
+        let received = self.lengths.iter().map(|&count| {
+            let all: Vec<Vec<u8>> = messages.by_ref().take(count).collect();
+            all.concat()
+        });
+        let received = received.collect();
+        std::mem::take(&mut self.outgoing).into_iter().for_each(|request| _ = taken(request));
+        received
+    }
+}
+
+/// What nobody waits for stays where it is: a rank that ends early does not wait for others.
+impl Drop for Started {
+    fn drop(&mut self) {
+        let requests = [&mut self.incoming, &mut self.outgoing].map(std::mem::take);
+        requests.into_iter().flatten().for_each(std::mem::forget);
+    }
+}
+
+/// The memory of a message that has arrived or is sent.
+fn taken(request: Request<'static, [u8]>) -> Vec<u8> {
+    let bytes = request.wait_for_data();
+    // SAFETY: all requests of `Started` are made with memory that was leaked from a box for them alone; MPI does not use it any
+    // more, and the only reference to it was the one in the request, which is gone.
+    unsafe { Box::from_raw(std::ptr::from_ref(bytes).cast_mut()) }.into_vec()
 }
 
 /// A number of MPI, which is not negative.

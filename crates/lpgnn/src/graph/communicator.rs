@@ -21,12 +21,48 @@ pub trait Communicator: Debug + Send + Sync {
     /// there is at most one message in each direction.
     fn exchange(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, &mut [u8])]);
 
+    /// Starts to send bytes to other ranks, and to receive so many from some. What has been received is had later, from
+    /// [`Pending::finish`], and ranks can do anything else until then. All ranks start theirs in the same order.
+    ///
+    /// By default it is all done at once.
+    fn start_exchange(
+        &self,
+        sends: Vec<(usize, Vec<u8>)>,
+        receives: &[(usize, usize)],
+    ) -> Box<dyn Pending> {
+        let sends: Vec<(usize, &[u8])> =
+            sends.iter().map(|(to, bytes)| (*to, &bytes[..])).collect();
+        let mut received: Vec<Vec<u8>> =
+            receives.iter().map(|(_, length)| vec![0; *length]).collect();
+        let from = receives.iter().map(|(from, _)| *from);
+        let mut places: Vec<(usize, &mut [u8])> =
+            from.zip(received.iter_mut().map(|bytes| &mut bytes[..])).collect();
+        self.exchange(&sends, &mut places);
+        Box::new(Received(received))
+    }
+
     /// Fills `all` on all ranks. The bytes of rank `r` end at `ends[r]`, and start where those of the rank before it
     /// end; its own are there before.
     fn all_gather(&self, all: &mut [u8], ends: &[usize]);
 
     /// Ends the processes of all ranks with this exit code.
     fn abort(&self, code: i32) -> !;
+}
+
+/// An exchange that has been started.
+pub trait Pending: Debug + Send {
+    /// Waits for its end: what every rank has sent, in the order in which they were named.
+    fn finish(self: Box<Self>) -> Vec<Vec<u8>>;
+}
+
+/// What is there already.
+#[derive(Debug)]
+pub(super) struct Received(pub(super) Vec<Vec<u8>>);
+
+impl Pending for Received {
+    fn finish(self: Box<Self>) -> Vec<Vec<u8>> {
+        self.0
+    }
 }
 
 /// A process that has no others.

@@ -12,16 +12,26 @@ pub struct Groups {
 
 /// Nodes and neighbours below which a group is not worth a thread.
 const LEAST_WORK: usize = 768;
-/// Groups at most: some per thread of a large machine, so that all threads finish at about the same time. Every
+/// Groups of a batch that one machine trains on, at most: some per thread of a large machine, so that all threads finish at about the same time. Every
 /// group has a partial gradient of its own, and all of them are added up at the end.
 pub(crate) const MOST_GROUPS: usize = 256;
+
+/// Of a graph with so much more to do that threads of many machines share it: the work of a group, and groups at most.
+const LARGE_WORK: usize = 1 << 16;
+const MOST_LARGE_GROUPS: usize = 4096;
+
+/// How many groups so much work is cut into.
+fn count(work: usize) -> usize {
+    let small = (work / LEAST_WORK).clamp(1, MOST_GROUPS);
+    small.max((work / LARGE_WORK).min(MOST_LARGE_GROUPS))
+}
 
 impl Groups {
     /// Groups of a batch with these first nodes of graphs and first neighbours of nodes.
     pub(super) fn new(node_starts: &[usize], neighbour_starts: &[u32]) -> Self {
         let nodes = neighbour_starts.len() - 1;
         let work = nodes + neighbour_starts[nodes] as usize;
-        let groups = (work / LEAST_WORK).clamp(1, MOST_GROUPS);
+        let groups = count(work);
         Self::of_work(node_starts, neighbour_starts, work.div_ceil(groups).max(1))
     }
 
@@ -29,7 +39,7 @@ impl Groups {
     pub(super) fn cut_graphs(neighbour_starts: &[u32]) -> Self {
         let nodes = neighbour_starts.len() - 1;
         let work = nodes + neighbour_starts[nodes] as usize;
-        let groups = (work / LEAST_WORK).clamp(1, MOST_GROUPS);
+        let groups = count(work);
         let work_before = |node: usize| node + neighbour_starts[node] as usize;
         let ranges = cut(0..=nodes, work.div_ceil(groups).max(1), work_before);
         Self { ranges, whole_graphs: false }
@@ -41,7 +51,7 @@ impl Groups {
         neighbour_starts: &[u32],
         work: usize,
     ) -> Self {
-        let groups = (work / LEAST_WORK).clamp(1, MOST_GROUPS);
+        let groups = count(work);
         let target = work.div_ceil(groups).max(1);
         let mut ranges = vec![];
         for part in parts {
@@ -106,4 +116,15 @@ fn cut(
         ranges.push(start..end);
     }
     ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hundred_million_edges_are_cut_into_groups_for_many_ranks() {
+        assert_eq!([0, 700, 7680, 1 << 20, 1 << 24].map(count), [1, 1, 10, 256, 256]);
+        assert_eq!([210_000_000, 1 << 40].map(count), [3204, 4096]);
+    }
 }

@@ -8,12 +8,13 @@ mod neighbours;
 mod parts;
 mod patch;
 mod share;
+mod stale;
 mod targets;
 mod topology;
 
 pub(crate) use batch::check_starts;
 pub use batch::{BatchParts, GraphBatch};
-pub use communicator::{Alone, Communicator};
+pub use communicator::{Alone, Communicator, Pending};
 pub use exchange::{Exchange, Local, Reduce};
 pub use features::{Features, FeaturesView, OneHot, SparseRows};
 pub use groups::Groups;

@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::communicator::{bytes, bytes_mut};
-use super::{Communicator, Exchange, Groups, Part, Reduce, Topology};
+use super::stale::Stale;
+use super::{Communicator, Exchange, Groups, Part, Pending, Reduce, Topology};
 use crate::numeric::worse;
 use crate::{Error, Matrix, Scalar};
 
@@ -24,6 +25,8 @@ pub struct Share {
     graphs: Range<usize>,
     nodes_at_cuts: Halo,
     pairs_at_cuts: Halo,
+    /// Whether ghosts are exact, or one update old.
+    stale: Arc<Stale>,
     /// Of a graph in parts, where ranks have rows of the nodes that they own and of no others.
     parts: Option<Parts>,
 }
@@ -79,6 +82,7 @@ impl Share {
             group_starts,
             node_starts,
             graphs,
+            stale: Arc::default(),
             parts: None,
         }));
         part
@@ -114,7 +118,29 @@ impl Share {
             group_starts,
             node_starts,
             graphs: 0..1,
+            stale: Arc::default(),
             parts: Some(parts),
+        }
+    }
+
+    /// Whether ghosts are one update old from here on; if so, this is where an update begins.
+    pub(crate) fn set_stale(&self, stale: bool) {
+        self.stale.set(stale);
+    }
+
+    /// Waits for exchanges that are still under way; the next update has exact ghosts.
+    pub(crate) fn forget_stale(&self) {
+        self.stale.forget();
+    }
+
+    fn exchange<S: Scalar>(&self, halo: &Halo, width: usize, rows: &mut [S]) {
+        if halo.sends.is_empty() && halo.receives.is_empty() {
+            return;
+        }
+        let start = || halo.start(&*self.communicator, width, rows);
+        match self.stale.swap(width, start) {
+            None => halo.exchange(&*self.communicator, width, rows),
+            Some(received) => halo.fill(&received, width, rows),
         }
     }
 
@@ -405,17 +431,43 @@ impl Halo {
         Self { sends, receives, own }
     }
 
-    fn exchange<S: Scalar>(&self, communicator: &dyn Communicator, width: usize, rows: &mut [S]) {
-        if self.sends.is_empty() && self.receives.is_empty() {
-            return;
+    /// The rows that every rank is sent.
+    fn packed<S: Scalar>(&self, width: usize, rows: &[S]) -> Vec<(usize, Vec<S>)> {
+        let row = |&row: &u32| &rows[row as usize * width..][..width];
+        let pack = |(rank, rows): &(usize, Vec<u32>)| {
+            (*rank, rows.iter().flat_map(row).copied().collect())
+        };
+        self.sends.iter().map(pack).collect()
+    }
+
+    /// Starts an exchange, without waiting for it.
+    fn start<S: Scalar>(
+        &self,
+        communicator: &dyn Communicator,
+        width: usize,
+        rows: &[S],
+    ) -> Box<dyn Pending> {
+        let packed = self.packed(width, rows).into_iter();
+        let sends = packed.map(|(rank, rows)| (rank, bytes(&rows).to_vec())).collect();
+        let size = width * size_of::<S>();
+        let receives: Vec<(usize, usize)> =
+            self.receives.iter().map(|&(rank, count)| (rank, count * size)).collect();
+        communicator.start_exchange(sends, &receives)
+    }
+
+    /// Sets the rows of ghosts to what has come.
+    fn fill<S: Scalar>(&self, received: &[Vec<u8>], width: usize, rows: &mut [S]) {
+        let ghosts = bytes_mut(&mut rows[self.own * width..]);
+        let mut start = 0;
+        for from in received {
+            ghosts[start..start + from.len()].copy_from_slice(from);
+            start += from.len();
         }
-        let (own, mut ghosts) = rows.split_at_mut(self.own * width);
-        let row = |&row: &u32| &own[row as usize * width..][..width];
-        let packed: Vec<(usize, Vec<S>)> = self
-            .sends
-            .iter()
-            .map(|(rank, rows)| (*rank, rows.iter().flat_map(row).copied().collect()))
-            .collect();
+    }
+
+    fn exchange<S: Scalar>(&self, communicator: &dyn Communicator, width: usize, rows: &mut [S]) {
+        let packed = self.packed(width, rows);
+        let mut ghosts = &mut rows[self.own * width..];
         let sends: Vec<(usize, &[u8])> =
             packed.iter().map(|(rank, rows)| (*rank, bytes(rows))).collect();
         let mut receives: Vec<(usize, &mut [u8])> = vec![];
@@ -435,11 +487,11 @@ fn owner(starts: &[usize], of: usize) -> usize {
 
 impl<S: Scalar> Exchange<S> for Share {
     fn gather_nodes(&self, _: &Topology, width: usize, rows: &mut [S]) {
-        self.nodes_at_cuts.exchange(&*self.communicator, width, rows);
+        self.exchange(&self.nodes_at_cuts, width, rows);
     }
 
     fn gather_pairs(&self, _: &Topology, width: usize, rows: &mut [S]) {
-        self.pairs_at_cuts.exchange(&*self.communicator, width, rows);
+        self.exchange(&self.pairs_at_cuts, width, rows);
     }
 }
 

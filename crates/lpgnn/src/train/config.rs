@@ -291,6 +291,11 @@ pub struct TrainingConfig {
         )
     )]
     pub eval_every: usize,
+    /// Updates by which rows from other processes may be late: 0, or 1 so that nobody waits for them.
+    ///
+    /// With 1, results depend on the number of processes, and the first update after a resumption waits.
+    #[schemars(range(max = 1))]
+    pub staleness: usize,
     /// Training graphs measured by evaluations before the last, a random sample; none: all.
     ///
     /// These evaluations also leave out the spectral radius. Validation and test data are always
@@ -370,6 +375,7 @@ impl Default for TrainingConfig {
             feature_dropout: 0.0,
             class_weights: ClassWeights::Equal,
             eval_every: 10,
+            staleness: 0,
             eval_sample: Some(512),
             patience: Some(PATIENCE),
             monitor: Monitor::Auto,
@@ -396,6 +402,13 @@ impl TrainingConfig {
     ///
     /// [`Error::Option`], naming the first value that is not.
     pub fn check(self) -> Result<TrainingPlan, Error> {
+        if self.staleness > 1 {
+            return Err(Error::Option {
+                option: "staleness",
+                value: self.staleness.to_string(),
+                expected: "0 or 1 is expected".into(),
+            });
+        }
         for (option, count) in [
             ("epochs", self.epochs),
             ("eval-every", self.eval_every),

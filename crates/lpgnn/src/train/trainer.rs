@@ -207,7 +207,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
     ///
     /// [`Error::Mismatch`] when a Lipschitz bound is asked of a function that cannot keep one.
     pub fn run(mut self, observer: &mut dyn Observer<S>) -> Result<Trained<S>, Error> {
-        let (reason, last) = self.train(observer)?;
+        let (reason, last) = self.trained(observer)?;
         Ok(self.finish(reason, last, observer))
     }
 
@@ -220,9 +220,18 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         mut self,
         observer: &mut dyn Observer<S>,
     ) -> Result<(Trained<S>, TrainerState<S>), Error> {
-        let (reason, last) = self.train(observer)?;
+        let (reason, last) = self.trained(observer)?;
         let state = self.whole().into_owned();
         Ok((self.finish(reason, last, observer), state))
+    }
+
+    /// The same with nothing under way before and afterwards.
+    fn trained(&mut self, observer: &mut dyn Observer<S>) -> Result<Ended, Error> {
+        let share = self.data.training_graphs().own().topology().share();
+        share.inspect(|share| share.forget_stale());
+        let ended = self.train(observer);
+        share.inspect(|share| share.forget_stale());
+        ended
     }
 
     /// Why training ended, and the last evaluation with its epoch.

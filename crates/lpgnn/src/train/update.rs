@@ -33,7 +33,11 @@ impl<S: Scalar> Trainer<'_, S> {
         let objective = Observed::new(&objective, step, observer);
         let TrainerState { variables, optimizer, .. } = &mut self.state;
         let before = sums.constraints.is_some().then(|| variables.weights.clone());
+        let share = graphs.own().topology().share();
+        let stale = self.plan.config().staleness > 0;
+        share.inspect(|share| share.set_stale(stale));
         let evaluation = self.solver.step(&objective, variables, optimizer);
+        share.inspect(|share| share.set_stale(false));
         let state_dims = self.model.transitions().map(Transition::state_dim).sum::<usize>();
         sums.add(&evaluation, graphs.topology().whole_nodes() * state_dims);
         if let (Some(constraints), Some(weights)) = (&mut sums.constraints, before) {

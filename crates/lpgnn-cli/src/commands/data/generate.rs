@@ -3,10 +3,10 @@ use std::path::PathBuf;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use lpgnn::data::generate::{
-    ChainsConfig, CliqueConfig, CommunitiesConfig, GridsConfig, Pattern, PatternChoice,
-    SubgraphConfig, TreesConfig, karate_club,
+    ChainsConfig, CliqueConfig, CommunitiesConfig, GridsConfig, LargeConfig, Pattern,
+    PatternChoice, SubgraphConfig, TreesConfig, karate_club,
 };
-use lpgnn::data::{Dataset, Ratio, WriteFormat};
+use lpgnn::data::{Dataset, Overwrite, Ratio, WriteFormat};
 
 use super::{write, write_format};
 use crate::console::Console;
@@ -25,6 +25,8 @@ pub(crate) enum Task {
     Trees(TreesArguments),
     /// Community detection with hubs: which community does a node belong to?
     Communities(CommunitiesArguments),
+    /// Communities in a graph of any size, written straight into parts.
+    Large(LargeArguments),
     /// Zachary's karate club: which faction does a member side with?
     Karate(KarateArguments),
 }
@@ -266,6 +268,61 @@ pub(crate) struct CommunitiesArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct LargeArguments {
+    /// Output folder.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+
+    /// Replace DIR if it is already a data set.
+    #[arg(long)]
+    force: bool,
+
+    /// Random seed: the same seed gives the same data.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// Number of parts; the graph is the same for any number.
+    #[arg(long, value_name = "N", default_value_t = LargeConfig::default().parts)]
+    parts: usize,
+
+    /// Number of nodes.
+    #[arg(long, value_name = "N", default_value_t = LargeConfig::default().nodes)]
+    nodes: usize,
+
+    /// Number of neighbours of a node.
+    #[arg(long, value_name = "N", default_value_t = LargeConfig::default().degree)]
+    degree: usize,
+
+    /// Nodes of a community.
+    #[arg(long, value_name = "N", default_value_t = LargeConfig::default().community)]
+    community: usize,
+
+    /// Fraction of the edges that lead anywhere.
+    #[arg(long, value_name = "X", default_value_t = LargeConfig::default().mixing, allow_negative_numbers = true)]
+    mixing: f64,
+
+    /// Number of classes, one of which a community has.
+    #[arg(long, value_name = "N", default_value_t = LargeConfig::default().classes)]
+    classes: usize,
+
+    /// Number of features per node.
+    #[arg(long, value_name = "N", default_value_t = LargeConfig::default().features)]
+    features: usize,
+
+    /// Standard deviation of the noise added to every feature.
+    #[arg(long, value_name = "X", default_value_t = LargeConfig::default().noise, allow_negative_numbers = true)]
+    noise: f64,
+
+    /// Fraction of the nodes in the training split.
+    #[arg(long, value_name = "SHARE", default_value_t = LargeConfig::default().split.train)]
+    train: f64,
+
+    /// Fraction of the nodes in the validation split; the rest is the test split.
+    #[arg(long, value_name = "SHARE", default_value_t = LargeConfig::default().split.val)]
+    val: f64,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct KarateArguments {
     #[command(flatten)]
     output: OutputArguments,
@@ -279,6 +336,7 @@ pub(super) fn run(task: Task, console: &Console) -> anyhow::Result<()> {
         Task::Grids(arguments) => arguments.generate()?,
         Task::Trees(arguments) => arguments.generate()?,
         Task::Communities(arguments) => arguments.generate()?,
+        Task::Large(arguments) => return arguments.write(console),
         Task::Karate(arguments) => (karate_club()?, arguments.output),
     };
     write::run(&dataset, &output.out, output.format, output.force, console)
@@ -372,6 +430,26 @@ impl CommunitiesArguments {
             split: ShareArguments { train: self.train, val: self.val }.split()?,
         };
         Ok((config.generate(self.seed)?, self.output))
+    }
+}
+
+impl LargeArguments {
+    fn write(self, console: &Console) -> anyhow::Result<()> {
+        let config = LargeConfig {
+            nodes: self.nodes,
+            degree: self.degree,
+            community: self.community,
+            mixing: self.mixing,
+            classes: self.classes,
+            features: self.features,
+            noise: self.noise,
+            split: ShareArguments { train: self.train, val: self.val }.split()?,
+            parts: self.parts,
+        };
+        let overwrite = if self.force { Overwrite::Replace } else { Overwrite::Refuse };
+        let info = config.write(self.seed, &self.out, overwrite)?;
+        super::partition::tell(&info, &self.out, console);
+        Ok(())
     }
 }
 

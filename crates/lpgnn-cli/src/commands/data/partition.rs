@@ -1,8 +1,8 @@
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use lpgnn::data::parts::write_parts;
+use lpgnn::data::parts::{PartsInfo, write_parts};
 use lpgnn::data::{
     Cache, Dataset, Format, Overwrite, Partition, ReadOptions, WriteFormat, blocks_of, cut, resolve,
 };
@@ -36,6 +36,11 @@ pub(crate) struct Arguments {
     /// A setting of features or split, which parts keep, such as features.standardize=false; may be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+
+    /// Node features as an array of NumPy in single precision, a row per node of DATA, in place of its own; it may be larger than
+    /// memory, and is read as it is.
+    #[arg(long, value_name = "FILE.npy")]
+    features: Option<PathBuf>,
 
     /// Replace DIR if it is already a data set.
     #[arg(long)]
@@ -120,15 +125,21 @@ fn write_graph(
     let config = RunConfig::choose(&arguments.input, dataset, &settings)?;
     let overwrite = if arguments.force { Overwrite::Replace } else { Overwrite::Refuse };
     let cut = (&partition.order[..], &partition.starts[..]);
-    let info = write_parts(dataset, cut, &config, &arguments.out, overwrite)?;
+    let features = arguments.features.as_deref();
+    let info = write_parts(dataset, cut, (&config, features), &arguments.out, overwrite)?;
+    tell(&info, &arguments.out, console);
+    Ok(())
+}
+
+/// Says what was written.
+pub(super) fn tell(info: &PartsInfo, folder: &Path, console: &Console) {
     console.say(format_args!(
         "wrote {}: {} parts, nodes {}, neighbours {}",
-        arguments.out.display(),
+        folder.display(),
         info.parts(),
         info.nodes(),
         info.part_neighbours.iter().sum::<usize>()
     ));
-    Ok(())
 }
 
 fn tell_cuts(before: &Dataset, partition: &Partition, console: &Console) -> anyhow::Result<()> {

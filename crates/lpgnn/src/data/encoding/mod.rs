@@ -208,6 +208,22 @@ impl Encoding {
         })
     }
 
+    /// That of real values which are read as they are, and of classes.
+    pub(crate) fn of_values(names: Vec<String>, classes: Vec<String>) -> Self {
+        let (mean, scale) = (vec![0.0; names.len()], vec![1.0; names.len()]);
+        Self {
+            nodes: vec![Part::Values { names: names.into(), mean, scale }],
+            edges: vec![],
+            node_classes: Some(classes),
+            graph_classes: None,
+        }
+    }
+
+    /// The same with node features that are read as they are, in place of its own.
+    pub(crate) fn with_values(self, names: Vec<String>) -> Self {
+        Self { nodes: Self::of_values(names, vec![]).nodes, ..self }
+    }
+
     /// The number of node features.
     pub fn node_width(&self) -> usize {
         self.nodes.iter().map(Part::width).sum()

@@ -87,6 +87,18 @@ impl<T: Entry> Mapped<T> {
         Ok(Self { map: Some(map), entry: PhantomData })
     }
 
+    /// All rows of an array, and its shape.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open).
+    pub(super) fn open_all(path: &Path) -> Result<(Self, [usize; 2]), Error> {
+        let file = crate::input::open(path)?;
+        let io = |source| Error::Io { action: "read", path: path.to_owned(), source };
+        let shape = npy_layout(path, &file, file.metadata().map_err(io)?.len())?.shape;
+        Ok((Self::open(path, shape, 0..shape[0])?, shape))
+    }
+
     pub(crate) fn as_slice(&self) -> &[T] {
         let Some(map) = &self.map else { return &[] };
         // SAFETY: a whole number of entries; mapped from a multiple of their size behind a header whose length is one too, on pages

@@ -22,6 +22,7 @@ mod write;
 
 pub(crate) use array::Mapped;
 pub use read::Parts;
+pub(crate) use write::info_of;
 pub use write::{NodeRow, PartsWriter, RowFeatures, write_parts};
 
 use std::fmt;

@@ -29,7 +29,7 @@ use crate::{Error, Matrix, Place};
 /// let order: Vec<usize> = (0..60).collect();
 /// let folder = tempfile::tempdir()?;
 /// let config = RunConfig::for_data("communities", &whole, &[]);
-/// write_parts(&whole, (&order, &[0, 20, 40]), &config, folder.path(), Overwrite::Refuse)?;
+/// write_parts(&whole, (&order, &[0, 20, 40]), (&config, None), folder.path(), Overwrite::Refuse)?;
 ///
 /// // The second of two processes has fewer nodes than there are; one process alone has all.
 /// assert!(Parts::read(folder.path(), 1, 2)?.nodes().len() < 60);

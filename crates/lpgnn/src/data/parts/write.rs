@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::array::{ArrayWriter, Entry};
+use super::array::{ArrayWriter, Entry, Mapped};
 use super::{
     FEATURE_COLUMNS, FEATURE_STARTS, FEATURE_VALUES, FEATURES, FORMAT, FeatureForm, NAMES,
     NEIGHBOURS, ORIGINAL, PARTS, PartsInfo, SPLIT, STARTS, TargetForm, Y,
@@ -258,7 +258,8 @@ pub(crate) fn info_of(
 }
 
 /// Writes one graph in parts: node `order[i]` of `dataset` is the `i`-th that is written, and the `k`-th part starts with the
-/// `starts[k]`-th. Features are encoded and nodes are split as `config` says.
+/// `starts[k]`-th. Features are encoded and nodes are split as `config` says; or features are the rows of a file of NumPy, in single
+/// precision and in the order of `dataset`, which may be larger than memory.
 ///
 /// # Errors
 ///
@@ -267,15 +268,20 @@ pub(crate) fn info_of(
 pub fn write_parts(
     dataset: &Dataset,
     (order, starts): (&[usize], &[usize]),
-    config: &RunConfig,
+    (config, features): (&RunConfig, Option<&Path>),
     folder: &Path,
     overwrite: Overwrite,
 ) -> Result<PartsInfo, Error> {
     check(dataset)?;
+    let values = features.map(Values::open).transpose()?;
     let split = config.split.divide(dataset, Level::Node)?;
-    let encoding = Encoding::for_split(dataset, &config.features, &split)?;
+    let mut encoding = Encoding::for_split(dataset, &config.features, &split)?;
     let ordered = dataset.reordered(order)?;
     let batch = encoding.batch::<f32>(&ordered)?;
+    if let Some(values) = &values {
+        values.check(dataset.nodes())?;
+        encoding = encoding.with_values(values.names());
+    }
     let targets = match dataset.node_targets() {
         None => TargetForm::None,
         Some(TargetColumn::Classes(classes)) => TargetForm::Classes {
@@ -285,6 +291,7 @@ pub fn write_parts(
         Some(TargetColumn::Values { names, .. }) => TargetForm::Values { names: names.clone() },
     };
     let form = match batch.node_features() {
+        _ if values.is_some() => FeatureForm::Dense { width: encoding.node_width() },
         Features::Dense(matrix) => FeatureForm::Dense { width: matrix.cols() },
         Features::OneHot(_) => FeatureForm::OneHot { width: batch.node_features().width() },
         Features::Sparse(rows) => FeatureForm::Sparse { width: rows.width() },
@@ -304,9 +311,51 @@ pub fn write_parts(
             write_names(dataset, &new.join(NAMES))?;
         }
         let mut writer = PartsWriter::create(new, info)?;
-        write_rows(&mut writer, &batch, (order, starts), &members(&split, of_all))?;
+        let members = members(&split, of_all);
+        write_rows(&mut writer, (&batch, values.as_ref()), (order, starts), &members)?;
         writer.finish()
     })
+}
+
+/// Features in a file.
+struct Values {
+    path: PathBuf,
+    rows: usize,
+    width: usize,
+    mapped: Mapped<f32>,
+}
+
+impl Values {
+    fn open(path: &Path) -> Result<Self, Error> {
+        let (mapped, [rows, width]) = Mapped::open_all(path)?;
+        Ok(Self { path: path.to_owned(), rows, width, mapped })
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::Input`] unless there is a row of finite numbers per node.
+    fn check(&self, nodes: usize) -> Result<(), Error> {
+        let problem = |problem: String| Err(Place::file(&self.path).error(problem));
+        if self.rows != nodes || self.width == 0 {
+            let (rows, width) = (self.rows, self.width);
+            return problem(format!("has {rows} rows of {width} numbers for {nodes} nodes"));
+        }
+        match self.mapped.as_slice().iter().position(|x| !x.is_finite()) {
+            None => Ok(()),
+            Some(place) => problem(format!(
+                "has a number in row {} that is not finite, counted from 0",
+                place / self.width
+            )),
+        }
+    }
+
+    fn row(&self, node: usize) -> &[f32] {
+        &self.mapped.as_slice()[node * self.width..(node + 1) * self.width]
+    }
+
+    fn names(&self) -> Vec<String> {
+        (1..=self.width).map(|column| format!("feature {column}")).collect()
+    }
 }
 
 /// # Errors
@@ -343,7 +392,7 @@ fn members(split: &Split, nodes: usize) -> Vec<u8> {
 #[allow(clippy::cast_possible_truncation, reason = "nodes are numbered with 32 bits")]
 fn write_rows(
     writer: &mut PartsWriter,
-    batch: &GraphBatch<f32>,
+    (batch, given): (&GraphBatch<f32>, Option<&Values>),
     (order, starts): (&[usize], &[usize]),
     split: &[u8],
 ) -> Result<(), Error> {
@@ -360,6 +409,7 @@ fn write_rows(
         writer.node(&NodeRow {
             neighbours: if isolated { &[] } else { batch.neighbours().of(v) },
             features: match batch.node_features() {
+                _ if given.is_some() => RowFeatures::Dense(given.map_or(&[], |all| all.row(node))),
                 Features::Dense(matrix) => RowFeatures::Dense(matrix.row(v)),
                 Features::OneHot(one_hot) => RowFeatures::OneHot(one_hot.columns()[v]),
                 Features::Sparse(rows) => RowFeatures::Sparse(rows.row(v).0, rows.row(v).1),

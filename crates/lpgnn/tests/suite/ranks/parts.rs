@@ -30,7 +30,8 @@ fn write(folder: &Path, dataset: &Dataset, parts: usize) {
     let nodes = dataset.nodes();
     let config = RunConfig::for_data("communities", dataset, &[]);
     let starts: Vec<usize> = (0..parts).map(|part| part * nodes / parts).collect();
-    write_parts(dataset, (&order(nodes), &starts), &config, folder, Overwrite::Refuse).unwrap();
+    write_parts(dataset, (&order(nodes), &starts), (&config, None), folder, Overwrite::Refuse)
+        .unwrap();
 }
 
 fn read(folder: &Path, ranks: &Arc<dyn Communicator>) -> Dataset {
@@ -243,4 +244,87 @@ fn what_cannot_be_used_is_told_in_a_sentence() {
     broken[128..132].copy_from_slice(&u32::MAX.to_le_bytes());
     std::fs::write(&file, &broken).unwrap();
     assert!(said(0, 1).unwrap().contains("not in order"));
+}
+
+#[test]
+fn features_in_a_file_are_read_as_they_are_and_change_nothing_else() {
+    let (place, whole) = (tempfile::tempdir().unwrap(), whole());
+    let at = |name: &str| place.path().join(name);
+    let (nodes, width) = (whole.nodes(), 2);
+    let mut bytes = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+    bytes.extend(
+        format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({nodes}, {width}), }}")
+            .bytes(),
+    );
+    bytes.resize(127, b' ');
+    bytes.push(b'\n');
+    let values: Vec<f32> = (0..nodes * width).map(|i| i as f32).collect();
+    bytes.extend(values.iter().flat_map(|x| x.to_le_bytes()));
+    std::fs::write(at("x.npy"), &bytes).unwrap();
+    let config = RunConfig::for_data("communities", &whole, &[]);
+    let (order, file) = (order(nodes), at("x.npy"));
+    let write = |out: &str, file: &Path| {
+        write_parts(&whole, (&order, &[0, 300]), (&config, Some(file)), &at(out), Overwrite::Refuse)
+    };
+    write("parts", &file).unwrap();
+    let dataset = read(&at("parts"), &(Arc::new(Alone) as _));
+    let lpgnn::graph::Features::Dense(features) =
+        dataset.in_parts().unwrap().batch().node_features()
+    else {
+        panic!("they are dense");
+    };
+    for (v, &node) in order.iter().enumerate() {
+        assert_eq!(features.row(v), &values[node * width..][..width]);
+    }
+    std::fs::write(at("short.npy"), &bytes[..bytes.len() - 4]).unwrap();
+    assert!(write("other", &at("short.npy")).unwrap_err().to_string().contains("short.npy"));
+}
+
+#[test]
+fn ghosts_one_update_old_lead_to_the_same_fixed_point() {
+    use lpgnn::saddle::{OneShot, WeightDescent};
+    use lpgnn::train::{SolverConfig, Trainer, TrainingConfig};
+
+    let batch = super::large::<f32>(600, super::dense(600, 5, 3));
+    let data = super::nodes_in_thirds(&batch);
+    let model = super::small("gnn-mean");
+    let states = |ranks: usize, epochs: usize, staleness: usize| {
+        // Weights that hardly move: the states converge for them, from zero.
+        let weights = WeightDescent { lr: 1e-9, ..WeightDescent::default() };
+        let solver =
+            SolverConfig::OneShot(OneShot { weights, inner_steps: 1, ..OneShot::default() });
+        let config = TrainingConfig {
+            epochs,
+            staleness,
+            solver,
+            eval_every: 1000,
+            patience: None,
+            standardize: false,
+            ..TrainingConfig::default()
+        };
+        let of_ranks = on_ranks(ranks, |communicator| {
+            let data = data.clone().shared_by(&communicator);
+            let model = model.build(data.dims()).unwrap();
+            let trainer = Trainer::new(config.clone().check().unwrap(), &model, &data).unwrap();
+            trainer.run_keeping_state(&mut ()).unwrap().1.variables.states.remove(0)
+        });
+        assert!(of_ranks.iter().all(|states| *states == of_ranks[0]));
+        of_ranks[0].clone()
+    };
+    let distance = |a: &Matrix<f32>, b: &Matrix<f32>| {
+        let pairs = a.as_slice().iter().zip(b.as_slice());
+        pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+    };
+    let exact = states(3, 300, 0);
+    assert!(exact.as_slice().iter().any(|x| x.abs() > 0.1), "it is not trivial");
+    for ranks in [2, 3] {
+        // On the way they are elsewhere, every time at the same place.
+        let (early, old) = (states(ranks, 4, 0), states(ranks, 4, 1));
+        assert!(distance(&early, &old) > 1e-3, "{}", distance(&early, &old));
+        assert!(old == states(ranks, 4, 1));
+        let apart = distance(&exact, &states(ranks, 300, 1));
+        assert!(apart < 1e-4, "{ranks} ranks end {apart} apart");
+    }
+    assert!(exact == states(1, 300, 1), "one rank has no ghosts");
+    assert!(TrainingConfig { staleness: 2, ..TrainingConfig::default() }.check().is_err());
 }

@@ -14,6 +14,8 @@ pub(crate) struct PartRows<'a> {
     pub(crate) part_starts: &'a [usize],
     /// The first part of every rank, and the number of parts.
     pub(crate) rank_starts: &'a [usize],
+    /// Whose rows these are.
+    pub(crate) rank: usize,
     /// Nodes and neighbours of all parts.
     pub(crate) work: usize,
     /// Where the neighbours of every own node start, and the end; the first start is that of `neighbours`.
@@ -62,7 +64,45 @@ impl<'a> PartRows<'a> {
                 "a list of neighbours of a part is not in order, or names a node that does not exist",
             );
         }
+        if !self.is_symmetric(first.unwrap_or(0)) {
+            return mismatch("a node of a part is the neighbour of one that is not its neighbour");
+        }
         Ok(())
+    }
+}
+
+impl PartRows<'_> {
+    /// Whether `v` is a neighbour of `u` wherever `u` is one of `v`, as far as both are here.
+    fn is_symmetric(&self, first_entry: u64) -> bool {
+        let Some(first) = self.first_node() else { return true };
+        let own = first..first + self.starts.len() - 1;
+        // Lists are in order, so that the own neighbours of a node are met in their order.
+        let below = |list: &[u32]| list.partition_point(|&u| (u as usize) < own.start) as u64;
+        let mut next: Vec<u64> = self
+            .starts
+            .iter()
+            .zip(self.lists())
+            .map(|(start, list)| start - first_entry + below(list))
+            .collect();
+        for (v, list) in own.clone().zip(self.lists()) {
+            for &u in list.iter().filter(|&&u| own.contains(&(u as usize))) {
+                let place = &mut next[u as usize - own.start];
+                let end = self.starts[u as usize - own.start + 1] - first_entry;
+                #[allow(clippy::cast_possible_truncation, reason = "it is in memory")]
+                let found = self.neighbours.get(*place as usize).filter(|_| *place < end);
+                if found.is_none_or(|&back| back as usize != v) {
+                    return false;
+                }
+                *place += 1;
+            }
+        }
+        true
+    }
+
+    /// The first node whose neighbours are here.
+    fn first_node(&self) -> Option<usize> {
+        let first = self.part_starts.get(*self.rank_starts.get(self.rank)?)?;
+        (self.starts.len() > 1).then_some(*first)
     }
 }
 
@@ -72,10 +112,17 @@ impl Topology {
     /// It is that of [`GraphBatch::shared_by`](super::GraphBatch::shared_by), made without the whole graph: owned nodes
     /// are numbered from 0, ghosts follow in the order of their numbers.
     ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`], on all ranks, when what one has of its neighbours does not fit what others have.
+    ///
     /// # Panics
     ///
     /// When lists are not in order.
-    pub(crate) fn of_parts(rows: PartRows<'_>, ranks: &Arc<dyn Communicator>) -> Self {
+    pub(crate) fn of_parts(
+        rows: PartRows<'_>,
+        ranks: &Arc<dyn Communicator>,
+    ) -> Result<Self, Error> {
         let nodes = rows.nodes(ranks.rank());
         let ghosts = ghosts(&rows, &nodes);
         let (neighbours, ghost_pairs) = neighbours(&rows, &nodes, &ghosts);
@@ -101,6 +148,12 @@ impl Topology {
         }));
         let (list, group_starts) = (rows.lists(), group_starts.collect());
         let share = Share::of_parts(ranks, parts, list, (&ghosts, &ghost_pairs), group_starts);
+        if !share.is_symmetric() {
+            return Err(Error::Mismatch(
+                "the neighbours across parts do not fit each other: the parts are not those of one graph"
+                    .into(),
+            ));
+        }
         let mut topology = Self {
             node_starts: vec![0, nodes.len()],
             edge_starts: vec![0, 0],
@@ -113,7 +166,7 @@ impl Topology {
             share: Some(Arc::new(share)),
         };
         topology.ghosts.degrees = topology.ghost_degrees();
-        topology
+        Ok(topology)
     }
 
     /// `de[u]` of ghosts, from whoever owns them.

@@ -153,6 +153,23 @@ impl Share {
         agree(&*self.communicator, result)
     }
 
+    /// Whether every rank expects what others are going to send it.
+    pub(super) fn is_symmetric(&self) -> bool {
+        let ranks = self.communicator.ranks();
+        // Of every other rank: rows that go there and rows that come from there, of nodes and of pairs.
+        let mut own = vec![0.0; 4 * ranks];
+        for (kind, halo) in [(0, &self.nodes_at_cuts), (2, &self.pairs_at_cuts)] {
+            halo.sends.iter().for_each(|(to, rows)| own[4 * to + kind] = rows.len() as f64);
+            let receives = halo.receives.iter();
+            receives.for_each(|&(from, count)| own[4 * from + kind + 1] += count as f64);
+        }
+        let all = self.concatenate(&own);
+        let of = |rank: usize, other: usize, kind: usize| all[4 * (ranks * rank + other) + kind];
+        #[allow(clippy::float_cmp, reason = "they are counts")]
+        let fits = |a: usize, b: usize| [0, 2].iter().all(|&k| of(a, b, k) == of(b, a, k + 1));
+        (0..ranks).all(|a| (0..ranks).all(|b| fits(a, b)))
+    }
+
     /// Whether rows are those of own nodes everywhere, since no rank has the whole graph.
     pub(crate) fn is_in_parts(&self) -> bool {
         self.parts.is_some()

@@ -68,7 +68,7 @@ impl<S: Scalar> Lagrangian<'_, S> {
             })
             .collect();
         for_each_group(&mut own, |part| {
-            self.loss_of_part(part, &at.weights[weights.clone()], reads)
+            self.loss_of_part(part, &at.weights[weights.clone()], reads);
         });
         let totals: Vec<f64> = own
             .iter()

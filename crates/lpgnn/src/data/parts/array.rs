@@ -1,4 +1,4 @@
-//! Arrays in files of NumPy, of which some rows are mapped into memory.
+//! Arrays in files of `NumPy`, of which some rows are mapped into memory.
 
 use std::fs::File;
 use std::io::{BufWriter, Seek, Write};
@@ -11,13 +11,13 @@ use memmap2::{Mmap, MmapOptions};
 use crate::data::read::npy_layout;
 use crate::{Error, Place};
 
-/// A type of which every pattern of bits is a value, stored as NumPy stores it.
+/// A type of which every pattern of bits is a value, stored as `NumPy` stores it.
 ///
 /// # Safety
 ///
 /// It has no padding, and any bytes are one.
 pub(crate) unsafe trait Entry: Copy + Send + Sync + 'static {
-    /// As NumPy calls it.
+    /// As `NumPy` calls it.
     const DESCR: &'static str;
 }
 

@@ -41,6 +41,7 @@ pub struct Parts {
     folder: PathBuf,
     info: PartsInfo,
     rank_starts: Vec<usize>,
+    rank: usize,
     nodes: Range<usize>,
     starts: Mapped<u64>,
     neighbours: Mapped<u32>,
@@ -83,6 +84,7 @@ impl Parts {
             folder: folder.to_owned(),
             info,
             rank_starts,
+            rank,
             nodes,
             starts,
             neighbours,
@@ -105,6 +107,7 @@ impl Parts {
         PartRows {
             part_starts: &self.info.part_starts,
             rank_starts: &self.rank_starts,
+            rank: self.rank,
             work: self.info.work(),
             starts: self.starts.as_slice(),
             neighbours: self.neighbours.as_slice(),
@@ -116,14 +119,14 @@ impl Parts {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] for a class that does not exist.
+    /// [`Error::Mismatch`], on all of them, when their parts do not fit each other.
     ///
     /// # Panics
     ///
     /// When they were read for another number of processes.
     pub fn shared_by(self, communicator: &Arc<dyn Communicator>) -> Result<Dataset, Error> {
         assert_eq!(self.rank_starts.len(), communicator.ranks() + 1, "read for as many");
-        let topology = Topology::of_parts(self.rows(), communicator);
+        let topology = Topology::of_parts(self.rows(), communicator)?;
         let nodes = self.nodes.len();
         let targets = match &self.targets {
             None => Targets::None(nodes),
@@ -153,6 +156,9 @@ impl Parts {
     }
 }
 
+/// More are in no file, so that no sum overflows.
+const MOST_NEIGHBOURS: usize = usize::MAX >> 8;
+
 /// # Errors
 ///
 /// [`Error::Io`]; [`Error::Input`] unless parts follow each other.
@@ -169,7 +175,11 @@ fn read_info(path: &Path) -> Result<PartsInfo, Error> {
         && info.part_starts.len() == info.part_neighbours.len() + 1
         && !info.part_neighbours.is_empty()
         && info.nodes() < u32::MAX as usize
-        && info.part_neighbours.iter().try_fold(0_usize, |sum, &n| sum.checked_add(n)).is_some();
+        && info
+            .part_neighbours
+            .iter()
+            .try_fold(0_usize, |sum, &count| sum.checked_add(count))
+            .is_some_and(|sum| sum < MOST_NEIGHBOURS);
     if !sound {
         return Err(problem("has parts that do not follow each other"));
     }

@@ -258,7 +258,7 @@ pub(crate) fn info_of(
 }
 
 /// Writes one graph in parts: node `order[i]` of `dataset` is the `i`-th that is written, and the `k`-th part starts with the
-/// `starts[k]`-th. Features are encoded and nodes are split as `config` says; or features are the rows of a file of NumPy, in single
+/// `starts[k]`-th. Features are encoded and nodes are split as `config` says; or features are the rows of a file of `NumPy`, in single
 /// precision and in the order of `dataset`, which may be larger than memory.
 ///
 /// # Errors

@@ -277,3 +277,40 @@ fn fold_files() {
         Split::read_folds(folder, Level::Graph, 5).map(drop)
     });
 }
+
+/// A small graph in parts, as files.
+fn parts_files() -> Files {
+    use lpgnn::data::generate::CommunitiesConfig;
+    use lpgnn::data::{Overwrite, parts::write_parts};
+    use lpgnn::run::RunConfig;
+
+    let config = CommunitiesConfig { nodes: 24, degree: 3.0, ..CommunitiesConfig::default() };
+    let (dataset, order) = (config.generate(1).unwrap(), (0..24).collect::<Vec<_>>());
+    let place = tempfile::tempdir().unwrap();
+    let config = (&RunConfig::for_data("communities", &dataset, &[]), None);
+    write_parts(&dataset, (&order, &[0, 9, 15]), config, place.path(), Overwrite::Refuse).unwrap();
+    let names = [
+        "parts.json",
+        "neighbour_starts.npy",
+        "neighbours.npy",
+        "features.npy",
+        "y.npy",
+        "split.npy",
+    ];
+    let names = names.into_iter().chain(["original.npy"]);
+    names.map(|name| (name, std::fs::read(place.path().join(name)).unwrap())).collect()
+}
+
+#[test]
+fn graphs_in_parts() {
+    use lpgnn::data::parts::Parts;
+    use lpgnn::graph::Alone;
+    use std::sync::Arc;
+
+    let valid = parts_files();
+    Target { name: "parts", valid: &valid, writes: false }.fuzz(damage_files, |folder| {
+        Parts::read(folder, 1, 2)?;
+        Parts::read(folder, 0, 1)?.shared_by(&(Arc::new(Alone) as _))?;
+        Ok(())
+    });
+}

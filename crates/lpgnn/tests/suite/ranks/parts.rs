@@ -240,6 +240,26 @@ fn what_cannot_be_used_is_told_in_a_sentence() {
     let bytes = std::fs::read(&file).unwrap();
     std::fs::write(&file, &bytes[..bytes.len() - 4]).unwrap();
     assert!(said(0, 1).unwrap().contains("neighbours.npy"));
+    // A neighbour that does not know of it, within a part and across parts.
+    let list = |at: usize| u32::from_le_bytes(bytes[128 + 4 * at..][..4].try_into().unwrap());
+    let (own, other): (Vec<usize>, Vec<usize>) =
+        (0..6).filter(|&at| list(at) + 1 < list(at + 1)).partition(|&at| list(at) < 290);
+    for (at, ranks) in
+        own.first().map(|at| (*at, 1)).into_iter().chain(other.first().map(|at| (*at, 3)))
+    {
+        let mut broken = bytes.clone();
+        broken[128 + 4 * at..][..4].copy_from_slice(&(list(at) + 1).to_le_bytes());
+        std::fs::write(&file, &broken).unwrap();
+        let failed = on_ranks(ranks, |communicator| {
+            let read = Parts::read(&parts, communicator.rank(), communicator.ranks());
+            // All of them have to come to the same end.
+            if communicator.any(read.is_err()) {
+                return true;
+            }
+            read.unwrap().shared_by(&communicator).is_err()
+        });
+        assert!(failed.iter().all(|&failed| failed), "entry {at} on {ranks} ranks: {failed:?}");
+    }
     let mut broken = bytes.clone();
     broken[128..132].copy_from_slice(&u32::MAX.to_le_bytes());
     std::fs::write(&file, &broken).unwrap();

@@ -119,19 +119,18 @@ impl Metrics {
     ) -> Self {
         let pairs = known.iter().map(|&row| (class[row] as usize, largest(outputs.row(row))));
         let confusion = Confusion::new(classes, pairs);
-        let rows: Vec<(usize, Vec<f64>)> = known
-            .iter()
-            .map(|&row| (class[row] as usize, probabilities(outputs.row(row))))
-            .collect();
+        // One row at a time: there may be more of them than fit into memory twice.
+        let rows =
+            || known.iter().map(|&row| (class[row] as usize, probabilities(outputs.row(row))));
         // Of certainty, 0 and not −0.
-        let loss = rows.iter().map(|(class, p)| 0.0 - p[*class].max(f64::MIN_POSITIVE).ln());
+        let loss = rows().map(|(class, p)| 0.0 - p[class].max(f64::MIN_POSITIVE).ln());
         Self::Classes {
             count: known.len(),
             accuracy: confusion.accuracy(),
             balanced_accuracy: confusion.balanced_accuracy(),
             macro_f1: confusion.macro_f1(),
-            auc: if classes == 2 { auc(rows.iter().map(|(c, p)| (p[1], *c == 1))) } else { None },
-            loss: loss.sum::<f64>() / rows.len() as f64,
+            auc: if classes == 2 { auc(rows().map(|(c, p)| (p[1], c == 1))) } else { None },
+            loss: loss.sum::<f64>() / known.len() as f64,
             confusion: confusion.rows().map(<[usize]>::to_vec).collect(),
             per_class: confusion.per_class(),
         }

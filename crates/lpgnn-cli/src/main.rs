@@ -70,8 +70,11 @@ fn main() -> ExitCode {
             return ranks::end(code, false);
         }
     };
-    if ranks::follows() && !command.is_shared() {
-        return ranks::end(DONE, false);
+    if !command.is_shared() {
+        if ranks::follows() {
+            return ranks::end(DONE, false);
+        }
+        ranks::leave();
     }
     let console = Console::new(quiet || ranks::follows());
     let ready = met.and_then(|ranks| {

@@ -310,7 +310,7 @@ fn shards_of_reproductions_record_the_results_of_one_process() {
     let said = fail(shared, &with(&all, &["--collect"]));
     assert_eq!(said, "error: studies/converging lacks 3 of 4 points\n");
     let said = fail(shared, &["reproduce", "--collect", "--quiet"]);
-    let lacking = "nodes/folds lacks folds 1, 3 and 4; nodes/seeds lacks seeds 5 and 7";
+    let lacking = "nodes/folds lacks folds 1, 3 and 4; nodes/seeds lacks seeds 6 and 7";
     assert_eq!(said, format!("error: not all rows are complete: {lacking}\n"));
     shards(shared, &all, 3);
     succeed(shared, &with(&all, &["--collect"]));

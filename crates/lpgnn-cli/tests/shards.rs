@@ -59,14 +59,15 @@ fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let files = entries.map(|entry| (entry.file_name().into_string().unwrap(), entry.path()));
     let read = |(name, path): (String, std::path::PathBuf)| {
         let bytes = fs::read(&path).unwrap();
-        if !name.ends_with(".json") {
+        if path.extension().is_none_or(|end| end != "json") {
             return (name, bytes);
         }
         let mut document: Value = serde_json::from_slice(&bytes).unwrap();
         forget_seconds(&mut document);
         (name, document.to_string().into_bytes())
     };
-    files.filter(|(name, _)| !name.ends_with(".lock")).map(read).collect()
+    let lock = |name: &str| name == ".lock" || Path::new(name).extension() == Some("lock".as_ref());
+    files.filter(|(name, _)| !lock(name)).map(read).collect()
 }
 
 fn forget_seconds(document: &mut Value) {

@@ -145,8 +145,8 @@ fn contents(folder: &Path) -> BTreeMap<String, String> {
     let ends = |path: &Path, with: &str| path.extension().is_some_and(|end| end == with);
     let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
     let files = entries.map(|entry| (entry.file_name().into_string().unwrap(), entry.path()));
-    let kept = files
-        .filter(|(name, path)| name != ".lock" && !ends(path, "lock") && !ends(path, "part"));
+    let kept =
+        files.filter(|(name, path)| name != ".lock" && !ends(path, "lock") && !ends(path, "part"));
     kept.map(|(name, path)| {
         let bytes = std::fs::read(&path).unwrap();
         let content = match serde_json::from_slice::<serde_json::Value>(&bytes) {

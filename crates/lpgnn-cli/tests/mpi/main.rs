@@ -221,7 +221,7 @@ fn results(folder: &Path) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap();
-        if name.ends_with(".json") {
+        if entry.path().extension().is_some_and(|end| end == "json") {
             let text = std::fs::read_to_string(entry.path()).unwrap();
             let mut document: Value = serde_json::from_str(&text).unwrap();
             forget_seconds(&mut document);

@@ -203,7 +203,10 @@ impl<'a> Rows<'a> {
         if let Some(helping) = share.helping() {
             turns = self.pass(&turns, helping)?.into_iter().map(|(turn, _)| turn).collect();
         }
-        self.pass(&turns, share)
+        let left = self.pass(&turns, share)?;
+        // In the order in which they were chosen, also those that had to be waited for.
+        self.done.sort_by_key(|(row, _)| chosen.iter().position(|chosen| chosen.name == row.name));
+        Ok(left)
     }
 
     fn pass(

@@ -223,6 +223,7 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
             ReadoutGradients {
                 weights: d_weights.map(|d| &mut d[model.readout_weights()]),
                 states: Some(&mut d_rows),
+                features: None,
             },
             scratch,
         );

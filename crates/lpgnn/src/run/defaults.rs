@@ -151,7 +151,7 @@ fn model_of(task: Level, dataset: &Dataset) -> ModelConfig {
         Level::Node => "gnn-mean".into(),
         Level::Graph => "gnn-normalized".into(),
     };
-    let reads = Reads { from: ReadFrom::Transition, layers: ReadLayers::Last };
+    let reads = Reads { from: ReadFrom::Transition, layers: ReadLayers::Last, features: false };
     match task {
         Level::Node => ModelConfig { transition, reads, ..ModelConfig::default() },
         // Sums over a graph are far from where tanh bends, and there are few of them to fit.

@@ -171,15 +171,24 @@ impl ModelConfig {
             registry.transition(&TransitionSpec { layer, features, edge_features, model: self })
         });
         let transitions = transitions.collect::<Result<_, Error>>()?;
+        let features = if self.reads.features { dims.features } else { 0 };
         let readout = registry.readout(&ReadoutSpec {
             level: dims.level,
             inputs: match self.reads.layers {
                 ReadLayers::Last => self.state_dim,
                 ReadLayers::All => self.state_dim * self.layers,
             },
+            features,
             outputs: dims.outputs,
             model: self,
         })?;
+        if features > 0 && readout.features() == 0 {
+            return Err(Error::Option {
+                option: "reads.features",
+                value: "true".into(),
+                expected: format!("the read-out {} does not read features", self.readout),
+            });
+        }
         let constraint = Box::new(self.constraint.check()?);
         let model = Model::new(transitions, readout, self.reads, constraint, self.multipliers)?;
         let what = format_args!("a model with {} weights", model.weights());

@@ -1,7 +1,9 @@
+use super::homophily::homophily;
 use super::{RunConfig, Setting, SplitConfig};
+use crate::Matrix;
 use crate::activation::Activation;
 use crate::constraint::ConstraintFunction;
-use crate::data::{Dataset, FeatureSource, Level, Split};
+use crate::data::{Dataset, FeatureSource, Level};
 use crate::lagrangian::{Multipliers, ReadFrom, ReadLayers, Reads, Scale};
 use crate::network::StateWeights;
 use crate::saddle::{AugmentedLagrangian, Bdmm, Implicit, OneShot, Sse, Unrolled, WeightDescent};
@@ -26,10 +28,10 @@ impl RunConfig {
     pub fn for_data(source: &str, dataset: &Dataset, settings: &[Setting]) -> Self {
         let asked = Self::asked(settings);
         let task = Level::of_task(asked.data.task, dataset).unwrap_or(Level::Node);
-        let few_words = task == Level::Node && has_few_targets_and_many_words(dataset, asked.split);
+        let alike = if task == Level::Node { alike(dataset, asked.split) } else { None };
         let batches = dataset.nodes() > MANY_NODES && dataset.graphs() > 100;
         let epochs = match (asked.training.epochs, task) {
-            (NOT_ASKED, Level::Node) if few_words => 100,
+            (NOT_ASKED, Level::Node) if alike.is_some() => 100,
             (NOT_ASKED, Level::Node) => 600,
             (NOT_ASKED, Level::Graph) if batches => 100,
             (NOT_ASKED, Level::Graph) => 150,
@@ -66,11 +68,13 @@ impl RunConfig {
             config.model.constraint = ConstraintFunction::Squared;
             config.model.multipliers = Multipliers::PerNode;
         }
-        match task {
-            Level::Node if few_words => config.hold_what_carries_states(),
-            Level::Graph => config.stack_layers(),
-            Level::Node => {}
+        match (task, alike) {
+            (Level::Node, Some(targets)) => config.hold_what_carries_states(dataset, targets),
+            (Level::Graph, _) => config.stack_layers(),
+            (Level::Node, None) => {}
         }
+        // What a node has to say itself need not pass through the states.
+        config.model.reads.features = task == Level::Node && reads_features(&asked);
         config
     }
 
@@ -93,10 +97,12 @@ impl RunConfig {
         self.model.dropout = 0.3;
     }
 
-    /// What does well on one large graph of texts, few of which have a target: all that is learnt is
-    /// how words are read, with some of them left out, and the fixed point spreads it.
-    fn hold_what_carries_states(&mut self) {
-        self.features.row_normalize = true;
+    /// What does well on one graph whose neighbours are alike, with so many targets: all that is learnt is how features are
+    /// read, with some of them left out, and the fixed point spreads it.
+    fn hold_what_carries_states(&mut self, dataset: &Dataset, targets: usize) {
+        self.features.row_normalize = dataset.node_features().sparse().is_some();
+        // A mean over neighbours lets through what they have in common. Noise that was made as large as the rest is not.
+        self.features.standardize = !have_one_unit(dataset.node_features().values());
         self.model.transition = "gcn".into();
         self.model.state_weights = StateWeights::Frozen;
         self.model.state_dim = 16;
@@ -104,7 +110,8 @@ impl RunConfig {
         let training = &mut self.training;
         training.standardize = false;
         training.feature_dropout = 0.5;
-        training.l2 = 0.005;
+        // As much, beside the mean of the loss, as 0.7 beside its sum.
+        training.l2 = round(L2_OF_ALL / targets.max(1) as f64);
         training.weighing.loss = Scale::Mean;
         let weights = WeightDescent::default();
         match &mut training.solver {
@@ -170,12 +177,52 @@ fn model_of(task: Level, dataset: &Dataset) -> ModelConfig {
 
 /// Less than one target in so many nodes is few.
 const FEW_TARGETS: usize = 10;
+/// From this width on, features describe a node.
+const WIDE: usize = 16;
+/// Neighbours are alike whose classes have this much in common. Published graphs have 0.6 and more, or 0.1 and less.
+const ALIKE: f64 = 0.3;
+/// The penalty on squared weights where the loss is a sum over targets.
+const L2_OF_ALL: f64 = 0.7;
 
-fn has_few_targets_and_many_words(dataset: &Dataset, split: SplitConfig) -> bool {
-    let few = |split: Split| {
-        split.level == Level::Node && split.train.len() * FEW_TARGETS < dataset.nodes()
+/// The number of training targets of one graph whose neighbours are alike, as far as training targets tell. Where they are too
+/// few to tell, neighbours are taken to be.
+fn alike(dataset: &Dataset, split: SplitConfig) -> Option<usize> {
+    let features = dataset.node_features();
+    let describe = features.sparse().is_some() || features.values().cols() >= WIDE;
+    if dataset.graphs() != 1 || !describe || !features.categories().is_empty() {
+        return None;
+    }
+    let split =
+        split.divide(dataset, Level::Node).ok().filter(|split| split.level == Level::Node)?;
+    let few = split.train.len() * FEW_TARGETS < dataset.nodes();
+    let alike = homophily(dataset, &split.train).map_or(few, |found| found >= ALIKE);
+    alike.then_some(split.train.len())
+}
+
+/// Whether columns are of the same kind, as those of an embedding are: standard deviations within a factor of 100, and
+/// neither very large nor very small.
+fn have_one_unit(values: &Matrix<f32>) -> bool {
+    let count = values.rows().max(1) as f64;
+    let column = |j: usize| {
+        let values = || (0..values.rows()).map(|row| f64::from(values.row(row)[j]));
+        let mean = values().sum::<f64>() / count;
+        (values().map(|x| (x - mean).powi(2)).sum::<f64>() / count).sqrt()
     };
-    dataset.node_features().sparse().is_some() && split.divide(dataset, Level::Node).is_ok_and(few)
+    let all: Vec<f64> = (0..values.cols()).map(column).filter(|&std| std > 0.0).collect();
+    let least = all.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = all.iter().copied().fold(0.0, f64::max);
+    most <= 100.0 * least && (0.01..=10.0).contains(&most)
+}
+
+/// To two digits, as a person would write it.
+fn round(x: f64) -> f64 {
+    let unit = 10_f64.powf(x.log10().floor() - 1.0);
+    ((x / unit).round() * unit * 1e12).round() / 1e12
+}
+
+/// Whether the read-out that settings ask for can read features.
+fn reads_features(asked: &RunConfig) -> bool {
+    ["auto", "node", "sum", "mean", "max"].contains(&&asked.model.readout[..])
 }
 
 /// The largest `de[v]`, in which parents and children count alike and each once, as in the transition's sums.
@@ -196,9 +243,9 @@ fn largest_degree(dataset: &Dataset) -> usize {
 mod tests {
     use std::collections::BTreeSet;
 
+    use super::super::homophily::tests::cliques_with;
     use super::*;
-    use crate::Matrix;
-    use crate::data::{Categories, DatasetParts, FeatureColumns, TargetColumn};
+    use crate::data::{Categories, DatasetParts, FeatureColumns, Split, TargetColumn};
     use crate::graph::SparseRows;
     use crate::run::Schema;
 
@@ -230,6 +277,38 @@ mod tests {
         FeatureColumns::none(rows).with_sparse(sparse.unwrap()).unwrap()
     }
 
+    /// Wide rows, all columns of which have this standard deviation or up to ten times as much.
+    fn embedding(rows: usize, unit: f32) -> FeatureColumns {
+        let value = |i: usize| unit * ((i * 7 % 11) as f32) * (1.0 + (i % 16) as f32 / 5.0);
+        let values = Matrix::from_entries(rows, 16, (0..16 * rows).map(value).collect()).unwrap();
+        let names: Vec<String> = (0..16).map(|j| format!("x{j}")).collect();
+        FeatureColumns::none(rows).with_values(names, values).unwrap()
+    }
+
+    #[test]
+    fn training_targets_tell_whether_neighbours_are_alike() {
+        let config = |alike: bool, unit: f32| {
+            let dataset = cliques_with(alike, embedding(16, unit));
+            RunConfig::for_data("cliques", &dataset, &[])
+        };
+        let (alike, different) = (config(true, 0.1), config(false, 0.1));
+        assert_eq!(alike.model.state_weights, StateWeights::Frozen);
+        assert_eq!((alike.features.standardize, alike.model.reads.features), (false, true));
+        // 0.7 over 12 training nodes.
+        assert!((alike.training.l2 - 0.058).abs() < 1e-12, "{}", alike.training.l2);
+        assert_eq!(different.model.state_weights, StateWeights::Random);
+        assert_eq!((different.features.standardize, different.model.reads.features), (true, true));
+        assert!(config(true, 1e4).features.standardize, "their unit is far from 1");
+    }
+
+    #[test]
+    fn a_readout_that_does_not_read_features_is_not_told_to() {
+        let wish = [Setting::new("test", "model.readout", "mine")];
+        let dataset = datasets().remove(0);
+        assert!(!RunConfig::for_data("stars", &dataset, &wish).model.reads.features);
+        assert!(RunConfig::for_data("stars", &dataset, &[]).model.reads.features);
+    }
+
     /// One of every kind that the defaults tell apart.
     fn datasets() -> Vec<Dataset> {
         let graphs = |count: usize, mut parts: DatasetParts| {
@@ -241,6 +320,9 @@ mod tests {
         let rest = (5..100).collect();
         citation.split =
             Some(Split { level: Level::Node, train: (0..5).collect(), val: vec![], test: rest });
+        let mut dense = stars(1, 100, 3);
+        dense.node_features = embedding(100, 0.1);
+        dense.split = citation.split.clone();
         let mut both = stars(1, 30, 3);
         let colours = Categories::from_integers("colour", &[1; 30]);
         let values = Matrix::zeros(30, 1);
@@ -254,6 +336,7 @@ mod tests {
             graphs(101, stars(101, 200, 3)),
             citation,
             both,
+            dense,
         ];
         let checked = |parts| Dataset::new(parts).unwrap().with_chosen_features();
         all.into_iter().map(checked).collect()

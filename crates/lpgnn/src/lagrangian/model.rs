@@ -48,7 +48,7 @@ pub struct Reads {
     ///
     /// With them, a read-out with a hidden layer contains the MLP without edges. Graphs read their features pooled, as
     /// they read states.
-    #[schemars(extend("x-data-default" = "true for nodes, false for graphs"))]
+    #[schemars(extend("x-data-default" = "true for nodes, and for graphs with one layer and mini-batches"))]
     pub features: bool,
 }
 

@@ -15,8 +15,10 @@ const LARGE_DEGREE: usize = 15;
 const MANY_NODES: usize = 20_000;
 /// How many of them then.
 const BATCH: usize = 128;
-/// Epochs that no setting asks for, since there is at least one.
+/// Epochs or layers that no setting asks for, since there is at least one.
 const NOT_ASKED: usize = 0;
+/// Labelled nodes of one graph from which on wide networks do not just learn them by heart.
+const MANY_TARGETS: usize = 500;
 
 impl RunConfig {
     /// What does well on data of this kind and size and on their split, where these settings are going
@@ -29,6 +31,7 @@ impl RunConfig {
         let asked = Self::asked(settings);
         let task = Level::of_task(asked.data.task, dataset).unwrap_or(Level::Node);
         let alike = if task == Level::Node { alike(dataset, asked.split) } else { None };
+        let many_targets = task == Level::Node && has_many_targets(dataset, asked.split);
         let batches = dataset.nodes() > MANY_NODES && dataset.graphs() > 100;
         let epochs = match (asked.training.epochs, task) {
             (NOT_ASKED, Level::Node) if alike.is_some() => 100,
@@ -70,20 +73,40 @@ impl RunConfig {
         }
         match (task, alike) {
             (Level::Node, Some(targets)) => config.hold_what_carries_states(dataset, targets),
-            (Level::Graph, _) => config.stack_layers(),
+            (Level::Node, None) if many_targets => config.widen(32, 64, 0.5),
             (Level::Node, None) => {}
+            (Level::Graph, _) => config.stack_layers(),
         }
-        // What a node has to say itself need not pass through the states.
-        config.model.reads.features = task == Level::Node && reads_features(&asked);
+        // Where there is a lot to learn from, a single layer is starved by states that suit a stack.
+        let layers = match asked.model.layers {
+            NOT_ASKED => config.model.layers,
+            layers => layers,
+        };
+        let starved = task == Level::Graph && batches && layers == 1;
+        if starved {
+            config.widen(64, 64, 0.0);
+        }
+        // What a node has to say itself need not pass through the states. Few graphs do not teach how to weigh both.
+        let reads = task == Level::Node || starved;
+        config.model.reads.features = reads && reads_features(&asked);
         config
     }
 
-    /// What the settings ask for, whatever the data; no epochs where they do not ask for any. What cannot
+    /// What the settings ask for, whatever the data; no epochs or layers where they do not ask for any. What cannot
     /// be used is found out when the settings are made.
     fn asked(settings: &[Setting]) -> Self {
         let mut nothing = Self::default();
-        nothing.training.epochs = NOT_ASKED;
+        (nothing.training.epochs, nothing.model.layers) = (NOT_ASKED, NOT_ASKED);
         nothing.with(settings).unwrap_or(nothing)
+    }
+
+    /// What does well where there is a lot to learn from.
+    fn widen(&mut self, units: usize, readout_units: usize, dropout: f64) {
+        (self.model.state_dim, self.model.hidden_dims) = (units, vec![units]);
+        self.model.readout_hidden_dims = vec![readout_units];
+        (self.model.activation, self.model.readout_activation) =
+            (Activation::Relu, Activation::Relu);
+        self.model.dropout = dropout;
     }
 
     /// What does well on many graphs: layers that count what those below have found, all of them
@@ -199,6 +222,13 @@ fn alike(dataset: &Dataset, split: SplitConfig) -> Option<usize> {
     alike.then_some(split.train.len())
 }
 
+/// Whether one graph has many labelled nodes to learn from.
+fn has_many_targets(dataset: &Dataset, split: SplitConfig) -> bool {
+    let split = split.divide(dataset, Level::Node).ok();
+    let trained = split.filter(|split| split.level == Level::Node).map(|split| split.train.len());
+    dataset.graphs() == 1 && trained.is_some_and(|count| count >= MANY_TARGETS)
+}
+
 /// Whether columns are of the same kind, as those of an embedding are: standard deviations within a factor of 100, and
 /// neither very large nor very small.
 fn have_one_unit(values: &Matrix<f32>) -> bool {
@@ -309,6 +339,19 @@ mod tests {
         assert!(RunConfig::for_data("stars", &dataset, &[]).model.reads.features);
     }
 
+    #[test]
+    fn width_follows_what_there_is_to_learn_from() {
+        let state_dim = |dataset: &Dataset, settings: &[Setting]| {
+            RunConfig::for_data("stars", dataset, settings).model.state_dim
+        };
+        let one_layer = [Setting::new("test", "model.layers", 1)];
+        let [few, many] = [datasets().remove(2), datasets().remove(4)];
+        assert_eq!((state_dim(&few, &one_layer), state_dim(&many, &one_layer)), (16, 64));
+        assert_eq!(state_dim(&many, &[]), 16, "a stack has room");
+        let nodes = |count: usize| Dataset::new(stars(1, count, 3)).unwrap();
+        assert_eq!((state_dim(&nodes(600), &[]), state_dim(&nodes(700), &[])), (10, 32));
+    }
+
     /// One of every kind that the defaults tell apart.
     fn datasets() -> Vec<Dataset> {
         let graphs = |count: usize, mut parts: DatasetParts| {
@@ -330,7 +373,7 @@ mod tests {
         both.node_features = both.node_features.with_values(vec!["size".into()], values).unwrap();
         let all = [
             stars(1, 30, 3),
-            stars(1, 30, 20),
+            stars(1, 700, 20),
             graphs(20, stars(20, 30, 3)),
             graphs(20, stars(20, 30, 20)),
             graphs(101, stars(101, 200, 3)),

@@ -42,7 +42,7 @@ pub struct ModelConfig {
         range(min = 1, max = 65536),
         extend(
             "x-flag" = "state-dim",
-            "x-data-default" = "10 for nodes, 16 for graphs and homophilous graphs"
+            "x-data-default" = "10 for nodes, 32 from 500 labelled nodes of one graph on, 16 for homophilous graphs; 16 for graphs, 64 for one layer with mini-batches"
         )
     )]
     pub state_dim: usize,
@@ -51,12 +51,12 @@ pub struct ModelConfig {
         inner(range(min = 1, max = 65536)),
         extend(
             "x-flag" = "hidden-dims",
-            "x-data-default" = "[20] for nodes, [32] for graphs, [] for homophilous graphs"
+            "x-data-default" = "[20] for nodes, [32] from 500 labelled nodes of one graph on, [] for homophilous graphs; [32] for graphs, [64] for one layer with mini-batches"
         )
     )]
     pub hidden_dims: Vec<usize>,
     /// Activation of the hidden units of `h`.
-    #[schemars(extend("x-data-default" = "relu for graphs with one-shot, otherwise tanh"))]
+    #[schemars(extend("x-data-default" = "relu for graphs with one-shot and from 500 labelled nodes of one graph on, otherwise tanh"))]
     pub activation: Activation,
     /// Activation of the output of `h`.
     pub output_activation: Activation,
@@ -77,18 +77,18 @@ pub struct ModelConfig {
     /// Units of the hidden layers of the read-out `f_r`.
     #[schemars(
         inner(range(min = 1, max = 65536)),
-        extend("x-data-default" = "[20] for nodes, [32] for graphs, [] for homophilous graphs")
+        extend("x-data-default" = "[20] for nodes, [64] from 500 labelled nodes of one graph on, [] for homophilous graphs; [32] for graphs, [64] for one layer with mini-batches")
     )]
     pub readout_hidden_dims: Vec<usize>,
     /// Activation of the hidden units of `f_r`.
-    #[schemars(extend("x-data-default" = "tanh for nodes, relu for graphs"))]
+    #[schemars(extend("x-data-default" = "relu for graphs and from 500 labelled nodes of one graph on, otherwise tanh"))]
     pub readout_activation: Activation,
     /// Dropout probability of the hidden units of `f_r`.
     #[schemars(
         range(min = 0),
         extend(
             "exclusiveMaximum" = 1,
-            "x-data-default" = "0 for nodes, 0.3 for graphs with one-shot, 0.5 for graphs otherwise"
+            "x-data-default" = "0 for nodes, 0.5 from 500 labelled nodes of one graph on; for graphs 0.3 with one-shot, otherwise 0.5, 0 for one layer with mini-batches"
         )
     )]
     pub dropout: f64,

@@ -278,7 +278,7 @@ def live(section):
     if section["batches"]:
         parts.append(f"### Batches\n\n100,000 nodes, tol 1e-3, {section['batches'][0]['threads']} threads. Latency is that of a batch, nodes are per event.\n")
         parts.append(table(["events together", *heads], [[f"{row['batch']:,}", *cells(row)] for row in section["batches"]]))
-    parts.append("### Real graphs\n\nOne layer, `gnn-mean`, state 32, hidden 32, trained with a Lipschitz bound of 0.9; edges are removed and streamed back. GCN and GIN have two layers of 32 units "
+    parts.append("### Real graphs\n\nTwo layers, `gnn-mean`, state 32, hidden 32, trained with a Lipschitz bound of 0.9; edges are removed and streamed back. GCN and GIN have two layers of 32 units "
                  "in PyTorch Geometric; after an event, all nodes that it can have changed are computed again from their neighbourhood.\n")
     lines = []
     for row in section["real"]:

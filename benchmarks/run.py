@@ -437,7 +437,7 @@ def real(options, bench, name, path):
     lpgnn, out = workers.build_program(), os.path.join(WORK, f"live-{name}")
     if not os.path.exists(os.path.join(out, "model.safetensors")):
         talk(f"live: training on {name}")
-        subprocess.run([lpgnn, "train", path, "--layers", "1", "--state-dim", "32", "--hidden-dims", "32", "--epochs", "300", "--patience", "none",
+        subprocess.run([lpgnn, "train", path, "--layers", "2", "--state-dim", "32", "--hidden-dims", "32", "--epochs", "300", "--patience", "none",
                         "--set", "training.lipschitz=0.9", "--out", out, "--quiet"], check=True, stdout=subprocess.DEVNULL)
     scores = run_json([lpgnn, "evaluate", out, path, "--split", "test", "--json"])
     talk(f"live: {name}")

@@ -5,6 +5,7 @@ musl (musllinux 1.2). Wheels for macOS and Windows are built on these, by the re
 """
 
 import argparse
+import io
 import os
 import shutil
 import subprocess
@@ -12,6 +13,8 @@ import sys
 import tarfile
 import zipfile
 from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "crates" / "lpgnn-python"
@@ -53,8 +56,23 @@ def check(wheel: Path) -> None:
     if "lpgnn/py.typed" not in names:
         sys.exit(f"{wheel.name} has no py.typed")
     run(TOOLS / "abi3audit", "--strict", wheel)
-    if wheel.name.endswith(f"{os.uname().machine}.whl"):
+    if "musllinux" in wheel.name:
+        # auditwheel looks for musl's libraries on this machine, which has none.
+        if foreign := libraries(wheel) - {"libc.so"}:
+            sys.exit(f"{wheel.name} needs {', '.join(sorted(foreign))}, but musllinux has libc.so alone")
+    elif wheel.name.endswith(f"{os.uname().machine}.whl"):
         print(run(TOOLS / "auditwheel", "show", wheel))
+
+
+def libraries(wheel: Path) -> set[str]:
+    """The shared libraries that the extension modules of a wheel need."""
+    needed = set()
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            if name.endswith(".so"):
+                dynamic = ELFFile(io.BytesIO(archive.read(name))).get_section_by_name(".dynamic")
+                needed |= {tag.needed for tag in dynamic.iter_tags("DT_NEEDED")}
+    return needed
 
 
 def check_source(archive: Path) -> None:
@@ -94,4 +112,5 @@ def main() -> None:
     print("not built here: the wheels for macOS and Windows, which .github/workflows/wheels.yml builds")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -43,7 +43,8 @@ class Net(nn.Module):
         def layer(a, b):
             if kind == "gcn":
                 return GCNConv(a, b)
-            return GINConv(nn.Sequential(nn.Linear(a, b), nn.ReLU(), nn.Linear(b, b)))
+            # Sums over hundreds of neighbours are learnt from only once they are normalised.
+            return GINConv(nn.Sequential(nn.Linear(a, b), nn.BatchNorm1d(b), nn.ReLU(), nn.Linear(b, b), nn.BatchNorm1d(b)))
         self.layers = nn.ModuleList(layer(a, b) for a, b in zip(widths, widths[1:]))
         self.head = nn.Linear(UNITS, classes)
 

@@ -109,9 +109,10 @@ fn constraints(record: &RunRecord, text: &mut String) -> std::fmt::Result {
     let met = if report.met() { "met" } else { "NOT met" };
     // Rounded down, so that only all of them are 100 %.
     let share = (1000.0 * *nodes_within as f64 / (*nodes).max(1) as f64).floor() / 10.0;
+    let sample = report.sampled_from.map_or(String::new(), |all| format!(" (a sample of {all})"));
     writeln!(
         text,
-        "  constraints  {met}: {share:.1} % of nodes, {graphs_within} of {graphs} graphs within \
+        "  constraints  {met}: {share:.1} % of nodes, {graphs_within} of {graphs} graphs{sample} within \
          tolerance; {sizes}"
     )?;
     if !worst.is_empty() {

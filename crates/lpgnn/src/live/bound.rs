@@ -11,15 +11,18 @@
 //!
 //! So `E_K = Σ_k R_k Π_{j > k} Φ_j / Π_{j ≥ k} (1 − L_j)`, and residuals are reduced until each term is the same part of
 //! the tolerance. What is computed is wrong by at most [`rounding`](crate::transition::LocalTransition::rounding), and a
-//! state that is kept in single precision by half a unit in its last place; both are part of `ρ`.
+//! state by the [precision](super::precision) in which it is kept; both are part of `ρ`.
 
-use crate::transition::{LocalTransition, Rounding, SINGLE, Sensitivity, Sizes};
+use super::precision::Precision;
+use crate::transition::{LocalTransition, Rounding, Sensitivity, Sizes};
 
 /// A layer, and what is known of it.
 #[derive(Debug)]
 pub(super) struct Layer {
     pub(super) f: Box<dyn LocalTransition>,
     pub(super) sensitivity: Sensitivity,
+    /// Of its states and messages.
+    pub(super) precision: Precision,
     /// What it reads is no larger than this.
     pub(super) sizes: Sizes,
     pub(super) contraction: Contraction,
@@ -44,24 +47,47 @@ impl Contraction {
     }
 }
 
+/// What is known of a layer, and changes with the graph.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    sizes: Sizes,
+    contraction: Contraction,
+    threshold: f64,
+    floor: f64,
+}
+
 /// How much larger than what rounding gives a residual has to be before it is worth a look.
 pub(super) const ABOVE_FLOOR: f64 = 1.5;
 /// How far ahead of what was seen sizes are, so that they seldom change.
-const AHEAD: f64 = 1.25;
+pub(super) const AHEAD: f64 = 1.25;
+/// By how much what rounding gives may still grow once events are accepted, when tolerances of single nodes shrink.
+pub(super) const ROOM: f64 = 1.02;
 /// Degrees of which the rounding is kept.
 const DEGREES: usize = 1 << 10;
 
 impl Layer {
-    pub(super) fn new(f: Box<dyn LocalTransition>, terms: usize) -> Self {
+    pub(super) fn new(f: Box<dyn LocalTransition>, terms: usize, precision: Precision) -> Self {
         Self {
             sensitivity: f.sensitivity(),
             f,
-            sizes: Sizes { terms, ..Sizes::default() },
+            precision,
+            sizes: Sizes { terms, unit: precision.unit(), ..Sizes::default() },
             contraction: Contraction::default(),
             threshold: 0.0,
             floor: 0.0,
             roundings: vec![],
         }
+    }
+
+    pub(super) fn known(&self) -> Known {
+        let Self { sizes, contraction, threshold, floor, .. } = *self;
+        Known { sizes, contraction, threshold, floor }
+    }
+
+    pub(super) fn set_known(&mut self, known: Known) {
+        let Known { sizes, contraction, threshold, floor } = known;
+        self.set_sizes(sizes);
+        (self.contraction, self.threshold, self.floor) = (contraction, threshold, floor);
     }
 
     /// The norm of a difference.
@@ -77,7 +103,14 @@ impl Layer {
     /// The norm of the difference of states or messages.
     #[inline]
     pub(super) fn distance(&self, a: &[f32], b: &[f32]) -> f64 {
-        self.norm(a.iter().zip(b).map(|(&a, &b)| f64::from(a) - f64::from(b)))
+        match self.precision {
+            Precision::Single => {
+                self.norm(a.iter().zip(b).map(|(&a, &b)| f64::from(a) - f64::from(b)))
+            }
+            kept @ Precision::SumOfTwo => {
+                self.norm(kept.entries(a).zip(kept.entries(b)).map(|(a, b)| a - b))
+            }
+        }
     }
 
     /// The residual beyond which a node is looked at that has this share of the tolerance, in units of its weight.
@@ -92,7 +125,7 @@ impl Layer {
 
     pub(super) fn rounding_of(&self, sizes: Sizes, degree: usize) -> Rounding {
         let Rounding { error, size } = self.f.rounding(sizes, degree);
-        Rounding { error: error + SINGLE * sizes.state + f64::from(f32::MIN_POSITIVE), size }
+        Rounding { error: error + sizes.unit * sizes.state + f64::from(f32::MIN_POSITIVE), size }
     }
 
     /// What rounding gives at a node of this degree.
@@ -116,24 +149,25 @@ impl Layer {
         }
     }
 
-    pub(super) fn enlarge_states(&mut self, size: f64) {
+    /// States are as large as this at least; as far `ahead` as they seldom have to be enlarged again.
+    pub(super) fn enlarge_states(&mut self, size: f64, ahead: f64) {
         if size > self.sizes.state {
-            self.set_sizes(Sizes { state: AHEAD * size, ..self.sizes });
+            self.set_sizes(Sizes { state: ahead * size, ..self.sizes });
         }
     }
 
     /// The same of what an upper layer reads as features.
-    pub(super) fn enlarge_features(&mut self, size: f64) {
+    pub(super) fn enlarge_features(&mut self, size: f64, ahead: f64) {
         if size > self.sizes.feature {
-            self.set_sizes(Sizes { feature: AHEAD * size, ..self.sizes });
+            self.set_sizes(Sizes { feature: ahead * size, ..self.sizes });
         }
     }
 
     /// The same of messages; what the sizes were before, if that is larger than all others.
-    pub(super) fn enlarge_messages(&mut self, size: f64) -> Option<Sizes> {
+    pub(super) fn enlarge_messages(&mut self, size: f64, ahead: f64) -> Option<Sizes> {
         let before = self.sizes;
         (size > before.message).then(|| {
-            self.set_sizes(Sizes { message: AHEAD * size, ..before });
+            self.set_sizes(Sizes { message: ahead * size, ..before });
             before
         })
     }

@@ -3,6 +3,7 @@
 use super::adjacency::MOST_NODES;
 use super::bound::{ABOVE_FLOOR, Contraction, TOLERATED, UP, errors, together};
 use super::features::Row;
+use super::undo::Change;
 use super::{Event, EventError, GONE, LiveGraph};
 use crate::graph::Features;
 use crate::transition::{Sizes, Weighing};
@@ -67,9 +68,10 @@ impl LiveGraph {
             } else {
                 self.edge_rows += 1;
             }
-            self.edge_features.set(edge as usize, &row);
+            self.set_edge_features(edge as usize, &row);
         }
         self.edges += 1;
+        self.note(Change::EdgeAdded { source, target, edge });
         self.join(&row, Who::Edge);
         self.join_levels(source, target);
         self.neighbourhoods_changed(&before);
@@ -85,11 +87,26 @@ impl LiveGraph {
             return Err(error);
         }
         self.drop_edge(edge);
+        self.note(Change::EdgeRemoved { source, target, edge });
         self.neighbourhoods_changed(&before);
         Ok(())
     }
 
-    fn drop_edge(&mut self, edge: u32) {
+    fn set_edge_features(&mut self, edge: usize, row: &Row) {
+        if edge < self.edge_features.rows() {
+            let before = self.edge_features.entries(edge).into();
+            self.note(Change::EdgeFeatures { edge, before });
+        }
+        self.edge_features.set(edge, row);
+    }
+
+    fn set_node_features(&mut self, node: usize, row: &Row) {
+        let before = self.node_features.entries(node).into();
+        self.note(Change::NodeFeatures { node, before });
+        self.node_features.set(node, row);
+    }
+
+    pub(super) fn drop_edge(&mut self, edge: u32) {
         self.edges -= 1;
         if self.edge_features.width() > 0 {
             self.free_edges.insert(edge);
@@ -106,7 +123,7 @@ impl LiveGraph {
         let row = self.edge_features.check("the edge", features.view())?;
         self.check_rounding(&row, Who::Edge)?;
         if self.edge_features.width() > 0 && self.edge_features.distance(edge, &row) > 0.0 {
-            self.edge_features.set(edge, &row);
+            self.set_edge_features(edge, &row);
             self.join(&row, Who::Edge);
             self.forget_layers(source);
             self.forget_layers(target);
@@ -136,13 +153,9 @@ impl LiveGraph {
             self.free_nodes.insert(number);
             return Err(error);
         }
-        self.free_nodes.remove(&number);
-        self.node_features.set(node, &row);
+        self.enter(node, graph_number);
+        self.set_node_features(node, &row);
         self.join(&row, Who::Node);
-        if let Some(members) = &mut self.members {
-            let at = members.of(graph).partition_point(|&v| v < number);
-            members.insert(graph, at, number);
-        }
         self.clear_rows(node);
         self.pool_node(node, true);
         if self.levels.most > 0 {
@@ -152,15 +165,21 @@ impl LiveGraph {
             }
             self.levels.of[node] = self.levels.needs[row];
         }
-        self.outputs.forget(node);
+        let told = self.outputs.forget(node);
+        self.note(Change::NodeAdded { node, told });
         self.forget_layers(node);
         Ok(node)
     }
 
     fn clear_rows(&mut self, node: usize) {
-        let states = self.states.iter_mut().zip(&self.widths);
-        for (rows, width) in states.chain(self.messages.iter_mut().zip(&self.message_dims)) {
-            rows[node * width..][..*width].fill(0.0);
+        for layer in 0..self.layers.len() {
+            self.keep_state(layer, node);
+            self.keep_message(layer, node);
+        }
+        for layer in 0..self.layers.len() {
+            let (width, message) = (self.state_width(layer), self.message_width(layer));
+            self.states[layer][node * width..][..width].fill(0.0);
+            self.messages[layer][node * message..][..message].fill(0.0);
         }
     }
 
@@ -174,9 +193,10 @@ impl LiveGraph {
                 self.levels.needs.push(0);
             }
         }
-        for (layer, width) in self.widths.iter().enumerate() {
+        for layer in 0..self.layers.len() {
+            let (width, message) = (self.state_width(layer), self.message_width(layer));
             self.states[layer].resize(self.graphs.len() * width, 0.0);
-            self.messages[layer].resize(self.graphs.len() * self.message_dims[layer], 0.0);
+            self.messages[layer].resize(self.graphs.len() * message, 0.0);
             self.residuals[layer].push(0.0);
             self.queues[layer].push_node();
         }
@@ -208,29 +228,28 @@ impl LiveGraph {
             edges.iter().for_each(|&(u, v, edge)| self.adjacency.add(u, v, edge));
             return Err(error);
         }
-        edges.iter().for_each(|&(_, _, edge)| self.drop_edge(edge));
+        for &(source, target, edge) in &edges {
+            self.drop_edge(edge);
+            self.note(Change::EdgeRemoved { source, target, edge });
+        }
         self.pool_node(node, false);
         let alone = self.weight(node);
         #[allow(clippy::cast_possible_truncation, reason = "graphs have 32 bits")]
         if let Some(pools) = &mut self.pools {
             pools.weigh(graph as u32, weight, alone);
         }
-        #[allow(clippy::cast_possible_truncation, reason = "nodes have 30 bits")]
-        let number = node as u32;
-        self.graphs[node] = GONE;
-        self.free_nodes.insert(number);
-        if let Some(members) = &mut self.members {
-            if let Ok(at) = members.of(graph).binary_search(&number) {
-                members.remove(graph, at);
-            }
-            #[allow(clippy::cast_possible_truncation, reason = "graphs have 32 bits")]
-            self.outputs.ask_for(graph as u32);
+        #[allow(clippy::cast_possible_truncation, reason = "graphs have 32 bits")]
+        let graph = graph as u32;
+        if self.members.is_some() {
+            self.outputs.ask_for(graph);
         }
         self.clear_rows(node);
         for layer in 0..self.layers.len() {
+            self.keep_residual(layer, node);
             self.residuals[layer][node] = 0.0;
-            self.queues[layer].put(node, 0.0);
         }
+        self.leave(node);
+        self.note(Change::NodeRemoved { node, graph });
         self.neighbourhoods_changed(&before);
         Ok(())
     }
@@ -242,7 +261,7 @@ impl LiveGraph {
         let distance = self.node_features.distance(node, &row);
         if distance > 0.0 {
             let old = self.node_features.dense(node);
-            self.node_features.set(node, &row);
+            self.set_node_features(node, &row);
             self.pool_features(node, &old);
             self.join(&row, Who::Node);
             // Its message follows when it is computed.
@@ -397,7 +416,7 @@ impl LiveGraph {
                 let size = match weighing {
                     Weighing::Pairs(_) => self.layers[layer].rounding(1).size,
                     Weighing::Nodes(_) => {
-                        let state = super::size(self.state(layer, v));
+                        let state = self.layers[layer].precision.size(self.row(layer, v));
                         self.layers[layer].sensitivity.message * state
                     }
                 };

@@ -15,7 +15,8 @@
 //!
 //! `ρ` is a bound and not the residual itself: so `f_v` is computed where a state may have to move, and not at every
 //! neighbour of one that has moved. The message `p_v` is all that neighbours read of a node: it is kept, and nobody
-//! computes it again. States and messages are kept in single precision, `f_v` is computed in double precision. A reading of
+//! computes it again. States and messages are kept in single precision, those of lower layers in two such numbers; `f_v` is
+//! computed in double precision. A reading of
 //! `f_a(x)` in place of `x` is the same thing here, for the last value of `f_v` *is* `x_v`.
 //!
 //! ```
@@ -49,11 +50,13 @@ mod levels;
 mod named;
 mod outputs;
 mod pools;
+mod precision;
 mod push;
 mod queue;
 mod save;
 mod slots;
 mod snapshot;
+mod undo;
 
 pub use event::{Event, EventError};
 pub use named::{Cell, Columns, LiveData, Name, NamedEvent, NamedPrediction, NamedReport};
@@ -69,10 +72,12 @@ use features::{FeatureTable, Row};
 use levels::Levels;
 use outputs::Outputs;
 use pools::Pools;
+use precision::Precision;
 use push::{Found, Workspace};
 use queue::Queue;
 use save::{Sink, Source};
 use slots::Slots;
+use undo::Undo;
 
 use crate::graph::{Features, FeaturesView, GraphBatch, Level, SparseRows};
 use crate::inference::{FixedPointOptions, converge};
@@ -127,11 +132,11 @@ pub struct LiveGraph {
     pools: Option<Pools>,
     /// Components of a state, for every layer.
     widths: Vec<usize>,
-    /// `x`, row by row, for every layer.
+    /// `x`, row by row, for every layer, as [precisely](precision) as it is kept.
     states: Vec<Vec<f32>>,
     /// Components of a message, for every layer; 0 where it is the state.
     message_dims: Vec<usize>,
-    /// `p`, row by row, for every layer.
+    /// `p`, likewise.
     messages: Vec<Vec<f32>>,
     /// `ρ`, for every layer.
     residuals: Vec<Vec<f32>>,
@@ -140,6 +145,9 @@ pub struct LiveGraph {
     options: LiveOptions,
     limit: f64,
     levels: Levels,
+    undo: Undo,
+    /// How far ahead of what was seen sizes are.
+    ahead: f64,
     /// Nodes that were computed since the last report; some of them more than once.
     touched: Vec<u32>,
     found: Found,
@@ -199,9 +207,25 @@ impl LiveGraph {
             ..FixedPointOptions::default()
         };
         let start = converge(model, weights, batch, &iteration, &Scratch::new());
-        live.states = start.states.into_iter().map(Matrix::into_entries).collect();
+        for (number, states) in start.states.iter().enumerate() {
+            live.start_from(number, states);
+        }
         live.start()?;
         Ok(live)
+    }
+
+    /// The states of a layer, from such as are near them.
+    fn start_from(&mut self, layer: usize, states: &Matrix<f32>) {
+        let parts = self.layers[layer].precision.parts();
+        if parts == 1 {
+            self.states[layer].copy_from_slice(states.as_slice());
+            return;
+        }
+        let (width, rows) = (self.widths[layer], states.as_slice());
+        let to = self.states[layer].chunks_exact_mut((parts * width).max(1));
+        for (to, from) in to.zip(rows.chunks_exact(width.max(1))) {
+            to[..width].copy_from_slice(from);
+        }
     }
 
     /// Everything but the states, which are zero.
@@ -232,6 +256,8 @@ impl LiveGraph {
         let message_dims: Vec<usize> = layers.iter().map(|layer| layer.f.message_dim()).collect();
         let outputs = Outputs::new(model, weights, &node_features, options.classes)?;
         Ok(Self {
+            states: kept(&layers, widths(), nodes),
+            messages: kept(&layers, message_dims.iter().copied(), nodes),
             layers,
             read: model.read_layers(),
             adjacency: Adjacency::new(batch.topology(), edges, with_edges),
@@ -246,8 +272,6 @@ impl LiveGraph {
             members,
             pools: outputs.pools(batch.graphs()),
             widths: widths().collect(),
-            states: widths().map(|width| vec![0.0; nodes * width]).collect(),
-            messages: message_dims.iter().map(|width| vec![0.0; nodes * width]).collect(),
             message_dims,
             residuals: widths().map(|_| vec![0.0; nodes]).collect(),
             queues: widths().map(|_| Queue::new(nodes)).collect(),
@@ -255,6 +279,8 @@ impl LiveGraph {
             options: check(*options)?,
             limit: 1.0,
             levels: Levels::none(),
+            undo: Undo::default(),
+            ahead: bound::AHEAD,
             touched: vec![],
             found: Found::default(),
             readout_scratch: Scratch::new(),
@@ -343,11 +369,10 @@ impl LiveGraph {
         self.set_thresholds();
         self.queue_again();
         self.settle();
-        let (tol, bound) = (self.options.tol, self.bound());
-        if bound > tol * bound::TOLERATED {
+        if let Err(bound) = self.is_within() {
             return Err(Error::Option {
                 option: "tol",
-                value: tol.to_string(),
+                value: self.options.tol.to_string(),
                 expected: format!(
                     "single precision cannot guarantee less than {:.1e} for this model and these graphs",
                     1.1 * bound
@@ -367,12 +392,12 @@ impl LiveGraph {
     /// What states read of each other is as large as they are.
     fn measure_states(&mut self) {
         for number in 0..self.layers.len() {
-            let width = self.widths[number];
+            let (width, precision) = (self.state_width(number), self.layers[number].precision);
             let rows = self.states[number].chunks_exact(width.max(1));
-            let largest = rows.map(size).fold(0.0, f64::max);
-            self.layers[number].enlarge_states(largest);
+            let largest = rows.map(|row| precision.size(row)).fold(0.0, f64::max);
+            self.layers[number].enlarge_states(largest, self.ahead);
             if let Some(above) = self.layers.get_mut(number + 1) {
-                above.enlarge_features(largest);
+                above.enlarge_features(largest, self.ahead);
             }
         }
     }
@@ -382,17 +407,52 @@ impl LiveGraph {
     /// An event that cannot be is refused and the others are not. The same events in the same batches give the same bits,
     /// for any number of threads.
     pub fn apply(&mut self, events: &[Event]) -> Report {
-        let results = events.iter().map(|event| self.change(event)).collect();
-        Report { results, ..self.catch_up() }
+        self.begin();
+        let mut results: Vec<_> = events.iter().map(|event| self.change(event)).collect();
+        let mut evaluated = self.settle();
+        if self.is_within().is_err() {
+            // One of them, or all together, are too much: one by one they show which.
+            self.take_back();
+            results = vec![];
+            for event in events {
+                self.begin();
+                let result = self.change(event);
+                evaluated += self.settle();
+                results.push(self.keep_if_within().and(result));
+            }
+        }
+        self.keep_changes();
+        let report = self.catch_up();
+        Report { results, evaluated: evaluated + report.evaluated, ..report }
     }
 
-    /// Brings all predictions within the tolerance, after changes.
+    /// Keeps what an event has changed, once states have settled; or takes it back.
+    pub(super) fn keep_if_within(&mut self) -> Result<(), EventError> {
+        match self.is_within() {
+            Ok(()) => self.keep_changes(),
+            Err(bound) => {
+                self.take_back();
+                return Err(EventError::Rounding { what: "a state that follows from it", bound });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether predictions are within the tolerance, whatever rounding does; or within what they are.
+    pub(super) fn is_within(&self) -> Result<(), f64> {
+        let room = if self.levels.most > 0 { bound::ROOM } else { 1.0 };
+        let residuals =
+            self.layers.iter().map(|layer| layer.residual(1.0).max(room * layer.residual(0.0)));
+        let bound = together(&errors(&self.layers, residuals)[self.read.clone()]);
+        if bound <= self.options.tol * bound::TOLERATED { Ok(()) } else { Err(bound) }
+    }
+
+    /// Predictions of what was touched, and what decisions need beyond the tolerance.
     fn catch_up(&mut self) -> Report {
-        let evaluated = self.settle();
         self.touched.sort_unstable();
         self.touched.dedup();
         let mut touched = std::mem::take(&mut self.touched);
-        let evaluated = evaluated + self.refine(self.rows_of(&touched));
+        let evaluated = self.refine(self.rows_of(&touched));
         touched.append(&mut self.touched);
         touched.sort_unstable();
         touched.dedup();
@@ -406,6 +466,8 @@ impl LiveGraph {
     fn refine(&mut self, mut rows: Vec<u32>) -> usize {
         let mut evaluated = 0;
         let mut first = true;
+        // States hardly move any more, and what is accepted stays so.
+        self.ahead = 1.0;
         loop {
             let mut needs = self.update_outputs(&rows);
             let rises = |&(row, need): &(u32, u8)| need > self.levels.needs[row as usize];
@@ -419,6 +481,7 @@ impl LiveGraph {
                 self.set_need(row as usize, need);
             }
             if !open {
+                self.ahead = bound::AHEAD;
                 return evaluated;
             }
             let before = self.touched.len();
@@ -436,7 +499,7 @@ impl LiveGraph {
         together(&self.errors()[self.read.clone()])
     }
 
-    /// The same of the states of every layer.
+    /// The same of the states of every layer, as they are kept: [`state`](Self::state) rounds those of lower layers.
     pub fn errors(&self) -> Vec<f64> {
         errors(&self.layers, self.layers.iter().map(|layer| layer.residual(1.0)))
     }
@@ -535,8 +598,25 @@ impl LiveGraph {
     ///
     /// When there is no such layer or node.
     pub fn state(&self, layer: usize, node: usize) -> &[f32] {
-        let width = self.widths[layer];
+        &self.row(layer, node)[..self.widths[layer]]
+    }
+
+    /// The state of a node as it is kept.
+    fn row(&self, layer: usize, node: usize) -> &[f32] {
+        let width = self.state_width(layer);
         &self.states[layer][node * width..][..width]
+    }
+
+    /// Numbers that a state is kept in.
+    #[inline]
+    fn state_width(&self, layer: usize) -> usize {
+        self.layers[layer].precision.parts() * self.widths[layer]
+    }
+
+    /// The same of a message.
+    #[inline]
+    fn message_width(&self, layer: usize) -> usize {
+        self.layers[layer].precision.parts() * self.message_dims[layer]
     }
 
     /// What the error of a node is divided by in the norm in which `f_a` contracts: 1, or the root of its degree.
@@ -558,6 +638,7 @@ impl LiveGraph {
             + self.pools.as_ref().map_or(0, Pools::bytes)
             + self.levels.bytes()
             + self.outputs.bytes()
+            + self.undo.bytes()
     }
 
     /// `Σ_u 1/√(de[v] de[u])`, where it counts.
@@ -581,9 +662,10 @@ impl LiveGraph {
     }
 }
 
-/// `‖x‖₂`, rounded up.
-fn size(row: &[f32]) -> f64 {
-    row.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt() * bound::UP
+/// Room for the rows of all layers.
+fn kept(layers: &[Layer], widths: impl Iterator<Item = usize>, nodes: usize) -> Vec<Vec<f32>> {
+    let rows = layers.iter().zip(widths);
+    rows.map(|(layer, width)| vec![0.0; nodes * layer.precision.parts() * width]).collect()
 }
 
 fn check(options: LiveOptions) -> Result<LiveOptions, Error> {
@@ -631,7 +713,9 @@ fn layers(
             ));
         }
         let terms = if number == 0 { 0 } else { model.transition(number - 1).state_dim() };
-        layers.push(Layer::new(f, terms));
+        let is_last = number + 1 == model.transitions().count();
+        let precision = if is_last { Precision::Single } else { Precision::SumOfTwo };
+        layers.push(Layer::new(f, terms, precision));
     }
     Ok(layers)
 }

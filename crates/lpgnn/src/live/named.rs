@@ -26,6 +26,17 @@ pub struct LiveData {
     nodes: HashMap<(u32, Name), u32>,
     graphs: Vec<Name>,
     events: u64,
+    /// Nodes that came or went since the live graph began.
+    renamed: Vec<Renamed>,
+}
+
+/// A name that a node has got, or has given up.
+#[derive(Debug)]
+struct Renamed {
+    node: u32,
+    graph: u32,
+    name: Name,
+    is_new: bool,
 }
 
 /// The name of a node or graph, or its number in data without names. `17` and `"17"` are the same.
@@ -282,7 +293,7 @@ impl LiveData {
                 }
             }
         }
-        Ok(Self { live, encoding, names, nodes, graphs, events })
+        Ok(Self { live, encoding, names, nodes, graphs, events, renamed: vec![] })
     }
 
     /// The live graph, by numbers.
@@ -298,13 +309,66 @@ impl LiveData {
     /// Applies some events, in their order, and then brings all predictions within the tolerance; those that cannot be are
     /// refused, and the others are not.
     pub fn apply(&mut self, events: &[NamedEvent]) -> NamedReport {
-        let mut errors = vec![];
+        self.live.begin();
+        let (mut errors, mut is_whole) = (vec![], true);
         for (i, event) in events.iter().enumerate() {
+            let changes = self.live.changes();
             if let Err(error) = self.change(event) {
                 errors.push((i, self.with_name(error)));
+                is_whole &= self.live.changes() == changes;
             }
         }
-        self.finish(errors, events.len())
+        let mut evaluated = if is_whole { self.live.settle() } else { 0 };
+        // Events that cannot be kept together are tried one by one.
+        if !is_whole || self.live.is_within().is_err() {
+            self.take_back();
+            errors.clear();
+            for (i, event) in events.iter().enumerate() {
+                let (more, result) = self.apply_alone(event);
+                evaluated += more;
+                errors.extend(result.err().map(|error| (i, self.with_name(error))));
+            }
+        }
+        self.keep_changes();
+        self.finish(errors, evaluated, events.len())
+    }
+
+    /// One event, all of it or nothing; and how many states were computed.
+    fn apply_alone(&mut self, event: &NamedEvent) -> (usize, Result<(), Error>) {
+        self.live.begin();
+        if let Err(error) = self.change(event) {
+            self.take_back();
+            return (0, Err(error));
+        }
+        let evaluated = self.live.settle();
+        if let Err(bound) = self.live.is_within() {
+            self.take_back();
+            let what = "a state that follows from it";
+            return (evaluated, Err(EventError::Rounding { what, bound }.into()));
+        }
+        self.keep_changes();
+        (evaluated, Ok(()))
+    }
+
+    fn keep_changes(&mut self) {
+        self.live.keep_changes();
+        self.renamed.clear();
+    }
+
+    /// Everything as it was when the live graph began.
+    fn take_back(&mut self) {
+        self.live.take_back();
+        for Renamed { node, graph, name, is_new } in
+            std::mem::take(&mut self.renamed).into_iter().rev()
+        {
+            if is_new {
+                self.nodes.remove(&(graph, name));
+                self.names[node as usize] = None;
+            } else {
+                self.names[node as usize] = Some(name.clone());
+                self.nodes.insert((graph, name), node);
+            }
+        }
     }
 
     /// Counts an event that is no event at all, such as a line that cannot be read.
@@ -312,7 +376,12 @@ impl LiveData {
         self.events += 1;
     }
 
-    fn finish(&mut self, errors: Vec<(usize, Error)>, events: usize) -> NamedReport {
+    fn finish(
+        &mut self,
+        errors: Vec<(usize, Error)>,
+        evaluated: usize,
+        events: usize,
+    ) -> NamedReport {
         self.events += events as u64;
         let report = self.live.catch_up();
         let changed = self.live.changed();
@@ -326,7 +395,7 @@ impl LiveData {
         });
         NamedReport {
             errors,
-            evaluated: report.evaluated,
+            evaluated: evaluated + report.evaluated,
             touched: report.touched,
             bound: report.bound,
             changed: predicted.collect(),
@@ -521,29 +590,14 @@ impl LiveData {
         }
     }
 
-    /// One edge, or both directions: nothing can refuse the second that has let the first pass, but a bound that neighbours
-    /// need, and then the first goes back. New features that suit one suit both.
+    /// One edge, or both directions.
     fn change_edges(
         &mut self,
         ends: &[(usize, usize)],
         event: impl Fn((usize, usize)) -> Event,
     ) -> Result<(), Error> {
-        let (source, target) = ends[0];
-        let back = match event(ends[0]) {
-            Event::AddEdge { .. } => Some(Event::RemoveEdge { source, target }),
-            Event::RemoveEdge { .. } => self
-                .live
-                .edge_features(source, target)
-                .map(|features| Event::AddEdge { source, target, features }),
-            _ => None,
-        };
-        for (i, &both) in ends.iter().enumerate() {
-            if let Err(error) = self.live.change(&event(both)) {
-                if let (Some(back), 1) = (&back, i) {
-                    self.live.change(back)?;
-                }
-                return Err(error.into());
-            }
+        for &both in ends {
+            self.live.change(&event(both))?;
         }
         self.degrees_changed(&[ends[0].0, ends[0].1])
     }
@@ -590,7 +644,9 @@ impl LiveData {
             self.names.resize(number + 1, None);
         }
         self.names[number] = Some(node.clone());
-        self.nodes.insert(key, number as u32);
+        let (node, name, number) = (number as u32, node.clone(), number as u32);
+        self.renamed.push(Renamed { node, graph: key.0, name, is_new: true });
+        self.nodes.insert(key, number);
         Ok(())
     }
 
@@ -602,7 +658,10 @@ impl LiveData {
             self.live.neighbours(number).filter(|&u| u != number).collect();
         self.live.change(&Event::RemoveNode { node: number })?;
         self.names[number] = None;
-        self.nodes.remove(&(graph as u32, node.clone()));
+        let graph = graph as u32;
+        self.nodes.remove(&(graph, node.clone()));
+        let name = node.clone();
+        self.renamed.push(Renamed { node: number as u32, graph, name, is_new: false });
         self.degrees_changed(&neighbours)
     }
 }

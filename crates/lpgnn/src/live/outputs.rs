@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 use std::f64::consts::SQRT_2;
 
 use super::bound::{self, together};
+use super::precision::Precision;
 use super::{EventError, FeatureTable, GONE, LiveGraph, Pools};
 use crate::graph::Features;
 use crate::lagrangian::Model;
@@ -51,6 +52,15 @@ pub(super) struct Outputs {
 enum Told {
     Classes(Vec<u16>),
     Values(Vec<f32>),
+}
+
+/// What was told of one node.
+#[derive(Debug)]
+pub(super) enum ToldRow {
+    Class(u16),
+    Values(Vec<f32>),
+    /// Graphs are told of.
+    None,
 }
 
 /// The class of a row of which nothing was told yet.
@@ -111,16 +121,29 @@ impl Outputs {
         }
     }
 
-    /// Nothing was told of a node that is new.
-    pub(super) fn forget(&mut self, node: usize) {
+    /// Nothing was told of a node that is new; returns what was told of one of the same number.
+    pub(super) fn forget(&mut self, node: usize) -> ToldRow {
         if self.pooling.is_some() {
-            return;
+            return ToldRow::None;
         }
         match &mut self.told {
-            Told::Classes(told) => told[node] = NOTHING,
+            Told::Classes(told) => ToldRow::Class(std::mem::replace(&mut told[node], NOTHING)),
             Told::Values(told) => {
-                told[node * self.mlp.outputs..][..self.mlp.outputs].fill(f32::NAN);
+                let row = &mut told[node * self.mlp.outputs..][..self.mlp.outputs];
+                let before = row.to_vec();
+                row.fill(f32::NAN);
+                ToldRow::Values(before)
             }
+        }
+    }
+
+    pub(super) fn set_told_row(&mut self, node: usize, row: ToldRow) {
+        match (&mut self.told, row) {
+            (Told::Classes(told), ToldRow::Class(class)) => told[node] = class,
+            (Told::Values(told), ToldRow::Values(values)) => {
+                told[node * values.len()..][..values.len()].copy_from_slice(&values);
+            }
+            _ => {}
         }
     }
 
@@ -286,10 +309,10 @@ impl LiveGraph {
         for ((number, input), error) in inputs.enumerate().zip(&mut errors) {
             // What is pooled is rounded once more. Features have no other error.
             let rounded = |size: f64| (size, size * f64::from(f32::EPSILON));
-            let (size, rounding) = rounded(super::size(input));
+            let (size, rounding) = rounded(Precision::Single.size(input));
             let of_features = if mlp.features > 0 {
                 let row = features.entries(number).map(|(_, x)| x.abs());
-                rounded(super::size(&row.collect::<Vec<_>>()))
+                rounded(Precision::Single.size(&row.collect::<Vec<_>>()))
             } else {
                 (0.0, 0.0)
             };

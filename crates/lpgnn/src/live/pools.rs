@@ -47,6 +47,15 @@ impl Pools {
         }
     }
 
+    /// Those of graphs without nodes, in place of what they are.
+    pub(super) fn clear(&mut self, heaviest: f64) {
+        self.sums.fill(0);
+        self.maxima.fill(f32::NEG_INFINITY);
+        self.stale.clear();
+        self.weights.fill(0);
+        self.heaviest = heaviest;
+    }
+
     /// A state of a node becomes another one, from column `at` on; none where the node comes or goes.
     pub(super) fn replace(
         &mut self,
@@ -132,7 +141,8 @@ impl LiveGraph {
         let mut at = 0;
         for layer in self.read.clone() {
             let width = self.widths[layer];
-            let x = Some(&self.states[layer][v * width..][..width]);
+            let stored = self.layers[layer].precision.parts() * width;
+            let x = Some(&self.states[layer][v * stored..][..width]);
             let (old, new) = if comes { (None, x) } else { (x, None) };
             pools.replace(graph, at, old, new);
             at += width;
@@ -170,7 +180,8 @@ impl LiveGraph {
                 let mut at = 0;
                 for layer in self.read.clone() {
                     let width = self.widths[layer];
-                    let x = &self.states[layer][v as usize * width..][..width];
+                    let stored = self.layers[layer].precision.parts() * width;
+                    let x = &self.states[layer][v as usize * stored..][..width];
                     pools.replace(graph, at, None, Some(x));
                     at += width;
                 }

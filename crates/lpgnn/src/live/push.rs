@@ -3,8 +3,8 @@
 use std::sync::PoisonError;
 
 use super::LiveGraph;
-use super::bound::UP;
-use super::features::widen;
+use super::bound::{ABOVE_FLOOR, UP};
+use super::precision::Precision;
 use crate::Matrix;
 use crate::graph::{Features, FeaturesView, Local, NO_EDGE, Patch};
 use crate::transition::{Input, for_each_group};
@@ -13,6 +13,8 @@ use crate::transition::{Input, for_each_group};
 const CHUNK: usize = 1 << 12;
 /// Nodes that one thread computes at a time.
 const GROUP: usize = 64;
+/// After so many rounds per `1 / (1 − L)`, nothing but rounding moves states.
+const PATIENCE: f64 = 2000.0;
 /// How often `f_v` is computed in a row, of its own last value and the same messages.
 const ROUNDS: usize = 4;
 
@@ -44,12 +46,16 @@ pub(super) struct Found {
 impl LiveGraph {
     /// Computes states until all residuals are within what is allowed; returns how many times one was.
     ///
-    /// A layer reads those below and none above, so that they settle one after the other.
+    /// A layer reads those below and none above, so that they settle one after the other. Events that can be taken back are
+    /// left as they are once rounding alone exceeds the tolerance.
     pub(super) fn settle(&mut self) -> usize {
         let (mut nodes, mut found) = (vec![], std::mem::take(&mut self.found));
-        let mut evaluated = 0;
-        for layer in 0..self.layers.len() {
+        let (mut evaluated, mut floors) = (0, self.floors());
+        'layers: for layer in 0..self.layers.len() {
+            let patience = PATIENCE / (1.0 - self.layers[layer].contraction.states);
+            let mut rounds = 0.0;
             while self.queues[layer].pop(&mut nodes) {
+                rounds += 1.0;
                 for chunk in nodes.chunks(CHUNK) {
                     self.evaluate(layer, chunk, &mut found);
                     self.replace(layer, chunk, &found);
@@ -60,10 +66,26 @@ impl LiveGraph {
                     evaluated += chunk.len();
                 }
                 self.touched.extend_from_slice(&nodes);
+                if self.floors() > floors {
+                    floors = self.floors();
+                    if self.can_take_back() && self.is_within().is_err() {
+                        break 'layers;
+                    }
+                }
+                if rounds > patience {
+                    // States that step to and fro between neighbouring numbers can keep each other moving for ever.
+                    rounds = 0.0;
+                    self.layers[layer].floor *= ABOVE_FLOOR;
+                    (0..self.graphs.len()).for_each(|v| self.queue(layer, v));
+                }
             }
         }
         self.found = found;
         evaluated
+    }
+
+    fn floors(&self) -> f64 {
+        self.layers.iter().map(|layer| layer.floor).sum()
     }
 
     /// `x_v ← f_v` for some nodes, and what that does to residuals but by messages.
@@ -72,28 +94,29 @@ impl LiveGraph {
     /// ρ_v ← rounding + c t_v δ        and in the next layer, ρ_v ← ρ_v + d s_v δ
     /// ```
     fn replace(&mut self, number: usize, nodes: &[u32], found: &Found) {
-        let width = self.widths[number];
+        let (width, precision) = (self.state_width(number), self.layers[number].precision);
         let reads_states = self.message_dims[number] == 0;
         let mut largest = 0.0_f64;
         let moved: Vec<f64> = (nodes.iter().enumerate())
             .map(|(i, &v)| {
                 let (v, f) = (v as usize, &found.states[i * width..][..width]);
-                let distance = self.layers[number].distance(self.state(number, v), f);
-                largest = largest.max(super::size(f));
+                let distance = self.layers[number].distance(self.row(number, v), f);
+                largest = largest.max(precision.size(f));
                 self.set_state(number, v, f);
                 let own = self.own(number, v) * found.steps[i];
                 let degree = self.adjacency.degree(v);
                 let layer = &mut self.layers[number];
                 let rounding = layer.rounding_error(degree);
                 layer.floor = layer.floor.max(rounding / layer.sensitivity.weighing.weight(degree));
+                self.keep_residual(number, v);
                 self.residuals[number][v] = above((rounding + own) * UP);
                 self.queue(number, v);
                 distance
             })
             .collect();
-        self.layers[number].enlarge_states(largest);
+        self.layers[number].enlarge_states(largest, self.ahead);
         if let Some(upper) = self.layers.get_mut(number + 1) {
-            upper.enlarge_features(largest);
+            upper.enlarge_features(largest, self.ahead);
         }
         for (&v, distance) in nodes.iter().zip(moved) {
             let v = v as usize;
@@ -111,13 +134,14 @@ impl LiveGraph {
     }
 
     fn set_state(&mut self, layer: usize, v: usize, new: &[f32]) {
-        let width = self.widths[layer];
+        self.keep_state(layer, v);
+        let (width, entries) = (self.state_width(layer), self.widths[layer]);
         let x = &mut self.states[layer][v * width..][..width];
         if let Some(pools) = &mut self.pools
             && self.read.contains(&layer)
         {
             let at = self.widths[self.read.start..layer].iter().sum();
-            pools.replace(self.graphs[v], at, Some(x), Some(new));
+            pools.replace(self.graphs[v], at, Some(&x[..entries]), Some(&new[..entries]));
         }
         x.copy_from_slice(new);
     }
@@ -138,14 +162,16 @@ impl LiveGraph {
     /// ρ_u ← ρ_u + n_uv ‖W_K ⋯ W_2‖ ‖p_v − p'_v‖        for u ∈ ne[v]
     /// ```
     pub(super) fn send(&mut self, layer: usize, nodes: &[u32], found: &mut Found) {
-        let width = self.message_dims[layer];
+        let (width, precision) = (self.message_width(layer), self.layers[layer].precision);
         if width == 0 {
             return;
         }
         self.compute_messages(layer, nodes, &mut found.messages);
-        let largest = found.messages.chunks_exact(width).map(super::size).fold(0.0, f64::max);
+        let rows = found.messages.chunks_exact(width);
+        let largest = rows.map(|row| precision.size(row)).fold(0.0, f64::max);
         self.enlarge_messages(layer, largest);
         for (&v, new) in nodes.iter().zip(found.messages.chunks_exact(width)) {
+            self.keep_message(layer, v as usize);
             let old = &mut self.messages[layer][v as usize * width..][..width];
             let distance = self.layers[layer].distance(old, new);
             old.copy_from_slice(new);
@@ -155,7 +181,7 @@ impl LiveGraph {
 
     /// Messages of this size are rounded by more than those before, whoever has read them.
     fn enlarge_messages(&mut self, layer: usize, size: f64) {
-        let Some(before) = self.layers[layer].enlarge_messages(size) else { return };
+        let Some(before) = self.layers[layer].enlarge_messages(size, self.ahead) else { return };
         for v in 0..self.graphs.len() {
             if self.contains(v) && self.residuals[layer][v].is_finite() {
                 let degree = self.adjacency.degree(v);
@@ -188,6 +214,7 @@ impl LiveGraph {
     #[inline]
     pub(super) fn raise(&mut self, layer: usize, v: usize, more: f64) {
         if more > 0.0 {
+            self.keep_residual(layer, v);
             let residual = &mut self.residuals[layer][v];
             *residual = above(f64::from(*residual) + more * UP);
             self.queue(layer, v);
@@ -212,6 +239,7 @@ impl LiveGraph {
     /// Nothing is known of the residual of a node; that of one that is gone does not matter.
     pub(super) fn forget(&mut self, layer: usize, v: usize) {
         if self.contains(v) {
+            self.keep_residual(layer, v);
             self.residuals[layer][v] = f32::INFINITY;
             self.queues[layer].put(v, f64::INFINITY);
         }
@@ -226,7 +254,7 @@ impl LiveGraph {
 
     /// `f_v` of some nodes, row by row.
     fn evaluate(&self, layer: usize, nodes: &[u32], found: &mut Found) {
-        let width = self.widths[layer];
+        let (width, precision) = (self.state_width(layer), self.layers[layer].precision);
         found.states.resize(nodes.len() * width, 0.0);
         found.steps.resize(nodes.len(), 0.0);
         let rows = found.states.chunks_mut((GROUP * width).max(1));
@@ -241,23 +269,24 @@ impl LiveGraph {
                         break;
                     }
                 }
-                #[allow(clippy::cast_possible_truncation, reason = "states are rounded already")]
-                for (to, &x) in states.iter_mut().zip(work.states.as_slice()) {
-                    *to = x as f32;
+                let entries = self.widths[layer].max(1);
+                let rows = work.states.as_slice().chunks_exact(entries);
+                for (to, x) in states.chunks_exact_mut(width.max(1)).zip(rows) {
+                    precision.write(x, to);
                 }
             });
         });
     }
 
-    /// The own states of nodes become `f_v`, in single precision; returns whether their residuals need no other round.
+    /// The own states of nodes become `f_v`, as it is kept; returns whether their residuals need no other round.
     fn step(&self, layer: usize, nodes: &[u32], work: &mut Workspace, steps: &mut [f64]) -> bool {
         let (width, mut done) = (self.widths[layer], true);
+        let precision = self.layers[layer].precision;
         let rows = work.states.as_mut_slice().chunks_exact_mut(width.max(1));
         let f = work.f.as_slice().chunks_exact(width.max(1));
         for (((x, f), &v), step) in rows.zip(f).zip(nodes).zip(steps) {
-            #[allow(clippy::cast_possible_truncation, reason = "states are kept in this precision")]
             let differences = x.iter_mut().zip(f).map(|(x, &f)| {
-                let new = f64::from(f as f32);
+                let new = precision.round(f);
                 new - std::mem::replace(x, new)
             });
             *step = self.layers[layer].norm(differences);
@@ -269,20 +298,21 @@ impl LiveGraph {
 
     /// The messages of some nodes, row by row.
     fn compute_messages(&self, layer: usize, nodes: &[u32], messages: &mut Vec<f32>) {
-        let width = self.message_dims[layer];
+        let (width, precision) = (self.message_width(layer), self.layers[layer].precision);
+        let entries = self.message_dims[layer];
         messages.resize(nodes.len() * width, 0.0);
         let rows = messages.chunks_mut(GROUP * width);
         let mut groups: Vec<_> = nodes.chunks(GROUP).zip(rows).collect();
         for_each_group(&mut groups, |(nodes, messages)| {
             self.with_workspace(|work| {
-                gather(&self.states[layer], self.widths[layer], nodes, &mut work.states);
+                self.gather_states(layer, nodes, &mut work.states);
                 self.gather_features(layer, nodes, work);
-                work.messages.reshape(nodes.len(), width);
+                work.messages.reshape(nodes.len(), entries);
                 let features = node_features(layer, &work.features, &work.below);
                 self.layers[layer].f.messages(&work.states, features, &mut work.messages);
-                #[allow(clippy::cast_possible_truncation, reason = "kept in this precision")]
-                for (to, &x) in messages.iter_mut().zip(work.messages.as_slice()) {
-                    *to = x as f32;
+                let rows = work.messages.as_slice().chunks_exact(entries);
+                for (to, x) in messages.chunks_exact_mut(width).zip(rows) {
+                    precision.write(x, to);
                 }
             });
         });
@@ -357,19 +387,25 @@ impl LiveGraph {
         }
         let messages = self.message_dims[layer];
         let states = if messages == 0 { &rows[..] } else { nodes };
-        gather(&self.states[layer], self.widths[layer], states, &mut work.states);
+        self.gather_states(layer, states, &mut work.states);
+        let precision = self.layers[layer].precision;
         let messages =
             if messages == 0 { (&[][..], 0) } else { (&self.messages[layer][..], messages) };
-        gather(messages.0, messages.1, rows, &mut work.messages);
+        gather(messages.0, (messages.1, precision), rows, &mut work.messages);
         self.edge_features.gather(edges, &mut work.edge_features);
         self.gather_features(layer, nodes, work);
         work.f.reshape(nodes.len(), self.widths[layer]);
     }
 
+    fn gather_states(&self, layer: usize, nodes: &[u32], to: &mut Matrix<f64>) {
+        let row = (self.widths[layer], self.layers[layer].precision);
+        gather(&self.states[layer], row, nodes, to);
+    }
+
     fn gather_features(&self, layer: usize, nodes: &[u32], work: &mut Workspace) {
         match layer.checked_sub(1) {
             None => self.node_features.gather(nodes, &mut work.features),
-            Some(below) => gather(&self.states[below], self.widths[below], nodes, &mut work.below),
+            Some(below) => self.gather_states(below, nodes, &mut work.below),
         }
     }
 
@@ -395,10 +431,16 @@ fn node_features<'a>(
 }
 
 /// Some rows in double precision.
-fn gather(from: &[f32], width: usize, rows: &[u32], to: &mut Matrix<f64>) {
+fn gather(
+    from: &[f32],
+    (width, precision): (usize, Precision),
+    rows: &[u32],
+    to: &mut Matrix<f64>,
+) {
     to.reshape(rows.len(), width);
+    let stored = precision.parts() * width;
     for (to, &row) in to.as_mut_slice().chunks_exact_mut(width.max(1)).zip(rows) {
-        widen(&from[row as usize * width..][..width], to);
+        precision.read(&from[row as usize * stored..][..stored], to);
     }
 }
 

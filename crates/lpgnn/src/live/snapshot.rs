@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::bound::Contraction;
 use super::{
     Adjacency, FeatureTable, Found, GONE, Levels, LiveGraph, LiveOptions, Outputs, Queue, Sink,
-    Slots, Source, check, layers,
+    Slots, Source, Undo, bound, check, layers,
 };
 use crate::graph::Level;
 use crate::lagrangian::Model;
@@ -13,7 +13,7 @@ use crate::transition::{Sizes, Transition};
 use crate::{Error, Scratch};
 
 /// What a saved graph starts with.
-const MAGIC: u64 = u64::from_le_bytes(*b"lpgnn-l2");
+const MAGIC: u64 = u64::from_le_bytes(*b"lpgnn-l3");
 
 impl LiveGraph {
     /// Everything that events have made of the graph, as bytes. What was not asked for by [`changed`](Self::changed) is
@@ -31,7 +31,7 @@ impl LiveGraph {
             to.integers(&[source, target, edge]);
         }
         for (number, layer) in self.layers.iter().enumerate() {
-            let Sizes { state, feature, edge_feature, message, terms } = layer.sizes;
+            let Sizes { state, feature, edge_feature, message, terms, unit: _ } = layer.sizes;
             let Contraction { states, features } = layer.contraction;
             for x in [state, feature, edge_feature, message, states, features] {
                 to.real(x);
@@ -105,6 +105,8 @@ impl LiveGraph {
             options: check(*options)?,
             limit: 1.0,
             levels: Levels::none(),
+            undo: Undo::default(),
+            ahead: bound::AHEAD,
             states: vec![],
             message_dims,
             messages: vec![],
@@ -140,11 +142,13 @@ impl LiveGraph {
             }
             let [state, feature, edge_feature, message, states, features, floor, threshold] = reals;
             let terms = from.length()?;
-            layer.set_sizes(Sizes { state, feature, edge_feature, message, terms });
+            let unit = layer.precision.unit();
+            layer.set_sizes(Sizes { state, feature, edge_feature, message, terms, unit });
             layer.contraction = Contraction { states, features };
             (layer.floor, layer.threshold) = (floor, threshold);
-            self.states.push(from.reals(nodes.saturating_mul(*width))?);
-            self.messages.push(from.reals(nodes.saturating_mul(*message_dim))?);
+            let rows = nodes.saturating_mul(layer.precision.parts());
+            self.states.push(from.reals(rows.saturating_mul(*width))?);
+            self.messages.push(from.reals(rows.saturating_mul(*message_dim))?);
             self.residuals.push(from.reals(nodes)?);
         }
         self.limit = from.real()?;

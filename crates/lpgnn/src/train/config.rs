@@ -300,7 +300,7 @@ pub struct TrainingConfig {
         )
     )]
     pub eval_every: usize,
-    /// Training graphs measured by evaluations before the last, a fixed random sample; none: all.
+    /// Training graphs measured by evaluations before the last, a random sample; none: all.
     ///
     /// These evaluations also leave out the spectral radius. Validation and test data are always
     /// evaluated in full, and the last evaluation measures everything.

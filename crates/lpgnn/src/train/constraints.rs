@@ -25,8 +25,14 @@ pub struct ConstraintReport {
     pub nodes: usize,
     /// Number of nodes within the tolerance.
     pub nodes_within: usize,
-    /// Number of graphs.
+    /// Number of graphs that were looked at.
     pub graphs: usize,
+    /// Number of training graphs, if not all of them were looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled_from: Option<usize>,
+    /// How many graphs are to be looked at, at least.
+    #[serde(skip)]
+    least: usize,
     /// Number of graphs of which at least 99 % of the nodes are within the tolerance.
     pub graphs_within: usize,
     /// The distribution of `max abs(x − f_a)` over nodes.
@@ -71,6 +77,16 @@ impl ConstraintReport {
         enough(self.graphs_within, self.graphs)
     }
 
+    /// None yet, of at least so many of all graphs.
+    pub(super) fn of_some(least: usize, all: usize) -> Self {
+        Self { least, sampled_from: Some(all), ..Self::default() }
+    }
+
+    /// Whether another batch is to be looked at.
+    pub(super) fn wants_more(&self) -> bool {
+        self.graphs < self.least
+    }
+
     /// Adds the graphs of a batch, whose indices in the data are `indices`.
     pub(super) fn add<S: Scalar>(
         &mut self,
@@ -96,6 +112,8 @@ impl ConstraintReport {
     /// When all graphs are there; and the distribution of the logarithms of residuals.
     pub(super) fn finish(mut self) -> (Self, Option<Histogram>) {
         let all = std::mem::take(&mut self.all);
+        self.sampled_from = self.sampled_from.filter(|&all| all > self.graphs);
+        self.least = 0;
         // What is not a number stays so.
         let logarithm = |residual: &f64| residual.clamp(NONE, f64::INFINITY).log10();
         let logarithms = Histogram::of(all.iter().map(logarithm));

@@ -14,15 +14,16 @@ use crate::{Error, Matrix, Scalar};
 const SHOWN: usize = 1 << 16;
 
 impl<S: Scalar> Trainer<'_, S> {
-    /// One pass over the training data; `measured`: with the nodes that meet the constraints.
+    /// One pass over the training data; `measured`: with the nodes that meet the constraints, of so many graphs at least if
+    /// there are that many.
     pub(super) fn epoch(
         &mut self,
-        measured: bool,
+        measured: Option<usize>,
         observer: &mut dyn Observer<S>,
     ) -> Result<EpochReport, Error> {
         let graphs = self.data.training_graphs();
         let mut sums = EpochSums::default();
-        sums.constraints = measured.then(ConstraintReport::default);
+        sums.constraints = measured.map(|least| ConstraintReport::of_some(least, graphs.graphs()));
         let stage = Stage::Update;
         let mut step = StepProgress::after(self.state.epoch + 1, stage);
         self.state.optimizer.undecayed = self.model.parameters().undecayed().into();
@@ -46,7 +47,7 @@ impl<S: Scalar> Trainer<'_, S> {
         let lr = steps.map(|steps| self.plan.config().solver.weights().lr_at(steps));
         let (sizes, norms) = (self.multiplier_sizes(), self.gradient_norms());
         let mut report = sums.report(self.state.epoch, sizes, norms, lr);
-        if measured {
+        if measured.is_some() {
             let multipliers = self.all_rows(&self.state.variables.multipliers);
             let count: usize = multipliers.iter().map(|of| of.as_slice().len()).sum();
             let all = multipliers.iter().flat_map(Matrix::as_slice);

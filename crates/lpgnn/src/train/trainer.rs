@@ -238,7 +238,9 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             let last = self.state.epoch + 1 == epochs;
             let evaluated = last || (self.state.epoch + 1).is_multiple_of(eval_every);
             let brief = self.held_out_only && !last;
-            let mut report = self.epoch(evaluated && !brief, observer)?;
+            let sample = if last { None } else { self.plan.config().eval_sample };
+            let measured = (evaluated && !brief).then(|| sample.unwrap_or(usize::MAX));
+            let mut report = self.epoch(measured, observer)?;
             if let Some(reason) = self.diverged(&report, before) {
                 return Ok((reason, last_evaluation));
             }

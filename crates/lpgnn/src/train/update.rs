@@ -83,14 +83,15 @@ impl<S: Scalar> Trainer<'_, S> {
             coordinates: optimizer.coordinates.clone(),
             undecayed: optimizer.undecayed.clone(),
         };
-        let before = sums.constraints.is_some().then(|| variables.weights.clone());
+        let mut constraints = sums.constraints.as_mut().filter(|report| report.wants_more());
+        let before = constraints.is_some().then(|| variables.weights.clone());
         let evaluation = take_step(&*self.solver, &objective, &mut variables, &mut state);
-        sums.add(&evaluation, components(&variables));
-        if let (Some(constraints), Some(weights)) = (&mut sums.constraints, before) {
+        if let (Some(constraints), Some(weights)) = (&mut constraints, before) {
             let at = (&weights[..], &variables.states[..]);
             let indices = members.iter().map(|&graph| self.data.graph_indices[graph]);
             constraints.add(self.model, &part, at, indices, &self.scratch);
         }
+        sums.add(&evaluation, components(&variables));
         put(&mut variables, &nodes, all);
         self.part = variables;
         optimizer.slots.put(state.slots, &nodes, all);

@@ -43,8 +43,7 @@ pub trait LocalTransition: Debug + Send + Sync {
     /// How far a change at one node reaches.
     fn sensitivity(&self) -> Sensitivity;
 
-    /// What [`forward`](Self::forward) can be wrong by for a node of this degree, when messages are kept in single
-    /// precision.
+    /// What [`forward`](Self::forward) can be wrong by for a node of this degree.
     fn rounding(&self, sizes: Sizes, degree: usize) -> Rounding;
 }
 
@@ -208,6 +207,8 @@ pub struct Sizes {
     pub message: f64,
     /// Entries of a node's or an edge's features.
     pub terms: usize,
+    /// What a kept state or message is wrong by, relative to its size.
+    pub unit: f64,
 }
 
 /// What rounding can do.

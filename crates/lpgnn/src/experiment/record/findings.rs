@@ -31,8 +31,10 @@ impl RunRecord {
 
     fn unmet(&self) -> Option<Finding> {
         let report = self.constraints.as_ref().filter(|report| !report.met())?;
+        let sample =
+            report.sampled_from.map_or(String::new(), |all| format!(", a sample of {all},"));
         let text = format!(
-            "{} of {} nodes and {} of {} graphs are farther from f(x) than the tolerance.",
+            "{} of {} nodes and {} of {} graphs{sample} are farther from f(x) than the tolerance.",
             report.nodes - report.nodes_within,
             report.nodes,
             report.graphs - report.graphs_within,

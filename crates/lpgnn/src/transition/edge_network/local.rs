@@ -4,7 +4,7 @@ use crate::Matrix;
 use crate::graph::FeaturesView;
 use crate::numeric::{Scratch, padded};
 use crate::parameters::Role;
-use crate::transition::local::{NetworkSizes, SINGLE, both, reach};
+use crate::transition::local::{NetworkSizes, both, reach};
 use crate::transition::{Input, LocalTransition, Rounding, Sensitivity, Sizes, Weighing};
 
 /// An edge network with its weights, for a few nodes at a time.
@@ -91,8 +91,7 @@ impl LocalTransition for LocalEdgeNetwork {
         };
         let Rounding { error, size } =
             self.sizes.rounding(sizes, (1.0, 0.0), Some((behind, pairs)));
-        // Messages are kept in single precision.
-        let kept = self.sensitivity.message * SINGLE * sizes.message;
+        let kept = self.sensitivity.message * sizes.unit * sizes.message;
         Rounding { error: total * (error + kept), size }
     }
 }

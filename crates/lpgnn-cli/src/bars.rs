@@ -1,6 +1,7 @@
 use std::io::{IsTerminal, stderr};
 use std::ops::ControlFlow;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -22,6 +23,8 @@ pub(crate) struct Bars<'a> {
     printed: Mutex<Instant>,
     /// When the experiment stops by itself.
     deadline: Option<Instant>,
+    /// Whether it was told that other processes are waited for.
+    waiting: AtomicBool,
 }
 
 /// Without a terminal, a line tells how far a trial is after so long without any other.
@@ -37,7 +40,8 @@ impl<'a> Bars<'a> {
             Some(all) => drop(all.println(line)),
             None => Console::new(quiet).say(line),
         })?;
-        Ok(Self { all, console, printed: Mutex::new(Instant::now()), deadline: None })
+        let (printed, waiting) = (Mutex::new(Instant::now()), AtomicBool::new(false));
+        Ok(Self { all, console, printed, deadline: None, waiting })
     }
 
     /// The same for an experiment that stops at this time as if Ctrl-C was pressed.
@@ -98,6 +102,16 @@ impl ExperimentObserver for Bars<'_> {
     fn ranked(&self, trial: &RankedTrial) {
         let val = trial.result.val_value.map_or_else(|| "-".into(), tell_value);
         self.say(&format!("trial {:>4}: val {val} after {} epochs", trial.trial, trial.epochs));
+    }
+
+    fn waiting(&self, name: TrialName) -> ControlFlow<()> {
+        let message = || format!("waiting for {name}, which another process is working on");
+        if self.waiting.swap(true, Ordering::Relaxed) {
+            self.say_rarely(message);
+        } else {
+            self.say(&message());
+        }
+        if self.stops() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 

@@ -70,8 +70,11 @@ fn main() -> ExitCode {
             return ranks::end(code, false);
         }
     };
-    if ranks::follows() && !command.is_shared() {
-        return ranks::end(DONE, false);
+    if !command.is_shared() {
+        if ranks::follows() {
+            return ranks::end(DONE, false);
+        }
+        ranks::leave();
     }
     let console = Console::new(quiet || ranks::follows());
     let ready = met.and_then(|ranks| {
@@ -96,6 +99,8 @@ fn tell(result: anyhow::Result<()>, console: &Console) -> u8 {
         Err(error) if error.is::<ElsewhereFailed>() => DONE,
         // The reader of our output, such as `head`, has closed the pipe.
         Err(error) if is_broken_pipe(&error) => DONE,
+        // The first of several processes has the exit code.
+        Err(error) if error.is::<Stopped>() && ranks::follows() => DONE,
         Err(error) if error.is::<Stopped>() => {
             console.say(error);
             STOPPED

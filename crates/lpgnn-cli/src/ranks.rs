@@ -117,11 +117,28 @@ pub(crate) fn agree<T, E: Into<anyhow::Error>>(result: Result<T, E>) -> anyhow::
     if first == Some(job.rank()) { result } else { Err(ElsewhereFailed.into()) }
 }
 
+/// A text that the first rank has, on all of them.
+pub(crate) fn text_of_first(text: &str) -> String {
+    let Some(job) = communicator() else { return text.to_owned() };
+    let mut length = (text.len() as u64).to_le_bytes();
+    // What all have comes from the first one: the others add nothing.
+    job.all_gather(&mut length, &vec![size_of::<u64>(); job.ranks()]);
+    let length = usize::try_from(u64::from_le_bytes(length)).unwrap_or(0);
+    let mut bytes = if job.rank() == 0 { text.as_bytes().to_vec() } else { vec![0; length] };
+    job.all_gather(&mut bytes, &vec![length; job.ranks()]);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// Before an error is told: where other ranks may not know of it, the first one speaks first.
 pub(crate) fn before_error() {
     if follows() && !AGREED.load(Ordering::Relaxed) {
         std::thread::sleep(PATIENCE);
     }
+}
+
+/// The first rank does alone what is to be done: the others have ended.
+pub(crate) fn leave() {
+    drop(JOB.lock().unwrap_or_else(PoisonError::into_inner).take());
 }
 
 /// Ends this process; and the others with it, if it has failed and they do not know.

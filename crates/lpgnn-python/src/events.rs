@@ -30,6 +30,14 @@ pub(crate) struct Reporter<'a> {
 }
 
 impl Reporter<'_> {
+    /// Whether the work is to stop.
+    pub(crate) fn stops(&self) -> ControlFlow<()> {
+        if self.stop.load(Ordering::Relaxed) {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+
     /// Waits for the answer, so that what is to stop stops there.
     pub(crate) fn tell(&self, event: &impl Serialize) -> ControlFlow<()> {
         if self.stop.load(Ordering::Relaxed) {

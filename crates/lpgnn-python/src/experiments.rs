@@ -207,13 +207,17 @@ impl ExperimentObserver for Watch<'_> {
         Box::new(WatchTrial { reporter: self.0, name, until })
     }
 
-    // Epochs alone can stop an experiment.
+    // Neither stops an experiment.
     fn fold(&self, fold: &FoldRecord) {
         let _ = self.0.tell(&json!({ "event": "fold", "record": fold }));
     }
 
     fn ranked(&self, trial: &RankedTrial) {
         let _ = self.0.tell(&json!({ "event": "trial", "record": trial }));
+    }
+
+    fn waiting(&self, _: TrialName) -> ControlFlow<()> {
+        self.0.stops()
     }
 }
 

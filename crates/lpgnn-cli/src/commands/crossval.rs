@@ -1,5 +1,5 @@
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::Args;
@@ -14,10 +14,12 @@ use lpgnn::run::refuse;
 use lpgnn::tensorboard::TrialEvents;
 
 use super::settings::{Chosen, SettingArguments};
+use super::sharing::{Place, ShareArguments, names};
 use super::views::ViewArguments;
 use crate::bars::Bars;
 use crate::console::{Console, print, print_json};
-use crate::interrupt::Stopped;
+use crate::interrupt::{self, Stopped};
+use crate::ranks;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -50,6 +52,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
+    #[command(flatten)]
+    share: ShareArguments,
+
     /// Write report.html to the folder: charts of what was done.
     #[arg(long)]
     report: bool,
@@ -67,25 +72,26 @@ fn protocol() -> impl TypedValueParser<Value = Protocol> {
         .try_map(|name| name.parse::<Protocol>())
 }
 
+impl Arguments {
+    /// Whether the processes of a job work on it together.
+    pub(super) fn is_shared(&self) -> bool {
+        !self.share.collect
+    }
+}
+
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
-    let chosen = choose(arguments)?;
+    let chosen = ranks::agree(choose(arguments))?;
     let Chosen { config, dataset, .. } = &chosen;
-    let task = Level::of_task(config.data.task, dataset)?;
-    let candidates = match &arguments.space {
-        None => vec![config.clone()],
-        Some(space) => Space::find(space)?.trials(config, None, config.training.seed)?,
-    };
-    let Arguments { folds, fold_files, fold_seed, protocol, .. } = arguments;
-    let division = Division { folds: *folds, files: fold_files.clone(), seed: *fold_seed };
-    let folds = division.folds(dataset, task, *protocol, &candidates)?;
-    let crossval = Crossval::new(dataset, *protocol, folds)?;
+    let crossval = ranks::agree(prepare(arguments, &chosen))?;
+    let Arguments { protocol, share, .. } = arguments;
     let live = |token: &str| LiveReport::new(dataset.name(), token).with_protocol(*protocol);
-    let page = arguments.views.page(console, live)?;
+    let page = ranks::agree(arguments.views.page(console, live))?;
     let (plan, name) = (crossval.plan(), format!("{}-cv", dataset.name()));
-    let folder = match &arguments.out {
-        Some(path) => ResultFolder::open(path, &plan, config)?,
-        None => ResultFolder::create_in(Path::new("runs"), &name, &plan, config)?,
-    };
+    let place = Place { out: arguments.out.as_deref(), name: &name, plan: &plan, config };
+    let folder = share.open(&place)?;
+    if share.collect {
+        return collect(&crossval, &folder, arguments, console);
+    }
     console.say(format_args!(
         "{}: {} folds, {} ({})",
         dataset.name(),
@@ -106,18 +112,63 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     let observers = (Bars::new(console)?, (events, shows));
     let run = crossval.run(&folder, &observers);
     observers.1.0.map_or(Ok(()), TrialEvents::finish)?;
-    let Some(report) = run? else {
+    let report = run?;
+    if report.is_none() && interrupt::asked() {
         let again = format!("interrupted; run the same command with --out {shown} to continue");
         return Err(Stopped(again).into());
-    };
-    console.say(format_args!("results in {shown}"));
-    if arguments.report {
-        super::report::write(folder.path(), console)?;
     }
+    if ranks::follows() {
+        return Ok(());
+    }
+    let Some(report) = report else {
+        console.say(share.part_done(&crossval.missing(&folder)));
+        return Ok(());
+    };
+    tell(&report, &folder, arguments, console)?;
     if let Some(page) = page {
         page.end(folder.path(), "all folds are done");
     }
-    if arguments.json { print_json(&report) } else { print(&text(&report)?) }
+    Ok(())
+}
+
+/// The folds, each with its candidates.
+fn prepare<'a>(arguments: &Arguments, chosen: &'a Chosen) -> anyhow::Result<Crossval<'a>> {
+    let Chosen { config, dataset, .. } = chosen;
+    let task = Level::of_task(config.data.task, dataset)?;
+    let candidates = match &arguments.space {
+        None => vec![config.clone()],
+        Some(space) => Space::find(space)?.trials(config, None, config.training.seed)?,
+    };
+    let Arguments { folds, fold_files, fold_seed, protocol, .. } = arguments;
+    let division = Division { folds: *folds, files: fold_files.clone(), seed: *fold_seed };
+    let folds = division.folds(dataset, task, *protocol, &candidates)?;
+    Ok(Crossval::new(dataset, *protocol, folds)?)
+}
+
+/// Puts together what shards have done.
+fn collect(
+    crossval: &Crossval<'_>,
+    folder: &ResultFolder,
+    arguments: &Arguments,
+    console: &Console,
+) -> anyhow::Result<()> {
+    let Some(report) = crossval.collect(folder)? else {
+        bail!("{} lacks {}", folder.path().display(), names(&crossval.missing(folder)));
+    };
+    tell(&report, folder, arguments, console)
+}
+
+fn tell(
+    report: &CrossvalReport,
+    folder: &ResultFolder,
+    arguments: &Arguments,
+    console: &Console,
+) -> anyhow::Result<()> {
+    console.say(format_args!("results in {}", folder.path().display()));
+    if arguments.report {
+        super::report::write(folder.path(), console)?;
+    }
+    if arguments.json { print_json(report) } else { print(&text(report)?) }
 }
 
 /// The settings, none of which is about a split or varied by the space: they would have no effect.

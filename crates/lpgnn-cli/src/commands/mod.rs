@@ -12,6 +12,7 @@ mod reproduce;
 mod runs;
 mod search;
 mod settings;
+mod sharing;
 mod shell;
 mod states;
 mod train;
@@ -57,7 +58,13 @@ pub(crate) enum Command {
 impl Command {
     /// Whether the processes of a job work on it together; otherwise the first one does it alone.
     pub(crate) fn is_shared(&self) -> bool {
-        matches!(self, Self::Train(_) | Self::Predict(_) | Self::States(_) | Self::Evaluate(_))
+        match self {
+            Self::Train(_) | Self::Predict(_) | Self::States(_) | Self::Evaluate(_) => true,
+            Self::Crossval(arguments) => arguments.is_shared(),
+            Self::Search(arguments) => arguments.is_shared(),
+            Self::Reproduce(arguments) => arguments.is_shared(),
+            _ => false,
+        }
     }
 
     pub(crate) fn run(self, console: &Console) -> anyhow::Result<()> {

@@ -1,6 +1,7 @@
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use anyhow::bail;
 use clap::Args;
 use lpgnn::experiment::search::{Budget, Search, SearchOptions, SearchRecord, Space};
 use lpgnn::experiment::{ResultFolder, TrialName};
@@ -8,10 +9,12 @@ use lpgnn::report::LiveReport;
 use lpgnn::tensorboard::TrialEvents;
 
 use super::settings::{Chosen, SettingArguments};
+use super::sharing::{Place, ShareArguments, names};
 use super::views::ViewArguments;
 use crate::bars::Bars;
 use crate::console::{Console, print, print_json};
 use crate::interrupt::Stopped;
+use crate::ranks;
 use crate::summary::tell_value;
 
 #[derive(Debug, Args)]
@@ -40,6 +43,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
+    #[command(flatten)]
+    share: ShareArguments,
+
     /// Write report.html to the folder: charts of what was done.
     #[arg(long)]
     report: bool,
@@ -52,32 +58,28 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
+impl Arguments {
+    /// Whether the processes of a job work on it together.
+    pub(super) fn is_shared(&self) -> bool {
+        !self.share.collect
+    }
+}
+
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
-    let space = Space::find(&arguments.space)?;
-    space.check_settings(&arguments.settings.settings()?)?;
-    let chosen = arguments.settings.choose_with(&space.settings())?;
+    let (space, chosen) = ranks::agree(choose(arguments))?;
     let Chosen { config, dataset, .. } = &chosen;
     let Arguments { budget, halving, min_epochs, .. } = *arguments;
     let options = SearchOptions { budget, halving, min_epochs };
-    let search = Search::new(dataset, config.clone(), &space, options)?;
-    let page = arguments.views.page(console, |token| LiveReport::new(dataset.name(), token))?;
+    let search = ranks::agree(Search::new(dataset, config.clone(), &space, options))?;
+    let live = |token: &str| LiveReport::new(dataset.name(), token);
+    let page = ranks::agree(arguments.views.page(console, live))?;
     let (plan, name) = (search.plan(), format!("{}-search", dataset.name()));
-    let folder = match &arguments.out {
-        Some(path) => ResultFolder::open(path, &plan, config)?,
-        None => ResultFolder::create_in(Path::new("runs"), &name, &plan, config)?,
-    };
-    let epochs = |share: usize| config.training.epochs.div_ceil(share).to_string();
-    let rounds: Vec<String> = search.rounds().iter().map(|round| epochs(round.share)).collect();
-    console.say(format_args!(
-        "{}: {} trials, epochs {}",
-        dataset.name(),
-        search.trials().len(),
-        rounds.join(", then ")
-    ));
-    chosen.tell_notes(search.split(), console)?;
-    if search.exhausts_space() {
-        console.say("note: these are all trials of the search space, fewer than the budget");
+    let place = Place { out: arguments.out.as_deref(), name: &name, plan: &plan, config };
+    let folder = arguments.share.open(&place)?;
+    if arguments.share.collect {
+        return collect(&search, &folder, arguments, console);
     }
+    announce(&search, &chosen, console)?;
     let shown = folder.path().display();
     let config_of =
         |name: TrialName, _| search.trials().get(usize::try_from(name.number - 1).ok()?);
@@ -90,6 +92,64 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
         let again = format!("interrupted; run the same command with --out {shown} to continue");
         return Err(Stopped(again).into());
     };
+    if ranks::follows() {
+        return Ok(());
+    }
+    tell(&found, &folder, arguments, console)?;
+    if let Some(page) = page {
+        page.end(folder.path(), "all trials are done");
+    }
+    Ok(())
+}
+
+/// The space, and the settings that its trials have in common.
+fn choose(arguments: &Arguments) -> anyhow::Result<(Space, Chosen)> {
+    let space = Space::find(&arguments.space)?;
+    space.check_settings(&arguments.settings.settings()?)?;
+    let chosen = arguments.settings.choose_with(&space.settings())?;
+    Ok((space, chosen))
+}
+
+/// What is about to be tried.
+fn announce(search: &Search<'_>, chosen: &Chosen, console: &Console) -> anyhow::Result<()> {
+    let Chosen { config, dataset, .. } = chosen;
+    let epochs = |share: usize| config.training.epochs.div_ceil(share).to_string();
+    let rounds: Vec<String> = search.rounds().iter().map(|round| epochs(round.share)).collect();
+    console.say(format_args!(
+        "{}: {} trials, epochs {}",
+        dataset.name(),
+        search.trials().len(),
+        rounds.join(", then ")
+    ));
+    chosen.tell_notes(search.split(), console)?;
+    if search.exhausts_space() {
+        console.say("note: these are all trials of the search space, fewer than the budget");
+    }
+    Ok(())
+}
+
+/// Puts together what shards have done.
+fn collect(
+    search: &Search<'_>,
+    folder: &ResultFolder,
+    arguments: &Arguments,
+    console: &Console,
+) -> anyhow::Result<()> {
+    let Some(found) = search.collect(folder)? else {
+        let ((missing, round), path) = (search.missing(folder)?, folder.path().display());
+        let rounds = search.rounds().len();
+        bail!("{path} lacks {} of round {round} of {rounds}", names(&missing));
+    };
+    tell(&found, folder, arguments, console)
+}
+
+fn tell(
+    found: &SearchRecord,
+    folder: &ResultFolder,
+    arguments: &Arguments,
+    console: &Console,
+) -> anyhow::Result<()> {
+    let shown = folder.path().display();
     if !found.complete {
         console.say(format_args!(
             "the time budget is used up; run the same command with --out {shown} to continue"
@@ -103,10 +163,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     if arguments.report {
         super::report::write(folder.path(), console)?;
     }
-    if let Some(page) = page {
-        page.end(folder.path(), "all trials are done");
-    }
-    if arguments.json { print_json(&found) } else { print(&text(&found)?) }
+    if arguments.json { print_json(found) } else { print(&text(found)?) }
 }
 
 /// The ten best trials, and the winner.

@@ -10,6 +10,7 @@ use lpgnn::tensorboard::{EventWriter, TrialEvents};
 
 use crate::console::Console;
 use crate::live_page::LivePage;
+use crate::ranks;
 
 /// Where training can be watched.
 #[derive(Debug, Args)]
@@ -68,7 +69,7 @@ impl ViewArguments {
         console: &Console,
         report: impl FnOnce(&str) -> LiveReport,
     ) -> anyhow::Result<Option<LivePage>> {
-        let Some(address) = self.live else { return Ok(None) };
+        let Some(address) = self.live.filter(|_| !ranks::follows()) else { return Ok(None) };
         if console.is_quiet() {
             bail!(lpgnn::Error::Option {
                 option: "--live",

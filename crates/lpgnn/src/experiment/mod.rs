@@ -1,6 +1,9 @@
 //! Runs, cross-validation and search: training in a folder that can be resumed bit-identically and
 //! leaves a typed record.
 //!
+//! Several processes may work on a cross-validation or a search at the same time, on several machines with a common file
+//! system: each has its [`Share`](crate::experiment::Share), and whoever works on a fold or a trial has a lock on it.
+//!
 //! The library writes files and calls observers; it prints nothing. An observer that returns
 //! [`Break`](std::ops::ControlFlow::Break) stops an experiment in a state from which it can be resumed.
 //!
@@ -25,6 +28,7 @@
 //! | `settings.toml` | what the trials have in common |
 //! | `fold-01.json`, `trial-00001-of-9.json`, … | a [`FoldRecord`](crate::experiment::crossval::FoldRecord), a [`RankedTrial`](crate::experiment::search::RankedTrial) each: what is there is not done again |
 //! | `*.part.json`, `*.checkpoint.safetensors` | a trial in progress |
+//! | `.*.lock` | nothing; the process that works on a fold, a trial or a shard holds a lock on it |
 //! | `best.toml`, `model.safetensors` | of a search, the settings and the model of the winner |
 //! | `result.json` | the [`CrossvalReport`](crate::experiment::crossval::CrossvalReport) or the [`SearchRecord`](crate::experiment::search::SearchRecord) |
 //!
@@ -66,6 +70,8 @@ mod machine;
 mod majority;
 mod observer;
 mod result_folder;
+mod shard;
+mod shared_work;
 mod trial;
 mod work_folder;
 
@@ -73,5 +79,6 @@ pub use machine::{Machine, Versions, today};
 pub use majority::majority_accuracy;
 pub use observer::{ExperimentObserver, TrialKind, TrialName, TrialObserver};
 pub use result_folder::ResultFolder;
+pub use shard::{Shard, Share};
 pub use trial::TrialRecord;
 pub use work_folder::FolderLock;

@@ -15,7 +15,7 @@ pub trait ExperimentObserver: Sync {
         Box::new(())
     }
 
-    /// A fold of a cross-validation is done.
+    /// A fold of a cross-validation is done, by this process or by one that was waited for.
     fn fold(&self, fold: &FoldRecord) {
         let _ = fold;
     }
@@ -23,6 +23,13 @@ pub trait ExperimentObserver: Sync {
     /// A trial of a search has come to the end of a round.
     fn ranked(&self, trial: &RankedTrial) {
         let _ = trial;
+    }
+
+    /// Called again and again while another process works on what this one waits for.
+    /// [`ControlFlow::Break`] stops the experiment.
+    fn waiting(&self, name: TrialName) -> ControlFlow<()> {
+        let _ = name;
+        ControlFlow::Continue(())
     }
 }
 
@@ -63,6 +70,11 @@ impl<A: ExperimentObserver, B: ExperimentObserver> ExperimentObserver for (A, B)
         self.0.ranked(trial);
         self.1.ranked(trial);
     }
+
+    fn waiting(&self, name: TrialName) -> ControlFlow<()> {
+        let answers = (self.0.waiting(name), self.1.waiting(name));
+        if answers.0.is_break() { answers.0 } else { answers.1 }
+    }
 }
 
 /// An observer, if there is one.
@@ -84,6 +96,10 @@ impl<A: ExperimentObserver> ExperimentObserver for Option<A> {
         if let Some(observer) = self {
             observer.ranked(trial);
         }
+    }
+
+    fn waiting(&self, name: TrialName) -> ControlFlow<()> {
+        self.as_ref().map_or(ControlFlow::Continue(()), |observer| observer.waiting(name))
     }
 }
 

@@ -4,16 +4,20 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::shard::Share;
 use super::work_folder::{FolderLock, create, create_next, is_empty};
 use crate::run::{RunConfig, read_text, write_file};
 use crate::{Error, Place};
 
 /// A folder of results that are written one by one, so that completed ones are not repeated.
+///
+/// Several processes may work in it, each with its [`Share`].
 #[derive(Debug)]
 pub struct ResultFolder {
     path: PathBuf,
+    share: Share,
     #[expect(dead_code, reason = "it is held, not read")]
-    lock: FolderLock,
+    lock: Option<FolderLock>,
 }
 
 const PLAN: &str = "plan.json";
@@ -21,25 +25,33 @@ const SETTINGS: &str = "settings.toml";
 const RESULT: &str = "result.json";
 
 impl ResultFolder {
-    /// Opens a folder that is new, or has results of the same plan.
+    /// Opens a folder that is new, or has results of the same plan, to complete it.
     ///
     /// # Errors
     ///
     /// [`Error::Folder`] when it has other contents, [`Error::Locked`], [`Error::Io`].
     pub fn open(path: &Path, plan: &Value, config: &RunConfig) -> Result<Self, Error> {
-        let problem =
-            |problem: &str| Error::Folder { path: path.to_owned(), problem: problem.into() };
-        match read_text(&path.join(PLAN)) {
-            Ok(text) => {
-                let before: Value = serde_json::from_str(&text).unwrap_or_default();
-                if before != *plan {
-                    return Err(problem(&format!("has results for {}", difference(&before, plan))));
-                }
-            }
-            Err(_) if is_empty(path, &[])? => create(path)?,
-            Err(_) => return Err(problem("is not empty, but not a folder of results")),
-        }
-        let folder = Self { lock: FolderLock::take(path)?, path: path.to_owned() };
+        Self::open_share(path, plan, config, Share::whole())
+    }
+
+    /// The same for a share of the work, beside other processes.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open), when another process has the same share.
+    pub fn open_share(
+        path: &Path,
+        plan: &Value,
+        config: &RunConfig,
+        share: Share,
+    ) -> Result<Self, Error> {
+        // Nothing is written to a folder of something else.
+        check(path, plan)?;
+        create(path)?;
+        let folder = Self { lock: share.lock(path)?, path: path.to_owned(), share };
+        // Of several processes that begin at the same time, one writes the plan.
+        let _alone = folder.alone()?;
+        check(path, plan)?;
         if !folder.has(PLAN) {
             // First, since with it the folder is one of results.
             folder.save(PLAN, plan)?;
@@ -50,7 +62,21 @@ impl ResultFolder {
         Ok(folder)
     }
 
-    /// The next free folder `NAME-1`, `NAME-2`, … in `parent`.
+    /// Opens a folder that has results of the same plan, to put them together while other processes may add to them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Folder`] when it has none, or other contents.
+    pub fn open_existing(path: &Path, plan: &Value) -> Result<Self, Error> {
+        check(path, plan)?;
+        let folder = Self { path: path.to_owned(), share: Share::whole(), lock: None };
+        if folder.has(PLAN) {
+            return Ok(folder);
+        }
+        Err(Error::Folder { path: path.to_owned(), problem: "has no results".into() })
+    }
+
+    /// The next free folder `NAME-1`, `NAME-2`, … in `parent`, for a share of the work.
     ///
     /// # Errors
     ///
@@ -60,8 +86,9 @@ impl ResultFolder {
         name: &str,
         plan: &Value,
         config: &RunConfig,
+        share: Share,
     ) -> Result<Self, Error> {
-        Self::open(&create_next(parent, name)?, plan, config)
+        Self::open_share(&create_next(parent, name)?, plan, config, share)
     }
 
     /// The result in a folder, without a lock on it; none if it is no folder of results, or not done.
@@ -115,6 +142,20 @@ impl ResultFolder {
         &self.path
     }
 
+    /// What this process does of the work in it.
+    pub fn share(&self) -> Share {
+        self.share
+    }
+
+    /// A lock that is held for a moment, while writing what any of its processes might write.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]
+    pub fn alone(&self) -> Result<FolderLock, Error> {
+        FolderLock::wait_for_item(&self.path, "result")
+    }
+
     /// The path of a file in it.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
@@ -125,14 +166,18 @@ impl ResultFolder {
         self.file(name).exists()
     }
 
-    /// Removes all results, complete or not.
+    /// Removes all results in a folder, complete or not, if there is such a folder.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`]
-    pub fn clear(&self) -> Result<(), Error> {
-        let cannot = |source| Error::Io { action: "clear", path: self.path.clone(), source };
-        for entry in std::fs::read_dir(&self.path).map_err(cannot)? {
+    /// [`Error::Locked`], [`Error::Io`]
+    pub fn clear(path: &Path) -> Result<(), Error> {
+        if !path.join(PLAN).exists() {
+            return Ok(());
+        }
+        let _lock = FolderLock::take(path)?;
+        let cannot = |source| Error::Io { action: "clear", path: path.to_owned(), source };
+        for entry in std::fs::read_dir(path).map_err(cannot)? {
             let path = entry.map_err(cannot)?.path();
             let result = path.extension().is_some_and(|end| end == "json" || end == "safetensors");
             if result && !path.ends_with(PLAN) {
@@ -167,6 +212,22 @@ impl ResultFolder {
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     serde_json::from_str(&read_text(path)?)
         .map_err(|error| Place::file(path).error(format!("it is not a result: {error}")))
+}
+
+/// Whether a folder is one of results of this plan, or may become one.
+fn check(path: &Path, plan: &Value) -> Result<(), Error> {
+    let problem = |problem: &str| Error::Folder { path: path.to_owned(), problem: problem.into() };
+    match read_text(&path.join(PLAN)) {
+        Ok(text) => {
+            let before: Value = serde_json::from_str(&text).unwrap_or_default();
+            if before == *plan {
+                return Ok(());
+            }
+            Err(problem(&format!("has results for {}", difference(&before, plan))))
+        }
+        Err(_) if is_empty(path, &[])? => Ok(()),
+        Err(_) => Err(problem("is not empty, but not a folder of results")),
+    }
 }
 
 /// What is another one in a plan: the first that decides on everything behind it.

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// An exclusive lock on a folder.
+/// An exclusive lock on a folder, or on an item of the work in it.
 ///
 /// The operating system releases it when the process ends, however that happens. The lock file is
 /// not removed: that could remove the lock of the next process.
 #[derive(Debug)]
-pub struct FolderLock(#[expect(dead_code, reason = "it is held, not read")] Option<File>);
+pub struct FolderLock(Option<File>);
 
 const LOCK: &str = ".lock";
 
@@ -20,24 +20,65 @@ impl FolderLock {
     ///
     /// When another process holds the lock, or the folder cannot be written to.
     pub fn take(folder: &Path) -> Result<Self, Error> {
-        let cannot = |source| Error::Io { action: "write into", path: folder.to_owned(), source };
-        // A folder may be a stranger's: nothing is created where its links lead.
-        if folder.join(LOCK).is_symlink() {
-            let problem = format!("has a link in place of its file {LOCK}");
-            return Err(Error::Folder { path: folder.to_owned(), problem });
-        }
-        let options = File::options().create(true).truncate(false).write(true).clone();
-        let file = options.open(folder.join(LOCK)).map_err(cannot)?;
-        match file.try_lock() {
+        let lock = Self::attempt(folder, LOCK)?;
+        lock.ok_or_else(|| Error::Locked { path: folder.to_owned() })
+    }
+
+    /// Locks an item of the work in an existing folder; none when another process holds the lock.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be written to.
+    pub fn try_item(folder: &Path, item: &str) -> Result<Option<Self>, Error> {
+        Self::attempt(folder, &format!(".{item}{LOCK}"))
+    }
+
+    /// The same, once no other process holds it.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be written to.
+    pub fn wait_for_item(folder: &Path, item: &str) -> Result<Self, Error> {
+        let file = open(folder, &format!(".{item}{LOCK}"))?;
+        match file.lock() {
             Ok(()) => Ok(Self(Some(file))),
-            Err(TryLockError::WouldBlock) => Err(Error::Locked { path: folder.to_owned() }),
-            // Some network file systems do not support locks.
-            Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {
-                Ok(Self(None))
-            }
-            Err(TryLockError::Error(error)) => Err(cannot(error)),
+            Err(error) if error.kind() == ErrorKind::Unsupported => Ok(Self(None)),
+            Err(error) => Err(cannot_write(folder, error)),
         }
     }
+
+    /// Whether it keeps other processes away: some network file systems do not support locks.
+    pub fn is_held(&self) -> bool {
+        self.0.is_some()
+    }
+
+    fn attempt(folder: &Path, name: &str) -> Result<Option<Self>, Error> {
+        let file = open(folder, name)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self(Some(file)))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {
+                Ok(Some(Self(None)))
+            }
+            Err(TryLockError::Error(error)) => Err(cannot_write(folder, error)),
+        }
+    }
+}
+
+fn cannot_write(folder: &Path, source: std::io::Error) -> Error {
+    Error::Io { action: "write into", path: folder.to_owned(), source }
+}
+
+/// Opens a lock file.
+fn open(folder: &Path, name: &str) -> Result<File, Error> {
+    let path = folder.join(name);
+    // A folder may be a stranger's: nothing is created where its links lead.
+    if path.is_symlink() {
+        let problem = format!("has a link in place of its file {name}");
+        return Err(Error::Folder { path: folder.to_owned(), problem });
+    }
+    let options = File::options().create(true).truncate(false).write(true).clone();
+    options.open(path).map_err(|error| cannot_write(folder, error))
 }
 
 /// Whether a folder is empty or does not exist. Temporary files of an interrupted write do not count, nor
@@ -51,7 +92,8 @@ pub(super) fn is_empty(folder: &Path, besides: &[&str]) -> Result<bool, Error> {
     let part = |entry: &fs::DirEntry| entry.path().extension().is_some_and(|end| end == "part");
     let nothing = |entry: &fs::DirEntry| {
         let name = entry.file_name();
-        name == LOCK || part(entry) || besides.iter().any(|besides| name == *besides)
+        let lock = name.to_string_lossy().ends_with(LOCK);
+        lock || part(entry) || besides.iter().any(|besides| name == *besides)
     };
     Ok(entries.flatten().all(|entry| nothing(&entry)))
 }
@@ -100,6 +142,25 @@ mod tests {
         assert!(is_empty(place.path(), &[]).unwrap());
         drop(lock);
         FolderLock::take(place.path()).unwrap();
+    }
+
+    #[test]
+    fn an_item_is_locked_apart_from_the_folder_and_from_others() {
+        let place = tempfile::tempdir().unwrap();
+        let _folder = FolderLock::take(place.path()).unwrap();
+        let lock = FolderLock::try_item(place.path(), "fold-01").unwrap().unwrap();
+        assert!(lock.is_held());
+        assert!(FolderLock::try_item(place.path(), "fold-01").unwrap().is_none());
+        assert!(FolderLock::try_item(place.path(), "fold-02").unwrap().is_some());
+        assert!(is_empty(place.path(), &[]).unwrap());
+        let waiting = std::thread::spawn({
+            let path = place.path().to_owned();
+            move || FolderLock::wait_for_item(&path, "fold-01").unwrap()
+        });
+        drop(lock);
+        let lock = waiting.join().unwrap();
+        assert!(FolderLock::try_item(place.path(), "fold-01").unwrap().is_none());
+        drop(lock);
     }
 
     #[cfg(unix)]

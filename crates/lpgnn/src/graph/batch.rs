@@ -238,6 +238,11 @@ impl<S: Scalar> GraphBatch<S> {
         self.topology.share().filter(|share| share.is_in_parts())
     }
 
+    /// The same with the node features of some rows alone, for a read-out of these.
+    pub(crate) fn with_features_of(&self, rows: Range<usize>) -> Self {
+        Self { node_features: Arc::new(self.node_features.select(rows)), ..self.clone() }
+    }
+
     /// What a rank has of a graph in parts.
     ///
     /// # Errors

@@ -110,13 +110,16 @@ impl<S: Scalar> Lagrangian<'_, S> {
         let mut d_rows = scratch.matrix(rows.len(), own.iter().map(|part| part.cols()).sum());
         // Rows of a part are numbered from 0: other units are left out of another part.
         let dropout = self.dropout.map(|seed| seed ^ (part.number as u64).rotate_right(16));
+        let with_features =
+            (readout.features() > 0).then(|| self.batch.with_features_of(rows.clone()));
+        let batch = with_features.as_ref().unwrap_or(self.batch);
         let d_weights = Some(&mut part.d_weights[..]).filter(|d| !d.is_empty());
         part.loss = readout.pass(
             weights,
-            ReadoutInput { batch: self.batch, parts: &own, dropout },
+            ReadoutInput { batch, parts: &own, dropout },
             Loss { supervision: &supervision, factor: self.factors().0 },
             &mut predictions,
-            ReadoutGradients { weights: d_weights, states: Some(&mut d_rows) },
+            ReadoutGradients { weights: d_weights, states: Some(&mut d_rows), features: None },
             scratch,
         );
         part.correct = supervision.correct(&predictions);

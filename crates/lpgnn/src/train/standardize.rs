@@ -6,7 +6,7 @@ use crate::graph::{GraphBatch, Share};
 use crate::inference::{FixedPointOptions, Inference, Layer};
 use crate::lagrangian::{Model, ReadFrom, Variables};
 use crate::numeric::Scratch;
-use crate::parameters::{InputLayer, Parameters};
+use crate::parameters::{InputLayer, Parameters, Role};
 use crate::readout::ReadoutInput;
 use crate::saddle::Coordinates;
 use crate::{Matrix, Scalar};
@@ -66,7 +66,7 @@ fn feature_coordinates<S: Scalar>(
         return vec![];
     };
     let start = model.transition_weights(layer).start;
-    of_layers(transition.parameters(), start, below, graphs.across())
+    of_layers(Role::Input, transition.parameters(), start, below, graphs.across())
 }
 
 /// Those for `f_r`.
@@ -76,24 +76,26 @@ fn readout_coordinates<S: Scalar>(
     states: &[Matrix<S>],
 ) -> Vec<Coordinates> {
     let parts: Vec<&Matrix<S>> = states[model.read_layers()].iter().collect();
-    let readout = model.readout();
-    match readout.layer_inputs(ReadoutInput { batch: graphs, parts: &parts, dropout: None }) {
-        Some(rows) => {
-            let start = model.readout_weights().start;
-            of_layers(readout.parameters(), start, &rows, graphs.across())
-        }
-        None => vec![],
-    }
+    let (readout, start) = (model.readout(), model.readout_weights().start);
+    let input = ReadoutInput { batch: graphs, parts: &parts, dropout: None };
+    let of_states = readout
+        .layer_inputs(input)
+        .map(|rows| of_layers(Role::Input, readout.parameters(), start, &rows, graphs.across()));
+    let of_features = readout
+        .feature_inputs(graphs)
+        .map(|rows| of_layers(Role::Features, readout.parameters(), start, &rows, graphs.across()));
+    of_states.into_iter().chain(of_features).flatten().collect()
 }
 
-/// Those for the layers that read these rows, of a function whose weights start at `start`.
+/// Those for the layers that read these rows in this role, of a function whose weights start at `start`.
 fn of_layers<S: Scalar>(
+    role: Role,
     parameters: &Parameters,
     start: usize,
     rows: &Matrix<S>,
     share: Option<&Share>,
 ) -> Vec<Coordinates> {
-    let layers = parameters.input_layers(rows.cols()).into_iter();
+    let layers = parameters.layers_reading(role, rows.cols()).into_iter();
     let of = |layer: InputLayer| {
         let layer = layer.after(start);
         match share {

@@ -3,6 +3,7 @@ mod record;
 mod results;
 mod row;
 mod study;
+mod work;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,21 +12,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use lpgnn::data::Dataset;
 use lpgnn::evaluate::Protocol;
-use lpgnn::experiment::crossval::{Crossval, Division, Fold};
-use lpgnn::experiment::{FolderLock, ResultFolder};
-use lpgnn::graph::Level;
-use lpgnn::run::{RunConfig, Setting, Setup, fingerprint};
+use lpgnn::experiment::{FolderLock, ResultFolder, Share, TrialName};
+use lpgnn::run::Setting;
 
-use super::settings::config_for;
-use crate::bars::Bars;
+use super::sharing::{ShareArguments, names};
 use crate::console::{Console, print, print_json};
-use crate::interrupt::{self, Stopped};
-use data::Wanted;
-use record::{COMMIT, Record};
+use crate::ranks;
+use record::Record;
 use row::Row;
 use study::Study;
+use work::{Outcome, Work, folder_name};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -44,7 +41,7 @@ pub(crate) struct Arguments {
     data: Option<PathBuf>,
 
     /// Smoke test: two runs of a few epochs each, for at most five minutes; nothing is recorded.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["shard", "collect"])]
     quick: bool,
 
     /// Folder for intermediate results, so that completed runs are not repeated; those of a smoke
@@ -53,14 +50,17 @@ pub(crate) struct Arguments {
     out: Option<PathBuf>,
 
     /// Run again what already has a result.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["shard", "collect"])]
     again: bool,
+
+    #[command(flatten)]
+    share: ShareArguments,
 
     /// Run nothing, but write RESULTS.md, STUDIES.md and plots from existing results; with =check,
     /// write nothing and fail if any of them is out of date.
     #[arg(long, value_name = "write|check", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "write", hide_possible_values = true)]
-    #[arg(conflicts_with_all = ["names", "data", "quick", "out", "again", "json"])]
+    #[arg(conflicts_with_all = ["names", "data", "quick", "out", "again", "shard", "collect", "json"])]
     report: Option<ReportAction>,
 
     /// Print JSON.
@@ -82,9 +82,21 @@ const QUICK_PARTS: usize = 2;
 /// How long a smoke test takes at most, about.
 const QUICK_TIME: Duration = Duration::from_secs(5 * 60);
 
+impl Arguments {
+    /// Whether the processes of a job work on it together.
+    pub(super) fn is_shared(&self) -> bool {
+        self.report.is_none() && !self.quick && !self.share.collect
+    }
+
+    fn share(&self) -> anyhow::Result<Share> {
+        if self.is_shared() { ranks::agree(self.share.share()) } else { Ok(Share::whole()) }
+    }
+}
+
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
-    let rows = Row::all(&arguments.dir)?;
-    let studies = Study::all(&arguments.dir)?;
+    let share = arguments.share()?;
+    let rows = ranks::agree(Row::all(&arguments.dir))?;
+    let studies = ranks::agree(Study::all(&arguments.dir))?;
     match arguments.report {
         Some(ReportAction::Check) => {
             results::check(&arguments.dir, &rows)?;
@@ -99,16 +111,14 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
         }
         None => {}
     }
-    let (chosen, chosen_studies) = choose(&rows, &studies, &arguments.names)?;
+    let (chosen, chosen_studies) = ranks::agree(choose(&rows, &studies, &arguments.names))?;
     let out = arguments.out.as_deref().unwrap_or(Path::new("runs/reproduce"));
+    std::fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
     for study in &chosen_studies {
-        // Results are written point by point: the lock keeps concurrent processes from losing any.
-        let folder = out.join(&study.name);
-        std::fs::create_dir_all(&folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
-        let _lock = FolderLock::take(&folder)?;
-        let said = study::run(study, &arguments.dir, arguments.quick, arguments.again, console)?;
-        if !arguments.quick {
+        let work = study::Work { study, arguments, folder: &out.join(&study.name), share };
+        let said = work.run(console)?;
+        if !arguments.quick && !ranks::follows() {
+            let _alone = FolderLock::wait_for_item(out, "report")?;
             study::report::write(&arguments.dir, &studies)?;
         }
         print(&said)?;
@@ -116,7 +126,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     if chosen.is_empty() && !chosen_studies.is_empty() {
         return Ok(());
     }
-    run_rows(&rows, chosen, arguments, out, console)
+    run_rows(&rows, chosen, arguments, out, console, share)
 }
 
 /// Runs the chosen rows, and prints their results.
@@ -126,43 +136,133 @@ fn run_rows(
     arguments: &Arguments,
     out: &Path,
     console: &Console,
+    share: Share,
 ) -> anyhow::Result<()> {
-    let deadline = arguments.quick.then(|| Instant::now() + QUICK_TIME);
     if arguments.quick {
         spread(&mut chosen);
     }
-    let (count, mut done, mut left) = (chosen.len(), vec![], vec![]);
-    for (i, row) in chosen.into_iter().enumerate() {
-        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            left.push(row.name.as_str());
-            continue;
-        }
-        let work = Work { row, arguments, out, console, place: (i + 1, count), deadline };
-        match work.run()? {
-            Outcome::Done(record) => done.push((row, *record)),
-            Outcome::NoData => continue,
-            Outcome::OutOfTime => left.push(row.name.as_str()),
-        }
-        if !arguments.quick {
-            results::write(&arguments.dir, rows)?;
-        }
+    if arguments.again {
+        ranks::agree(if ranks::follows() { Ok(()) } else { clear(&chosen, out) })?;
     }
-    if done.is_empty() {
-        bail!("no row could be run");
+    let mut rows = Rows { all: rows, arguments, out, console, done: vec![], late: vec![] };
+    let left = rows.run(&chosen, share)?;
+    if ranks::follows() {
+        return Ok(());
     }
-    if arguments.json {
-        let records: Vec<&Record> = done.iter().map(|(_, record)| record).collect();
-        print_json(&records)?;
-    } else {
-        print(&table(&done, arguments.quick)?)?;
-    }
-    if arguments.quick {
-        console.say(sampled(done.len(), &left));
-    }
-    if arguments.quick && left.is_empty() {
-        done.iter().for_each(|(row, _)| remove(&out.join(folder_name(row, true)), out));
+    rows.tell(&left)?;
+    if arguments.quick && rows.late.is_empty() {
+        rows.done.iter().for_each(|(row, _)| remove(&out.join(folder_name(row, true)), out));
     }
     Ok(())
+}
+
+/// Removes what is there of rows that are run again.
+fn clear(rows: &[&Row], out: &Path) -> anyhow::Result<()> {
+    for row in rows {
+        ResultFolder::clear(&out.join(folder_name(row, false)))?;
+    }
+    Ok(())
+}
+
+/// Rows, and what came of them.
+struct Rows<'a> {
+    all: &'a [Row],
+    arguments: &'a Arguments,
+    out: &'a Path,
+    console: &'a Console,
+    done: Vec<(&'a Row, Record)>,
+    /// Those that a smoke test had no time for.
+    late: Vec<&'a str>,
+}
+
+/// A row whose turn it is.
+#[derive(Clone, Copy)]
+struct Turn<'a> {
+    row: &'a Row,
+    /// Which one of how many.
+    place: (usize, usize),
+    /// About how many folds the rows before it have: the folds of all rows are dealt out to shards in turn.
+    offset: usize,
+}
+
+impl<'a> Rows<'a> {
+    /// Runs them; those that are left to other processes are returned, with what they lack.
+    fn run(
+        &mut self,
+        chosen: &[&'a Row],
+        share: Share,
+    ) -> anyhow::Result<Vec<(Turn<'a>, Vec<TrialName>)>> {
+        let mut offset = 0;
+        let turn = |(i, row): (usize, &&'a Row)| {
+            let turn = Turn { row, place: (i + 1, chosen.len()), offset };
+            offset += row.about.parts();
+            turn
+        };
+        let mut turns: Vec<Turn<'a>> = chosen.iter().enumerate().map(turn).collect();
+        // Whoever has to wait for other ranks does what is free in all rows before.
+        if let Some(helping) = share.helping() {
+            turns = self.pass(&turns, helping)?.into_iter().map(|(turn, _)| turn).collect();
+        }
+        let left = self.pass(&turns, share)?;
+        // In the order in which they were chosen, also those that had to be waited for.
+        self.done.sort_by_key(|(row, _)| chosen.iter().position(|chosen| chosen.name == row.name));
+        Ok(left)
+    }
+
+    fn pass(
+        &mut self,
+        turns: &[Turn<'a>],
+        share: Share,
+    ) -> anyhow::Result<Vec<(Turn<'a>, Vec<TrialName>)>> {
+        let Self { all, arguments, out, console, .. } = *self;
+        let deadline = arguments.quick.then(|| Instant::now() + QUICK_TIME);
+        let mut left = vec![];
+        for turn in turns {
+            let Turn { row, place, offset } = *turn;
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                self.late.push(row.name.as_str());
+                continue;
+            }
+            let share = share.after(offset);
+            match (Work { row, arguments, out, console, place, deadline, share }).run()? {
+                Outcome::Done(record) => self.done.push((row, *record)),
+                Outcome::Left(missing) => left.push((*turn, missing)),
+                Outcome::NoData => continue,
+                Outcome::OutOfTime => self.late.push(row.name.as_str()),
+            }
+            if !arguments.quick && !ranks::follows() {
+                let _alone = FolderLock::wait_for_item(out, "report")?;
+                results::write(&arguments.dir, all)?;
+            }
+        }
+        Ok(left)
+    }
+
+    /// Prints the results, and what is left to others.
+    fn tell(&self, left: &[(Turn<'_>, Vec<TrialName>)]) -> anyhow::Result<()> {
+        let Self { arguments, console, done, .. } = self;
+        if done.is_empty() && left.is_empty() {
+            bail!("no row could be run");
+        }
+        if arguments.json {
+            let records: Vec<&Record> = done.iter().map(|(_, record)| record).collect();
+            print_json(&records)?;
+        } else if !done.is_empty() {
+            print(&table(done, arguments.quick)?)?;
+        }
+        if arguments.quick {
+            console.say(sampled(done.len(), &self.late));
+        }
+        let lacking = left
+            .iter()
+            .map(|(turn, missing)| format!("{} lacks {}", turn.row.name, names(missing)));
+        let lacking: Vec<String> = lacking.collect();
+        if arguments.share.collect && !lacking.is_empty() {
+            bail!("not all rows are complete: {}", lacking.join("; "));
+        }
+        lacking.iter().for_each(|line| console.say(line));
+        Ok(())
+    }
 }
 
 /// Puts rows of different tables and data sets first, so that a sample has some of each.
@@ -243,167 +343,6 @@ fn known_names<'a>(meant: &str, all: impl Iterator<Item = &'a str> + Clone) -> S
     format!("there are {}", with_example.collect::<Vec<_>>().join(", "))
 }
 
-/// A row to run.
-struct Work<'a> {
-    row: &'a Row,
-    arguments: &'a Arguments,
-    out: &'a Path,
-    console: &'a Console,
-    /// Which one of how many.
-    place: (usize, usize),
-    /// When a smoke test stops.
-    deadline: Option<Instant>,
-}
-
-/// What came of a row.
-enum Outcome {
-    /// A result, new or recorded.
-    Done(Box<Record>),
-    /// Its data cannot be found.
-    NoData,
-    /// A smoke test has no time left for it.
-    OutOfTime,
-}
-
-impl Work<'_> {
-    /// The result of the row, new or recorded.
-    fn run(&self) -> anyhow::Result<Outcome> {
-        let Self { row, arguments, console, .. } = self;
-        let about = &row.about;
-        let results = arguments.dir.join(RESULTS);
-        let before = Record::read(&results, &row.name)?;
-        let before = before.filter(|_| !arguments.quick && !arguments.again);
-        let wanted = Wanted {
-            by: &row.name,
-            source: row.source(),
-            seed: about.data_seed,
-            generate: about.generate.as_ref(),
-        };
-        let dataset = match wanted.load(arguments.data.as_deref()) {
-            Ok(dataset) => dataset,
-            Err(error @ lpgnn::Error::UnknownSet { .. }) => {
-                console.say(format_args!("{}: not run, because {error}, or use --data", row.name));
-                let before = before.filter(|record| record.is_of(row));
-                return Ok(before.map_or(Outcome::NoData, |record| Outcome::Done(Box::new(record))));
-            }
-            Err(error) => return Err(error).with_context(|| format!("cannot run {}", row.name)),
-        };
-        let config = self.config(&dataset)?;
-        let print = fingerprint(&dataset);
-        if let Some(record) = before {
-            if record.is_of(row) && record.has_same(&config, &print)? {
-                console.say(format_args!("{}: already has a result; --again repeats it", row.name));
-                return Ok(Outcome::Done(Box::new(record)));
-            }
-            console
-                .say(format_args!("{}: settings or data have changed since its result", row.name));
-        }
-        self.train(&dataset, &config, print)
-    }
-
-    /// Trains on all folds or seeds, and records the result.
-    fn train(
-        &self,
-        dataset: &Dataset,
-        config: &RunConfig,
-        print: String,
-    ) -> anyhow::Result<Outcome> {
-        let Self { row, arguments, console, .. } = self;
-        let about = &row.about;
-        let crossval = Crossval::new(dataset, about.protocol, self.folds(dataset, config)?)?;
-        let folds = crossval.folds();
-        let place = match self.place {
-            (_, 1) => String::new(),
-            (place, count) => format!(" ({place} of {count})"),
-        };
-        console.say(format_args!(
-            "{}{place}: {}; {} {}s, {} ({})",
-            row.name,
-            about.title,
-            folds.len(),
-            folds[0].name.kind.as_str(),
-            about.protocol,
-            about.protocol.describe()
-        ));
-        let folder = self.folder(config, &print, folds)?;
-        let bars = Bars::new(console)?.until(self.deadline);
-        let Some(report) = crossval.run(&folder, &bars)? else {
-            if interrupt::asked() {
-                return Err(Stopped("interrupted; run the same command to continue".into()).into());
-            }
-            return Ok(Outcome::OutOfTime);
-        };
-        let record = Record::new(row, report, config, print, arguments.quick)?;
-        folder.save("result.json", &record)?;
-        if !arguments.quick {
-            record.write(&arguments.dir.join(RESULTS))?;
-        }
-        Ok(Outcome::Done(Box::new(record)))
-    }
-
-    fn fold_files(&self) -> Option<PathBuf> {
-        self.row.about.fold_files.as_ref().map(|files| self.arguments.dir.join(files))
-    }
-
-    fn config(&self, dataset: &Dataset) -> anyhow::Result<RunConfig> {
-        let source = self.row.source();
-        let mut settings = all_epochs(&self.row.settings);
-        let config = config_for(source, dataset, &settings)?;
-        if self.arguments.quick && config.training.epochs > QUICK_EPOCHS {
-            settings.push(Setting::new("--quick", "training.epochs", QUICK_EPOCHS));
-            return config_for(source, dataset, &settings);
-        }
-        Ok(config)
-    }
-
-    fn folds(&self, dataset: &Dataset, config: &RunConfig) -> anyhow::Result<Vec<Fold>> {
-        let about = &self.row.about;
-        let task = Level::of_task(config.data.task, dataset)?;
-        let mut folds = if let Some(seeds) = &about.seeds {
-            let split = Setup::new(config, dataset)?.split;
-            // Without a validation split, the last epoch counts.
-            if split.test.is_empty() {
-                bail!("the test split of {} is empty", self.row.name);
-            }
-            seeds.iter().map(|&seed| Fold::with_seed(config, split.clone(), seed)).collect()
-        } else {
-            let folds = about.folds.unwrap_or_default();
-            let division = Division { folds, files: self.fold_files(), seed: about.fold_seed };
-            division.folds(dataset, task, about.protocol, std::slice::from_ref(config))?
-        };
-        if self.arguments.quick {
-            folds.truncate(QUICK_PARTS);
-        }
-        Ok(folds)
-    }
-
-    /// The folder of its intermediate results, specific to the settings and the program's commit.
-    fn folder(
-        &self,
-        config: &RunConfig,
-        data: &str,
-        folds: &[Fold],
-    ) -> anyhow::Result<ResultFolder> {
-        let plan = serde_json::json!({
-            "data": data,
-            "commit": COMMIT,
-            "candidates": config,
-            "splits": folds.iter().map(|fold| (fold.name.number, fold.split.fingerprint())).collect::<Vec<_>>(),
-        });
-        let name = folder_name(self.row, self.arguments.quick);
-        let folder = ResultFolder::open(&self.out.join(name), &plan, config)?;
-        if self.arguments.again {
-            folder.clear()?;
-        }
-        Ok(folder)
-    }
-}
-
-fn folder_name(row: &Row, quick: bool) -> String {
-    let quick = if quick { "-quick" } else { "" };
-    format!("{}-{}-{COMMIT}{quick}", row.name, &row.hash[..8])
-}
-
 /// Settings without early stopping unless they ask for it: published results are of a number of epochs, or of
 /// the best of them all.
 fn all_epochs(settings: &[Setting]) -> Vec<Setting> {
@@ -481,7 +420,8 @@ mod tests {
         let (row, console) = (row("a", "clique", "1"), Console::new(true));
         let work = |deadline| {
             let (row, arguments, console) = (&row, &arguments, &console);
-            Work { row, arguments, out: place.path(), console, place: (1, 1), deadline }.run()
+            let (out, share) = (place.path(), Share::whole());
+            Work { row, arguments, out, console, place: (1, 1), deadline, share }.run()
         };
         let folder = place.path().join(folder_name(&row, true));
         assert!(matches!(work(Some(Instant::now())).unwrap(), Outcome::OutOfTime));

@@ -113,6 +113,11 @@ impl Row {
 }
 
 impl Experiment {
+    /// How many runs it has; about, where they are given by files.
+    pub(super) fn parts(&self) -> usize {
+        self.seeds.as_ref().map(Vec::len).or(self.folds).unwrap_or(10)
+    }
+
     fn check(&self, folder: &str) -> Result<(), String> {
         if self.table != folder {
             return Err(format!("table is {}, but the file is in folder {folder}", self.table));

@@ -93,8 +93,8 @@ pub struct PartsInfo {
     pub(crate) targets: TargetForm,
     /// The unit of real targets of the training split.
     pub(crate) target_scale: Option<TargetScale>,
-    /// Whether defaults are those of a graph of texts of which few have a target.
-    pub(crate) few_targets_and_many_words: bool,
+    /// The number of training targets, if neighbours are alike as far as these tell: defaults follow from it.
+    pub(crate) alike: Option<usize>,
     /// Whether nodes have names.
     pub(crate) names: bool,
     /// The SHA-256 of all arrays but the split.

@@ -250,7 +250,7 @@ pub(crate) fn info_of(
         split_sizes: [0; 3],
         targets,
         target_scale: None,
-        few_targets_and_many_words: false,
+        alike: None,
         names: false,
         fingerprint: String::new(),
         split_fingerprint: String::new(),
@@ -303,8 +303,7 @@ pub fn write_parts(
     order.iter().enumerate().for_each(|(place, &node)| places[node] = place);
     let train: Vec<usize> = split.train.iter().map(|&node| places[node]).collect();
     info.target_scale = TargetScale::of(&Supervision::of(batch.node_targets().clone(), &train)?);
-    info.few_targets_and_many_words =
-        crate::run::has_few_targets_and_many_words(dataset, config.split);
+    info.alike = crate::run::alike(dataset, config.split);
     info.names = (0..of_all).any(|node| dataset.node_name(node).is_some());
     fill_folder(folder, overwrite, |new| {
         if info.names {

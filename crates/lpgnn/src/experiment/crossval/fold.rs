@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use crate::Error;
 use crate::data::{Dataset, Split};
 use crate::evaluate::{BaselineReport, Protocol};
+use crate::experiment::shared_work::Item;
 use crate::experiment::{TrialKind, TrialName, TrialRecord};
 use crate::graph::Level;
 use crate::run::RunConfig;
@@ -75,7 +76,12 @@ impl Fold {
     }
 
     pub(super) fn file(&self) -> String {
-        format!("{}-{:02}.json", self.name.kind.as_str(), self.name.number)
+        self.item().result
+    }
+
+    pub(super) fn item(&self) -> Item {
+        let lock = format!("{}-{:02}", self.name.kind.as_str(), self.name.number);
+        Item { name: self.name, result: format!("{lock}.json"), lock }
     }
 }
 

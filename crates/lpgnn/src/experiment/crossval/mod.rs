@@ -14,9 +14,9 @@ pub use fold::{Division, Fold, FoldRecord};
 pub use report::CrossvalReport;
 
 use super::majority::majority_accuracy;
-use super::observer::{ExperimentObserver, Watched};
-use super::parallel;
+use super::observer::{ExperimentObserver, TrialName, Watched};
 use super::result_folder::ResultFolder;
+use super::shared_work::{Item, SharedWork};
 use super::trial::{Trial, TrialFiles, TrialRecord};
 use crate::Error;
 use crate::data::Dataset;
@@ -100,8 +100,8 @@ impl<'a> Crossval<'a> {
         })
     }
 
-    /// Trains all remaining folds in parallel, and reports on all; none when the observer stopped it,
-    /// and then it can be run again to continue.
+    /// Trains the folds that are left of this process's share, in parallel, and reports on all folds; none when the observer
+    /// stopped it, and then it can be run again to continue, or when folds of other shards are missing.
     ///
     /// # Errors
     ///
@@ -112,14 +112,35 @@ impl<'a> Crossval<'a> {
         observer: &dyn ExperimentObserver,
     ) -> Result<Option<CrossvalReport>, Error> {
         let watched = Watched::new(observer);
-        let stop = || watched.stopped();
-        parallel::each(self.folds.len(), &stop, |k| {
-            self.complete(&self.folds[k], folder, &watched)
-        })?;
-        if !self.folds.iter().all(|fold| folder.has(&fold.file())) {
+        let items: Vec<Item> = self.folds.iter().map(Fold::item).collect();
+        let work = SharedWork { folder, items: &items, watched: &watched, barrier: false };
+        work.complete(
+            &|| watched.stopped(),
+            |k| self.complete(&self.folds[k], folder, &watched),
+            |k| folder.read(&items[k].result).map(|record| observer.fold(&record)),
+        )?;
+        self.collect(folder)
+    }
+
+    /// The folds that nobody has completed yet.
+    pub fn missing(&self, folder: &ResultFolder) -> Vec<TrialName> {
+        let missing = self.folds.iter().filter(|fold| !folder.has(&fold.file()));
+        missing.map(|fold| fold.name).collect()
+    }
+
+    /// Reports on all folds without training any; none while one is missing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`], [`Error::Input`] when the file of a fold is damaged.
+    pub fn collect(&self, folder: &ResultFolder) -> Result<Option<CrossvalReport>, Error> {
+        if !self.missing(folder).is_empty() {
             return Ok(None);
         }
+        let _alone = folder.alone()?;
         let records = self.records(folder)?;
+        // A process that was killed may have left some behind.
+        self.folds.iter().for_each(|fold| forget(fold, folder));
         let seed = self.folds[0].candidates[0].training.seed;
         let report = CrossvalReport::new(self.dataset.name(), self.protocol, seed, &records)?;
         folder.save(RESULT, &report)?;
@@ -135,20 +156,17 @@ impl<'a> Crossval<'a> {
         self.folds.iter().map(|fold| folder.read(&fold.file())).collect()
     }
 
-    /// Does a fold unless it is done.
+    /// Does a fold.
     fn complete(
         &self,
         fold: &Fold,
         folder: &ResultFolder,
         watched: &Watched<'_>,
     ) -> Result<(), Error> {
-        if folder.has(&fold.file()) {
-            return Ok(());
-        }
         let Some(record) = self.train(fold, folder, watched)? else { return Ok(()) };
         folder.save(&fold.file(), &record)?;
         watched.observer.fold(&record);
-        (0..fold.candidates.len()).for_each(|candidate| files(fold, candidate, folder).remove());
+        forget(fold, folder);
         Ok(())
     }
 
@@ -181,6 +199,11 @@ impl<'a> Crossval<'a> {
         let majority = majority_accuracy(self.dataset, &setup);
         Ok(Some(FoldRecord::new(fold.name, candidate, trial, &baseline, majority)))
     }
+}
+
+/// A fold that is done needs no checkpoints.
+fn forget(fold: &Fold, folder: &ResultFolder) {
+    (0..fold.candidates.len()).for_each(|candidate| files(fold, candidate, folder).remove());
 }
 
 fn files(fold: &Fold, candidate: usize, folder: &ResultFolder) -> TrialFiles {

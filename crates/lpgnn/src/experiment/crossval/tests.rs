@@ -5,7 +5,7 @@ use super::*;
 use crate::data::Split;
 use crate::data::generate::CliqueConfig;
 use crate::evaluate::BaselineReport;
-use crate::experiment::{TrialName, TrialObserver};
+use crate::experiment::{Share, TrialName, TrialObserver};
 use crate::graph::Level;
 use crate::run::RunConfig;
 use crate::train::EpochReport;
@@ -97,6 +97,49 @@ fn folds_that_were_stopped_go_on_to_the_same_report() {
             assert_eq!(record("stopped"), record("whole"), "{}", fold.name);
         }
     }
+}
+
+#[test]
+fn ranks_do_every_fold_once_and_the_first_one_waits_for_all() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    let crossval = crossval(&dataset, Protocol::Nested);
+    let open = |name: &str, share| {
+        let path = place.path().join(name);
+        ResultFolder::open_share(&path, &crossval.plan(), &config(&dataset), share).unwrap()
+    };
+    let whole = open("whole", Share::whole());
+    let expected = crossval.run(&whole, &()).unwrap().unwrap();
+    let observer = Impatient { most: usize::MAX, epochs: 0.into(), folds: 0.into() };
+    let reports: Vec<Option<CrossvalReport>> = std::thread::scope(|scope| {
+        let rank = |rank| {
+            let folder = open("ranks", Share::of_rank(rank, 4).unwrap());
+            let (crossval, observer) = (&crossval, &observer);
+            scope.spawn(move || crossval.run(&folder, observer).unwrap())
+        };
+        let ranks: Vec<_> = (0..4).map(rank).collect();
+        ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
+    });
+    let timeless = |report| CrossvalReport { seconds: 0.0, ..report };
+    assert_eq!(timeless(reports[0].clone().unwrap()), timeless(expected));
+    assert_eq!(observer.epochs.into_inner(), 27, "no epoch is done twice");
+}
+
+#[test]
+fn a_shard_does_its_folds_and_no_others() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    let crossval = crossval(&dataset, Protocol::Nested);
+    let open = |shard: &str| {
+        let share = Share::shard(shard.parse().unwrap());
+        ResultFolder::open_share(place.path(), &crossval.plan(), &config(&dataset), share)
+    };
+    let folder = open("2/2").unwrap();
+    assert!(crossval.run(&folder, &()).unwrap().is_none());
+    let numbers = |names: Vec<TrialName>| names.iter().map(|name| name.number).collect::<Vec<_>>();
+    assert_eq!(numbers(crossval.missing(&folder)), [1, 3]);
+    assert!(crossval.collect(&folder).unwrap().is_none());
+    let said = open("2/2").unwrap_err().to_string();
+    assert!(said.ends_with("has another process at work on shard 2/2"), "{said}");
+    assert!(crossval.run(&open("1/2").unwrap(), &()).unwrap().is_some());
 }
 
 #[test]

@@ -22,9 +22,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use super::observer::{ExperimentObserver, TrialKind, TrialName, Watched};
-use super::parallel;
 use super::result_folder::ResultFolder;
 use super::run::RunFolder;
+use super::shared_work::{Item, SharedWork};
 use super::trial::{Trial, TrialFiles, TrialRecord, test_value};
 use crate::data::{Dataset, Split};
 use crate::run::{RunConfig, SavedModel, Setup, fingerprint, write_file};
@@ -135,6 +135,9 @@ impl<'a> Search<'a> {
     /// Trains all trials, round by round, and saves the winner; none when the observer stopped it.
     /// Trials already completed in the folder are not repeated.
     ///
+    /// A process with a shard of the work begins a round with its own trials. The next round needs all of them: it does those
+    /// that nobody works on, and waits for the others.
+    ///
     /// # Errors
     ///
     /// Those of training; [`Error::Io`] when results cannot be kept; [`Error::Mismatch`] when the time
@@ -146,13 +149,56 @@ impl<'a> Search<'a> {
     ) -> Result<Option<SearchRecord>, Error> {
         let watched = Watched::new(observer);
         let work = Work { search: self, folder, watched: &watched, begun: Instant::now() };
-        let Some((ranked, complete)) = work.rounds()? else { return Ok(None) };
+        let progress = work.rounds(true)?;
+        if !progress.missing.is_empty() && watched.stopped() {
+            return Ok(None);
+        }
+        self.collect(folder)
+    }
+
+    /// The trials that the first incomplete round lacks, and the number of the round, from 1.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`], [`Error::Input`] when the file of a trial is damaged.
+    pub fn missing(&self, folder: &ResultFolder) -> Result<(Vec<TrialName>, usize), Error> {
+        let work =
+            Work { search: self, folder, watched: &Watched::new(&()), begun: Instant::now() };
+        let Progress { missing, round, .. } = work.rounds(false)?;
+        Ok((missing.into_iter().map(name).collect(), round))
+    }
+
+    /// Ranks the trials and saves the winner without training any; none while one is missing, unless the budget is a time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`], [`Error::Input`] when the file of a trial is damaged; [`Error::Mismatch`] when the time was up
+    /// before a trial was done.
+    pub fn collect(&self, folder: &ResultFolder) -> Result<Option<SearchRecord>, Error> {
+        let _alone = folder.alone()?;
+        let work =
+            Work { search: self, folder, watched: &Watched::new(&()), begun: Instant::now() };
+        let Progress { ranked, missing, .. } = work.rounds(false)?;
+        let complete = missing.is_empty();
+        if !complete && !matches!(self.options.budget, Some(Budget::Time(_))) {
+            return Ok(None);
+        }
         let record = work.finish(ranked, complete)?;
         if complete {
             (0..self.trials.len()).for_each(|trial| work.forget(trial));
         }
         Ok(Some(record))
     }
+}
+
+/// How far a search has come.
+struct Progress {
+    /// All trials, the best of the last round first.
+    ranked: Vec<RankedTrial>,
+    /// What the first incomplete round lacks.
+    missing: Vec<usize>,
+    /// The number of the last round that was looked at, from 1.
+    round: usize,
 }
 
 /// A search that is running.
@@ -171,28 +217,23 @@ impl Work<'_> {
         }
     }
 
-    /// All trials, the best of the last round first, and whether all rounds were done in time; none when
-    /// the observer stopped them.
-    fn rounds(&self) -> Result<Option<(Vec<RankedTrial>, bool)>, Error> {
+    /// Goes through the rounds, up to the first one that is not complete: when `train`ing, because it was stopped or the time
+    /// is up.
+    fn rounds(&self, train: bool) -> Result<Progress, Error> {
         let mut alive: Vec<usize> = (0..self.search.trials.len()).collect();
         let mut ranked: Vec<RankedTrial> = vec![];
-        for round in &self.search.rounds {
+        for (number, round) in (1..).zip(&self.search.rounds) {
             alive.split_off(round.trials.min(alive.len())).into_iter().for_each(|trial| {
                 self.forget(trial);
             });
-            let stop = || self.watched.stopped();
-            parallel::each(alive.len(), &stop, |place| {
-                if self.late() { Ok(()) } else { self.train(alive[place], round.share, &ranked) }
-            })?;
-            let done = |&trial: &usize| self.folder.has(&file(trial, round.share));
-            let complete = alive.iter().all(done);
-            if !complete && self.watched.stopped() {
-                return Ok(None);
+            if train {
+                self.complete(&alive, round.share, &ranked)?;
             }
-            let mut now: Vec<RankedTrial> = alive
-                .iter()
-                .filter(|trial| done(trial))
-                .map(|&trial| self.read(trial, round.share))
+            let (done, missing): (Vec<usize>, Vec<usize>) =
+                alive.iter().partition(|&&trial| self.folder.has(&file(trial, round.share)));
+            let mut now: Vec<RankedTrial> = done
+                .into_iter()
+                .map(|trial| self.read(trial, round.share))
                 .collect::<Result<_, Error>>()?;
             // The sort is stable: of equals, the first goes on, whatever the number of threads.
             now.sort_by(|a, b| b.value().total_cmp(&a.value()));
@@ -203,18 +244,32 @@ impl Work<'_> {
                 now.append(&mut ranked);
                 ranked = now;
             }
-            if !complete {
-                return Ok(Some((ranked, false)));
+            if !missing.is_empty() {
+                return Ok(Progress { ranked, missing, round: number });
             }
         }
-        Ok(Some((ranked, true)))
+        Ok(Progress { ranked, missing: vec![], round: self.search.rounds.len() })
+    }
+
+    /// A round: no process can begin the next one before all of its trials are done.
+    fn complete(&self, alive: &[usize], share: usize, before: &[RankedTrial]) -> Result<(), Error> {
+        let item = |&trial: &usize| Item {
+            name: name(trial),
+            lock: format!("trial-{:05}", trial + 1),
+            result: file(trial, share),
+        };
+        let items: Vec<Item> = alive.iter().map(item).collect();
+        let Self { folder, watched, .. } = self;
+        let work = SharedWork { folder, items: &items, watched, barrier: true };
+        work.complete(
+            &|| watched.stopped() || self.late(),
+            |place| self.train(alive[place], share, before),
+            |place| self.read(alive[place], share).map(|ranked| watched.observer.ranked(&ranked)),
+        )
     }
 
     /// A trial, from where the round before has left it.
     fn train(&self, trial: usize, share: usize, before: &[RankedTrial]) -> Result<(), Error> {
-        if self.folder.has(&file(trial, share)) {
-            return Ok(());
-        }
         let Search { trials, dataset, split, .. } = self.search;
         let config = &trials[trial];
         let epochs = config.training.epochs.div_ceil(share);
@@ -224,8 +279,7 @@ impl Work<'_> {
         }
         let split = Split { test: vec![], ..split.clone() };
         let setup = Setup::with_split(config, dataset, split)?;
-        let name = TrialName { kind: TrialKind::Trial, number: trial as u64 + 1 };
-        let job = Trial { name, config, setup: &setup, files: &self.files(trial) };
+        let job = Trial { name: name(trial), config, setup: &setup, files: &self.files(trial) };
         let Some(done) = job.train(epochs, self.watched)? else { return Ok(()) };
         let (epoch, weights) = (done.record.best_epoch, done.weights.clone());
         let model = SavedModel::new(&setup, config, dataset.name(), epoch, weights)
@@ -309,6 +363,10 @@ impl Work<'_> {
         self.folder.save(RESULT, &record)?;
         Ok(record)
     }
+}
+
+fn name(trial: usize) -> TrialName {
+    TrialName { kind: TrialKind::Trial, number: trial as u64 + 1 }
 }
 
 fn file(trial: usize, share: usize) -> String {

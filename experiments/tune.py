@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Cross-validates models drawn at random from a search space, and records the accuracy of each.
 
-    experiments/tune.py SET [--data DIR] [--layers 1,3] [--trials N] [--seed N] [--program lpgnn]
+    experiments/tune.py SET [--data DIR] [--layers 1,3] [--trials N] [--seed N] [--paper] [--program lpgnn]
 
 Trial number n of a data set depends only on the data set, the seed and n; a trial that is in
 `experiments/tuning/SET.jsonl` is not run again. The protocol is best-mean-epoch on the folds in `experiments/folds`, as in the
 paper: what is chosen this way is optimistic, and the rows of `table4-nested` show by how much.
+
+With `--paper`, trials are drawn from the grid of the paper for table 4, as in the search space paper-graphs: bdmm with one layer, 300 points. They are
+kept in `experiments/tuning/SET-paper.jsonl`, with the version of the program.
 """
 
 import argparse
@@ -39,6 +42,28 @@ SPACE = {
     "training.solver.weights.lr-half-life": ["none", 50, 150],
     "model.isolated": ["zero"],
 }
+
+# The grid of the paper: one rate for weights, states and multipliers.
+PAPER = {
+    "model.hidden-dims": [[5], [20], [50], [70], [150]],
+    "model.state-dim": [10, 35, 50, 70, 150],
+    "model.transition": ["gnn-sum", "gnn-mean"],
+    "model.dropout": [0.0, 0.7],
+    "lr": [0.1, 0.01, 0.001],
+}
+RATES = ["training.solver.weights.lr", "training.solver.state-lr", "training.solver.multiplier-lr"]
+
+
+def paper_settings(name, seed, number):
+    """The settings of a trial in the paper's grid, no two of which are the same."""
+    points = [{}]
+    for key, values in PAPER.items():
+        points = [point | {key: value} for point in points for value in values]
+    random.Random(f"{name} {seed} paper").shuffle(points)
+    point = points[number]
+    lr = point.pop("lr")
+    fixed = {"training.solver.kind": "bdmm", "training.epochs": 150, "training.eval-every": 1}
+    return fixed | point | dict.fromkeys(RATES, lr)
 
 
 def trial_settings(name, seed, number, layers):
@@ -86,6 +111,7 @@ def main():
     options.add_argument("--threads", type=int, default=1)
     options.add_argument("--program", default="lpgnn")
     options.add_argument("--fix", action="append", default=[], help="KEY=VALUE, a setting that is not drawn")
+    options.add_argument("--paper", action="store_true", help="draw from the paper's grid")
     chosen = options.parse_args()
 
     sources = sorted(chosen.data.glob(f"**/{chosen.set}/*_A.txt"))
@@ -98,15 +124,20 @@ def main():
         key, _, value = setting.partition("=")
         fixed[key] = value
 
-    record = HERE / "tuning" / f"{chosen.set}.jsonl"
+    version = subprocess.run([chosen.program, "--version"], capture_output=True, text=True, check=True)
+    record = HERE / "tuning" / f"{chosen.set}{'-paper' if chosen.paper else ''}.jsonl"
     record.parent.mkdir(exist_ok=True)
     lines = record.read_text().splitlines() if record.exists() else []
     known = [json.loads(line) for line in lines]
     for number in range(chosen.trials):
-        settings = trial_settings(chosen.set, chosen.seed, number, layers) | fixed
+        if chosen.paper:
+            settings = paper_settings(chosen.set, chosen.seed, number) | fixed
+        else:
+            settings = trial_settings(chosen.set, chosen.seed, number, layers) | fixed
         if any(entry["settings"] == settings for entry in known):
             continue
         entry = {"seed": chosen.seed, "trial": number, "settings": settings}
+        entry["version"] = version.stdout.strip()
         entry |= run(chosen.program, sources[0].parent, folds, settings, chosen.threads)
         with record.open("a") as file:
             file.write(json.dumps(entry) + "\n")

@@ -3,7 +3,9 @@
 use lpgnn::data::{Categories, Dataset, DatasetParts, FeatureColumns, TargetColumn};
 use lpgnn::graph::{GraphBatch, Level};
 use lpgnn::parameters::Parameters;
-use lpgnn::readout::{Mlp, MlpGradients, Readout, ReadoutGradients, ReadoutInput, Supervision};
+use lpgnn::readout::{
+    Mlp, MlpGradients, MlpInput, Readout, ReadoutGradients, ReadoutInput, Supervision,
+};
 use lpgnn::registry::{Options, Registry};
 use lpgnn::run::{RunConfig, SavedModel, Setup};
 use lpgnn::train::{ModelConfig, Trainer};
@@ -59,14 +61,17 @@ impl<S: Scalar> Readout<S> for SortPooling {
 
     #[rustfmt::skip]
     fn forward(&self, w: &[S], input: ReadoutInput<'_, S>, y: &mut Matrix<S>, scratch: &Scratch<S>) {
-        self.mlp.forward(w, &self.pooled(input), input.dropout, y, scratch);
+        let pooled = self.pooled(input);
+        let rows = MlpInput { dropout: input.dropout, ..pooled[..].into() };
+        self.mlp.forward(w, rows, y, scratch);
     }
 
     #[rustfmt::skip]
     fn backward(&self, w: &[S], input: ReadoutInput<'_, S>, d_y: &Matrix<S>, to: ReadoutGradients<'_, S>, scratch: &Scratch<S>) {
         let (pooled, mut d) = (self.pooled(input), self.pooled(input));
-        let gradients = MlpGradients { weights: to.weights, rows: Some(&mut d) };
-        self.mlp.backward(w, &pooled, input.dropout, d_y, gradients, scratch);
+        let gradients = MlpGradients { weights: to.weights, rows: Some(&mut d), features: None };
+        let rows = MlpInput { dropout: input.dropout, ..pooled[..].into() };
+        self.mlp.backward(w, rows, d_y, gradients, scratch);
         let Some(d_states) = to.states else { return };
         for (place, v) in self.chosen(input) {
             d_states.row_mut(v).iter_mut().zip(&d[place..]).for_each(|(to, &d)| *to += d);

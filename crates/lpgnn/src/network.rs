@@ -2,7 +2,7 @@
 //! and both directions through them.
 
 use crate::Scalar;
-use crate::activation::Activation;
+use crate::activation::{Activation, activate};
 use crate::numeric::{
     Arithmetic, Factors, Finish, Kernel, LANES, Lanes, Numbers, Packed, Scratch, Spare, dispatch,
     padded, product, transposed_product,
@@ -201,14 +201,32 @@ impl<S: Scalar> Stack<S> {
         dropout: Option<Dropout>,
         scratch: &'a Scratch<S>,
     ) -> Vec<Activations<'a, S>> {
+        self.forward_with(rows, (z, z_stride), None, dropout, scratch)
+    }
+
+    /// The same, with something else that is added to the sums of the first layer.
+    pub(crate) fn forward_with<'a>(
+        &self,
+        rows: usize,
+        (z, z_stride): (&[S], usize),
+        also: Option<&dyn Fn(&mut [S])>,
+        dropout: Option<Dropout>,
+        scratch: &'a Scratch<S>,
+    ) -> Vec<Activations<'a, S>> {
         let mut outputs: Vec<Activations<'a, S>> = Vec::with_capacity(self.layers.len());
         for (k, layer) in self.layers.iter().enumerate() {
             let stride = padded(layer.outputs);
             let mut value = scratch.take(rows * stride);
             let (input, input_stride) =
                 outputs.last().map_or((z, z_stride), |below| (below.read(), padded(layer.inputs)));
-            let finish = Finish::Activate(layer.activation, &layer.bias);
+            let also = also.filter(|_| k == 0);
+            let first = also.map_or(layer.activation, |_| Activation::Identity);
+            let finish = Finish::Activate(first, &layer.bias);
             product(rows, &[layer.forward(input, input_stride)], &mut value, stride, finish);
+            if let Some(add) = also {
+                add(&mut value);
+                activate(layer.activation, &mut value);
+            }
             let hidden = k + 1 < self.layers.len();
             let dropped = dropout.filter(|_| hidden).map(|dropout| {
                 let mut dropped = scratch.take(rows * stride);
@@ -223,7 +241,7 @@ impl<S: Scalar> Stack<S> {
 
     /// The way back: `d` is `∂𝓛/∂` of the last layer's sums, after the slope of its activation, and
     /// is consumed; `∂𝓛/∂z` is written to `d_z` (strided like `z`) as its [`Finish`] says, and
-    /// partial gradients are added to `partial`.
+    /// partial gradients are added to `partial`. Returns `∂𝓛/∂` of the first layer's sums.
     pub(crate) fn backward<'a>(
         &self,
         layout: &Parameters,
@@ -232,7 +250,7 @@ impl<S: Scalar> Stack<S> {
         mut partial: Option<&mut [S]>,
         d_z: Option<(&mut [S], Finish<'_, S>)>,
         scratch: &'a Scratch<S>,
-    ) {
+    ) -> Spare<'a, S> {
         let Passed { rows, z, z_stride, outputs, dropout } = *passed;
         for (k, layer) in self.layers.iter().enumerate().rev() {
             let (input, stride) =
@@ -255,6 +273,7 @@ impl<S: Scalar> Stack<S> {
             let factors = first.backward(&d, padded(first.outputs));
             product(rows, &[factors], d_z, z_stride, finish);
         }
+        d
     }
 }
 

@@ -55,6 +55,8 @@ pub enum Role {
     Input,
     /// The features of edges.
     EdgeFeatures,
+    /// Of a read-out, the features of nodes, which it reads besides states.
+    Features,
     /// What the layer below it has made of all that.
     Hidden,
     /// Nothing: it is added.
@@ -341,11 +343,11 @@ impl Parameters {
         (0..self.list.len()).filter(move |&number| self.list[number].role == role)
     }
 
-    /// The layers that are linear in inputs of `width` components and have a bias: these may descend
+    /// The layers that are linear in inputs of this role and `width` components and have a bias: these may descend
     /// in coordinates of their own.
-    pub(crate) fn input_layers(&self, width: usize) -> Vec<InputLayer> {
+    pub(crate) fn layers_reading(&self, role: Role, width: usize) -> Vec<InputLayer> {
         let reads = |number: &usize| self.list[*number].rows > 0;
-        let inputs: Vec<usize> = self.of_role(Role::Input).filter(reads).collect();
+        let inputs: Vec<usize> = self.of_role(role).filter(reads).collect();
         self.of_role(Role::Bias)
             .filter_map(|bias| {
                 let same = |input: &usize| self.list[*input].layer == self.list[bias].layer;
@@ -563,8 +565,8 @@ mod tests {
     #[test]
     fn layers_that_read_inputs_are_found_by_their_width() {
         let layer = InputLayer { matrices: vec![16], bias: 28, units: 4 };
-        assert_eq!(two_layers().input_layers(3), [layer]);
-        assert_eq!(two_layers().input_layers(2), []);
+        assert_eq!(two_layers().layers_reading(Role::Input, 3), [layer]);
+        assert_eq!(two_layers().layers_reading(Role::Input, 2), []);
         let (matrices, bias) = two_layers().last_layer();
         assert_eq!((matrices, bias), (std::iter::once(32..40).collect(), Some(40..42)));
     }

@@ -65,8 +65,10 @@ pub struct TransitionSpec<'a> {
 pub struct ReadoutSpec<'a> {
     /// Whether nodes or graphs are predicted.
     pub level: Level,
-    /// Components it reads of every node.
+    /// Components it reads of the states of every node.
     pub inputs: usize,
+    /// Components of the features of a node that it is to read too; 0 if it is not.
+    pub features: usize,
     /// Classes or values to predict.
     pub outputs: usize,
     /// The functions as configured.
@@ -327,7 +329,8 @@ fn h(model: &ModelConfig) -> Network {
 fn node_readout<S: Scalar>(spec: &ReadoutSpec<'_>) -> Result<Box<dyn Readout<S>>, Error> {
     spec.model.readout_options.check(&[])?;
     let network = spec.model.readout_network();
-    Ok(Box::new(NodeReadout::new(spec.inputs, spec.outputs, network, spec.model.dropout)))
+    let readout = NodeReadout::new(spec.inputs, spec.outputs, network, spec.model.dropout);
+    Ok(Box::new(readout.reading_features(spec.features)))
 }
 
 fn pooled<S: Scalar>(
@@ -336,7 +339,8 @@ fn pooled<S: Scalar>(
 ) -> Result<Box<dyn Readout<S>>, Error> {
     spec.model.readout_options.check(&[])?;
     let (network, dropout) = (spec.model.readout_network(), spec.model.dropout);
-    Ok(Box::new(PooledReadout::new(pooling, spec.inputs, spec.outputs, network, dropout)))
+    let readout = PooledReadout::new(pooling, spec.inputs, spec.outputs, network, dropout);
+    Ok(Box::new(readout.reading_features(spec.features)))
 }
 
 /// Constructors by name, in the order in which they came.

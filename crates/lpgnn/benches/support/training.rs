@@ -112,7 +112,7 @@ pub(crate) fn evaluate_often(workload: &Workload, predictions: bool, count: usiz
     let config = ModelConfig {
         layers: 4,
         activation: Activation::Relu,
-        reads: Reads { from: ReadFrom::Transition, layers: ReadLayers::All },
+        reads: Reads { from: ReadFrom::Transition, layers: ReadLayers::All, features: false },
         ..ModelConfig::default()
     };
     let model = config.build::<f32>(workload.dims()).unwrap();

@@ -61,7 +61,11 @@ impl Trial<'_> {
         let before: Vec<f64> = self.weights.iter().map(|_| draw()).collect();
         let states_before = random(self.states.rows(), self.states.cols(), draw);
         let (mut weights, mut states) = (before.clone(), states_before.clone());
-        let gradients = ReadoutGradients { weights: Some(&mut weights), states: Some(&mut states) };
+        let gradients = ReadoutGradients {
+            weights: Some(&mut weights),
+            states: Some(&mut states),
+            features: None,
+        };
         let parts = [&self.states];
         let input = self.input(&parts);
         self.f.backward(&self.weights, input, d_predictions, gradients, &self.scratch);
@@ -111,8 +115,11 @@ impl Trial<'_> {
             vec![0.0; weights.len()],
             random(level.rows(self.batch), self.states.cols(), draw),
         );
-        let gradients =
-            ReadoutGradients { weights: Some(&mut fused.1), states: Some(&mut fused.2) };
+        let gradients = ReadoutGradients {
+            weights: Some(&mut fused.1),
+            states: Some(&mut fused.2),
+            features: None,
+        };
         let parts = [&self.states];
         let input = self.input(&parts);
         let found = self.f.pass(&self.weights, input, loss, &mut fused.0, gradients, &self.scratch);

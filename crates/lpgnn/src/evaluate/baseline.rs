@@ -111,8 +111,8 @@ impl Baseline {
             let mut gradient = vec![0.0; weights.len()];
             let mut predictions = Matrix::zeros(trained_on, data.outputs());
             let loss = Loss { supervision: &targets[0], factor };
-            let to = MlpGradients { weights: Some(&mut gradient), rows: None };
-            let rows = (inputs[0].as_slice(), None);
+            let to = MlpGradients { weights: Some(&mut gradient), rows: None, features: None };
+            let rows = inputs[0].as_slice().into();
             mlp.pass(&weights, rows, loss, &mut predictions, to, &scratch);
             let moments = [&mut first[..], &mut second[..]];
             Adam::new(self.lr).descend(epoch as u64, &mut weights, &gradient, moments);
@@ -120,7 +120,7 @@ impl Baseline {
                 let mut score = BaselineScore { epoch, val: None, test: None };
                 for ((split, inputs), targets) in splits.iter().zip(&inputs).zip(&targets).skip(1) {
                     let mut y = Matrix::zeros(inputs.rows(), data.outputs());
-                    mlp.forward(&weights, inputs.as_slice(), None, &mut y, &scratch);
+                    mlp.forward(&weights, inputs.as_slice().into(), &mut y, &scratch);
                     let value = (targets.total() > 0.0).then(|| value(targets, &y));
                     match split.name {
                         SplitName::Val => score.val = value,

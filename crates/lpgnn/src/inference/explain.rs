@@ -7,7 +7,8 @@
 //! z = ∂s/∂x + Jᵀz,   J = ∂f_a/∂x          ∂s/∂l = (∂f_a/∂l)ᵀ z
 //! ```
 //!
-//! layer by layer from the last, where the features of a layer are what is read of the one below. What an edge adds to the
+//! layer by layer from the last, where the features of a layer are what is read of the one below; a read-out that reads
+//! features adds what it makes of them directly. What an edge adds to the
 //! score is not a derivative: the edge is taken away, and the states converge again from where they are.
 
 use super::{FixedPoint, FixedPointOptions, converge_from};
@@ -90,11 +91,13 @@ pub fn explain<S: Scalar>(
     score.check(&outputs, item, model.readout().level())?;
     let what = format_args!("the gradient of all features of {} nodes", batch.nodes());
     let width = batch.node_features().width();
-    memory::require(memory::bytes_of::<S>(&[2, batch.nodes(), width]), what)?;
+    memory::require(memory::bytes_of::<S>(&[3, batch.nodes(), width]), what)?;
 
-    let read =
+    let (read, direct) =
         readout_gradient(model, weights, batch, found, &score.derivative(&outputs, item), scratch);
-    let (gradient, pull) = through_layers(model, weights, batch, found, &read, scratch)?;
+    let (mut gradient, pull) = through_layers(model, weights, batch, found, &read, scratch)?;
+    let direct = direct.as_slice().iter();
+    gradient.as_mut_slice().iter_mut().zip(direct).for_each(|(to, &d)| *to += d);
     let node = |v: usize| -> f64 {
         batch.node_features().entries(v).map(|(j, l)| l.f64() * gradient.row(v)[j].f64()).sum()
     };
@@ -175,7 +178,8 @@ fn log_sum_exp_of_others<S: Scalar>(class: usize, y: &[S]) -> f64 {
     }
 }
 
-/// `∂s/∂` what is read of the layers that the read-out reads, side by side.
+/// `∂s/∂` what is read of the layers that the read-out reads, side by side, and `∂s/∂l` with the states as they are, of no
+/// columns if it does not read features.
 fn readout_gradient<S: Scalar>(
     model: &Model<S>,
     weights: &[S],
@@ -183,21 +187,26 @@ fn readout_gradient<S: Scalar>(
     found: &FixedPoint<S>,
     d_outputs: &Matrix<S>,
     scratch: &Scratch<S>,
-) -> Matrix<S> {
+) -> (Matrix<S>, Matrix<S>) {
     let all = match model.reads().from {
         ReadFrom::State => &found.states,
         ReadFrom::Transition => &found.f_x,
     };
     let read: Vec<&Matrix<S>> = all[model.read_layers()].iter().collect();
     let mut d_states = Matrix::zeros(batch.nodes(), model.readout().inputs());
+    let mut d_features = Matrix::zeros(batch.nodes(), model.readout().features());
     model.readout().backward(
         &weights[model.readout_weights()],
         ReadoutInput { batch, parts: &read, dropout: None },
         d_outputs,
-        ReadoutGradients { weights: None, states: Some(&mut d_states) },
+        ReadoutGradients {
+            weights: None,
+            states: Some(&mut d_states),
+            features: Some(&mut d_features),
+        },
         scratch,
     );
-    d_states
+    (d_states, d_features)
 }
 
 /// `∂s/∂l`, and `Σ_k |z_v|` over the layers: how far the score follows a change of `f_a` at node `v`.

@@ -125,7 +125,7 @@ pub struct Weighing {
     ))]
     pub loss_weight: f64,
     /// Reduction of the loss over labelled nodes or graphs.
-    #[schemars(extend("x-data-default" = "mean for citation-like data, otherwise sum"))]
+    #[schemars(extend("x-data-default" = "mean for homophilous graphs, otherwise sum"))]
     pub loss: Scale,
     /// Reduction of the constraint term over nodes and components.
     pub constraint: Scale,
@@ -223,6 +223,7 @@ impl<'a, S: Scalar> Lagrangian<'a, S> {
             ReadoutGradients {
                 weights: d_weights.map(|d| &mut d[model.readout_weights()]),
                 states: Some(&mut d_rows),
+                features: None,
             },
             scratch,
         );

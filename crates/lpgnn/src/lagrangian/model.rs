@@ -44,6 +44,12 @@ pub struct Reads {
     /// Layers that are read.
     #[schemars(extend("x-data-default" = "all for graphs with one-shot, otherwise last"))]
     pub layers: ReadLayers,
+    /// Whether the features of nodes are read too, beside the layers.
+    ///
+    /// With them, a read-out with a hidden layer contains the MLP without edges. Graphs read their features pooled, as
+    /// they read states.
+    #[schemars(extend("x-data-default" = "true for nodes, and for graphs with one layer and mini-batches"))]
+    pub features: bool,
 }
 
 /// The states `x`, or `f_a(x)`.
@@ -164,6 +170,12 @@ impl<S: Scalar> Model<S> {
     ///
     /// [`Error::Mismatch`] when features have other lengths than its functions read.
     pub fn check(&self, batch: &GraphBatch<S>) -> Result<(), Error> {
+        let (reads, width) = (self.readout.features(), batch.node_features().width());
+        if reads > 0 && reads != width {
+            return Err(Error::Mismatch(format!(
+                "the read-out reads {reads} features of a node, but the nodes have {width}"
+            )));
+        }
         let mut below = None;
         for transition in &self.transitions {
             let states = below.map(|width| Matrix::zeros(batch.nodes(), width));

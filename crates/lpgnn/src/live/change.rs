@@ -260,7 +260,9 @@ impl LiveGraph {
         self.check_rounding(&row, Who::Node)?;
         let distance = self.node_features.distance(node, &row);
         if distance > 0.0 {
+            let old = self.node_features.dense(node);
             self.set_node_features(node, &row);
+            self.pool_features(node, &old);
             self.join(&row, Who::Node);
             // Its message follows when it is computed.
             self.forget(0, node);

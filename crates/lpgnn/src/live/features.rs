@@ -57,6 +57,37 @@ impl FeatureTable {
         }
     }
 
+    /// These rows, as the read-out reads them.
+    pub(super) fn select(&self, rows: &[u32]) -> Features<f32> {
+        match self {
+            Self::Dense { width, values } => {
+                let mut matrix = Matrix::zeros(rows.len(), *width);
+                for (to, &row) in rows.iter().enumerate() {
+                    let from = &values[row as usize * width..][..*width];
+                    matrix.row_mut(to).copy_from_slice(from);
+                }
+                Features::Dense(matrix)
+            }
+            Self::OneHot { width, columns } => {
+                let columns = rows.iter().map(|&row| columns[row as usize]).collect();
+                Features::OneHot(OneHot::new(*width, columns).expect("columns were checked"))
+            }
+            Self::Sparse { width, rows: from } => {
+                let none = SparseRows::new(*width, vec![0], vec![], vec![]);
+                let mut sparse = none.expect("there are no rows");
+                rows.iter().for_each(|&row| sparse.push_row(from.of(row as usize).iter().copied()));
+                Features::Sparse(sparse)
+            }
+        }
+    }
+
+    /// All columns of a row.
+    pub(super) fn dense(&self, row: usize) -> Vec<f32> {
+        let mut dense = vec![0.0; self.width()];
+        self.entries(row).iter().for_each(|&(column, value)| dense[column as usize] += value);
+        dense
+    }
+
     /// Features of the form that [`gather`](Self::gather) fills.
     pub(super) fn empty(&self) -> Features<f64> {
         match self {

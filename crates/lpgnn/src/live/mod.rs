@@ -254,7 +254,7 @@ impl LiveGraph {
         let node_features = FeatureTable::new(batch.node_features());
         let layers = layers(model, weights, node_features.empty().view())?;
         let message_dims: Vec<usize> = layers.iter().map(|layer| layer.f.message_dim()).collect();
-        let outputs = Outputs::new(model, weights, options.classes)?;
+        let outputs = Outputs::new(model, weights, &node_features, options.classes)?;
         Ok(Self {
             states: kept(&layers, widths(), nodes),
             messages: kept(&layers, message_dims.iter().copied(), nodes),

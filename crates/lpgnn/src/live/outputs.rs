@@ -3,10 +3,11 @@ use std::f64::consts::SQRT_2;
 
 use super::bound::{self, together};
 use super::precision::Precision;
-use super::{EventError, GONE, LiveGraph, Pools};
-use crate::Error;
+use super::{EventError, FeatureTable, GONE, LiveGraph, Pools};
+use crate::graph::Features;
 use crate::lagrangian::Model;
 use crate::readout::{PackedMlp, Pooling, largest};
+use crate::{Error, Matrix};
 
 /// A prediction, and how far it is from what full convergence would give.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,7 +67,12 @@ pub(super) enum ToldRow {
 const NOTHING: u16 = u16::MAX;
 
 impl Outputs {
-    pub(super) fn new(model: &Model<f32>, weights: &[f32], classes: bool) -> Result<Self, Error> {
+    pub(super) fn new(
+        model: &Model<f32>,
+        weights: &[f32],
+        features: &FeatureTable,
+        classes: bool,
+    ) -> Result<Self, Error> {
         let (pooling, mlp) = model.readout().network().ok_or_else(|| {
             Error::Mismatch(
                 "the read-out does not say how far a change of a state reaches, so there is no bound on the error of a \
@@ -77,9 +83,14 @@ impl Outputs {
         if classes && mlp.outputs() >= NOTHING.into() {
             return Err(Error::TooLarge);
         }
+        // Pooled features have all columns.
+        let form = match pooling {
+            Some(_) => Features::none(0),
+            None => features.select(&[]),
+        };
         let told = if classes { Told::Classes(vec![]) } else { Told::Values(vec![]) };
         Ok(Self {
-            mlp: mlp.packed(&weights[model.readout_weights()]),
+            mlp: mlp.packed(&weights[model.readout_weights()], form.view()),
             pooling,
             classes,
             told,
@@ -90,7 +101,8 @@ impl Outputs {
 
     /// What it reads of graphs, where those are predicted.
     pub(super) fn pools(&self, graphs: usize) -> Option<Pools> {
-        self.pooling.map(|pooling| Pools::new(pooling, self.mlp.inputs, graphs))
+        let widths = (self.mlp.inputs, self.mlp.features);
+        self.pooling.map(|pooling| Pools::new(pooling, widths, graphs))
     }
 
     /// Room for the rows of all nodes or graphs, of which nothing was told.
@@ -280,7 +292,7 @@ impl LiveGraph {
         let error = together(&self.errors()[self.read.clone()]) * self.to_two_norm();
         // Below what rounding allows, no tolerance is smaller.
         let least = self.least_share();
-        let mut inputs = Vec::with_capacity(rows.len() * mlp.inputs);
+        let (mut inputs, mut pooled) = (Vec::with_capacity(rows.len() * mlp.inputs), vec![]);
         let mut errors = Vec::with_capacity(rows.len());
         for &row in rows {
             let share = if self.members.is_some() {
@@ -288,15 +300,36 @@ impl LiveGraph {
             } else {
                 self.levels.share(row as usize)
             };
-            errors.push(error * share.max(least) * self.read_row(row as usize, &mut inputs));
+            let counts = self.read_row(row as usize, &mut inputs, &mut pooled);
+            errors.push(error * share.max(least) * counts);
         }
-        let outputs = mlp.forward(&inputs, &self.readout_scratch);
-        for (input, error) in inputs.chunks_exact(mlp.inputs.max(1)).zip(&mut errors) {
-            // What is pooled is rounded once more.
-            let size = Precision::Single.size(input);
-            *error = mlp.error(size, *error + size * f64::from(f32::EPSILON));
+        let features = self.read_features(rows, pooled);
+        let outputs = mlp.forward(&inputs, features.view(), &self.readout_scratch);
+        let inputs = inputs.chunks_exact(mlp.inputs.max(1));
+        for ((number, input), error) in inputs.enumerate().zip(&mut errors) {
+            // What is pooled is rounded once more. Features have no other error.
+            let rounded = |size: f64| (size, size * f64::from(f32::EPSILON));
+            let (size, rounding) = rounded(Precision::Single.size(input));
+            let of_features = if mlp.features > 0 {
+                let row = features.entries(number).map(|(_, x)| x.abs());
+                rounded(Precision::Single.size(&row.collect::<Vec<_>>()))
+            } else {
+                (0.0, 0.0)
+            };
+            *error = mlp.error((size, *error + rounding), of_features);
         }
         (outputs, errors)
+    }
+
+    /// The features that the read-out's network reads of some rows: those of nodes, or what was pooled.
+    fn read_features(&self, rows: &[u32], pooled: Vec<f32>) -> Features<f32> {
+        match (self.outputs.mlp.features, &self.pools) {
+            (0, _) => Features::none(rows.len()),
+            (_, None) => self.node_features.select(rows),
+            (width, Some(_)) => Features::Dense(
+                Matrix::from_entries(rows.len(), width, pooled).expect("a row of each graph"),
+            ),
+        }
     }
 
     /// Residuals that rounding alone gives are no larger than this share of what is allowed.
@@ -305,10 +338,11 @@ impl LiveGraph {
         shares.fold(0.0, f64::max)
     }
 
-    /// Appends what the read-out's network reads of a row; returns how often the error of a node of weight 1 counts in it.
-    fn read_row(&self, row: usize, inputs: &mut Vec<f32>) -> f64 {
+    /// Appends what the read-out's network reads of the states of a row, and of the features of a graph; returns how often
+    /// the error of a node of weight 1 counts in it.
+    fn read_row(&self, row: usize, inputs: &mut Vec<f32>, features: &mut Vec<f32>) -> f64 {
         if let (Some(members), Some(pools)) = (&self.members, &self.pools) {
-            return pools.read(row, members.len(row), inputs) * bound::UP;
+            return pools.read(row, members.len(row), inputs, features) * bound::UP;
         }
         self.read.clone().for_each(|layer| inputs.extend_from_slice(self.state(layer, row)));
         self.weight(row)
@@ -336,14 +370,17 @@ impl LiveGraph {
         let mut neighbours: Vec<(usize, f64)> = vec![];
         if self.members.is_none() {
             let mut read = vec![];
-            self.read_row(node, &mut read);
-            let outputs = self.outputs.mlp.forward(&read, &self.readout_scratch);
+            self.read_row(node, &mut read, &mut vec![]);
+            #[allow(clippy::cast_possible_truncation, reason = "nodes have 30 bits")]
+            let features = self.read_features(&[node as u32], vec![]);
+            let outputs = self.outputs.mlp.forward(&read, features.view(), &self.readout_scratch);
             for u in self.neighbours(node).collect::<Vec<_>>() {
                 let without = self.evaluate_without(last, node, u);
                 let mut other = read.clone();
                 let at = other.len() - width;
                 other[at..].copy_from_slice(&without);
-                let moved = self.outputs.mlp.forward(&other, &self.readout_scratch);
+                let moved =
+                    self.outputs.mlp.forward(&other, features.view(), &self.readout_scratch);
                 let squares = moved.iter().zip(&outputs).map(|(a, b)| f64::from(a - b).powi(2));
                 neighbours.push((u, squares.sum::<f64>().sqrt()));
             }

@@ -7,6 +7,9 @@ use crate::readout::Pooling;
 #[derive(Clone, Debug)]
 pub(super) struct Pools {
     pooling: Pooling,
+    /// Components that are read of states, and of features behind them.
+    states: usize,
+    features: usize,
     width: usize,
     /// Sums, as multiples of 2⁻⁶⁴: whatever comes and goes, no rounding error is left behind.
     sums: Vec<i128>,
@@ -28,10 +31,13 @@ fn fixed(x: f64) -> i128 {
 
 impl Pools {
     /// Those of graphs without nodes.
-    pub(super) fn new(pooling: Pooling, width: usize, graphs: usize) -> Self {
+    pub(super) fn new(pooling: Pooling, (states, features): (usize, usize), graphs: usize) -> Self {
+        let width = states + features;
         let is_max = pooling == Pooling::Max;
         Self {
             pooling,
+            states,
+            features,
             width,
             sums: vec![0; if is_max { 0 } else { graphs * width }],
             maxima: vec![f32::NEG_INFINITY; if is_max { graphs * width } else { 0 }],
@@ -88,16 +94,27 @@ impl Pools {
 
     /// Appends the aggregate of a graph of so many nodes; returns how often the error of a node of weight 1 counts in it.
     #[allow(clippy::cast_possible_truncation, reason = "the read-out reads single precision")]
-    pub(super) fn read(&self, graph: usize, nodes: usize, inputs: &mut Vec<f32>) -> f64 {
+    pub(super) fn read(
+        &self,
+        graph: usize,
+        nodes: usize,
+        inputs: &mut Vec<f32>,
+        features: &mut Vec<f32>,
+    ) -> f64 {
         let row = graph * self.width..(graph + 1) * self.width;
         let count = if self.pooling == Pooling::Mean { nodes.max(1) as f64 } else { 1.0 };
         if self.pooling == Pooling::Max {
-            let maxima = self.maxima[row].iter();
-            inputs.extend(maxima.map(|&x| if nodes == 0 { 0.0 } else { x }));
+            let (of_states, of_features) = self.maxima[row].split_at(self.states);
+            let largest = |&x: &f32| if nodes == 0 { 0.0 } else { x };
+            inputs.extend(of_states.iter().map(largest));
+            features.extend(of_features.iter().map(largest));
             // The largest entries may be those of as many nodes.
-            return self.heaviest * (self.width as f64).sqrt();
+            return self.heaviest * (self.states as f64).sqrt();
         }
-        inputs.extend(self.sums[row].iter().map(|&sum| (sum as f64 / ONE / count) as f32));
+        let (of_states, of_features) = self.sums[row].split_at(self.states);
+        let total = |&sum: &i128| (sum as f64 / ONE / count) as f32;
+        inputs.extend(of_states.iter().map(total));
+        features.extend(of_features.iter().map(total));
         self.weights[graph] as f64 / ONE / count
     }
 
@@ -130,8 +147,20 @@ impl LiveGraph {
             pools.replace(graph, at, old, new);
             at += width;
         }
+        if pools.features > 0 {
+            let l = self.node_features.dense(v);
+            let (old, new) = if comes { (None, Some(&l[..])) } else { (Some(&l[..]), None) };
+            pools.replace(graph, at, old, new);
+        }
         let (old, new) = if comes { (0.0, weight) } else { (weight, 0.0) };
         pools.weigh(graph, old, new);
+    }
+
+    /// The features of a node become others than these.
+    pub(super) fn pool_features(&mut self, v: usize, old: &[f32]) {
+        let Some(pools) = self.pools.as_mut().filter(|pools| pools.features > 0) else { return };
+        let new = self.node_features.dense(v);
+        pools.replace(self.graphs[v], pools.states, Some(old), Some(&new));
     }
 
     /// The largest entries of graphs from which one has gone.
@@ -155,6 +184,9 @@ impl LiveGraph {
                     let x = &self.states[layer][v as usize * stored..][..width];
                     pools.replace(graph, at, None, Some(x));
                     at += width;
+                }
+                if pools.features > 0 {
+                    pools.replace(graph, at, None, Some(&self.node_features.dense(v as usize)));
                 }
             }
         }

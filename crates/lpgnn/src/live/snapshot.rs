@@ -93,7 +93,7 @@ impl LiveGraph {
         let widths: Vec<usize> = model.transitions().map(Transition::state_dim).collect();
         let layers = layers(model, weights, node_features.empty().view())?;
         let message_dims = layers.iter().map(|layer| layer.f.message_dim()).collect();
-        let outputs = Outputs::new(model, weights, options.classes)?;
+        let outputs = Outputs::new(model, weights, &node_features, options.classes)?;
         let mut live = Self {
             layers,
             read: model.read_layers(),

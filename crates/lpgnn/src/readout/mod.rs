@@ -18,7 +18,7 @@ mod scale;
 pub(crate) use loss::largest;
 pub use loss::{Loss, Supervision};
 pub(crate) use mlp::PackedMlp;
-pub use mlp::{Mlp, MlpGradients};
+pub use mlp::{Mlp, MlpGradients, MlpInput};
 pub use node::NodeReadout;
 pub use pooled::{PooledReadout, Pooling};
 pub use scale::TargetScale;
@@ -45,6 +45,14 @@ pub trait Readout<S: Scalar = f32>: Debug + Send + Sync {
 
     /// Components it reads of every node.
     fn inputs(&self) -> usize;
+
+    /// Components of the features of a node that it reads besides; 0 if it reads none.
+    ///
+    /// They are those of [`ReadoutInput::batch`]. What they contribute is learnt without a state in between: such a read-out
+    /// can be the model that sees no edges.
+    fn features(&self) -> usize {
+        0
+    }
 
     /// Classes or values it predicts; the units of the layer that is declared last.
     fn outputs(&self) -> usize {
@@ -106,6 +114,12 @@ pub trait Readout<S: Scalar = f32>: Debug + Send + Sync {
     /// it has mean 0 and standard deviation 1.
     fn layer_inputs<'a>(&self, input: ReadoutInput<'a, S>) -> Option<Cow<'a, Matrix<S>>> {
         (self.level() == Level::Node).then(|| input.states())
+    }
+
+    /// What the matrices of [`Role::Features`](crate::parameters::Role::Features) multiply, row by row, if these may
+    /// descend in standardised coordinates too.
+    fn feature_inputs(&self, _batch: &GraphBatch<S>) -> Option<Matrix<S>> {
+        None
     }
 
     /// What it pools over the nodes of a graph, if it predicts graphs, and its network of a row; none if it is anything
@@ -177,4 +191,7 @@ pub struct ReadoutGradients<'a, S = f32> {
     pub weights: Option<&'a mut [S]>,
     /// `∂𝓛/∂` what is read of the states, if wanted.
     pub states: Option<&'a mut Matrix<S>>,
+    /// `∂𝓛/∂` the features of nodes, a row per node with all columns, if wanted: [`backward`](Readout::backward) adds to it
+    /// if the read-out reads them.
+    pub features: Option<&'a mut Matrix<S>>,
 }

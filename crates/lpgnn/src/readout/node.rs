@@ -1,11 +1,12 @@
-use super::{Loss, Mlp, MlpGradients, Pooling, Readout, ReadoutGradients, ReadoutInput};
+use super::{Loss, Mlp, MlpGradients, MlpInput, Pooling, Readout, ReadoutGradients, ReadoutInput};
 use crate::graph::Level;
 use crate::network::Network;
 use crate::numeric::Scratch;
 use crate::parameters::Parameters;
 use crate::{Matrix, Scalar};
 
-/// A network of every node's state: `f_{r,v} = mlp(x_v | θ_r)`.
+/// A network of every node's state: `f_{r,v} = mlp(x_v | θ_r)`, or `mlp(x_v, l_v | θ_r)` if it
+/// [reads features](Self::reading_features) too.
 #[derive(Clone, Debug)]
 pub struct NodeReadout {
     mlp: Mlp,
@@ -16,6 +17,17 @@ impl NodeReadout {
     /// see [`Mlp::new`].
     pub fn new(inputs: usize, outputs: usize, network: Network, dropout: f64) -> Self {
         Self { mlp: Mlp::new(inputs, outputs, network, dropout) }
+    }
+
+    /// The same, which also reads so many features of the node.
+    #[must_use]
+    pub fn reading_features(self, features: usize) -> Self {
+        Self { mlp: self.mlp.reading_features(features) }
+    }
+
+    fn input<'a, S: Scalar>(&self, rows: &'a [S], input: ReadoutInput<'a, S>) -> MlpInput<'a, S> {
+        let features = (self.mlp.features() > 0).then(|| input.batch.node_features().view());
+        MlpInput { rows, features, dropout: input.dropout }
     }
 }
 
@@ -32,6 +44,10 @@ impl<S: Scalar> Readout<S> for NodeReadout {
         self.mlp.inputs()
     }
 
+    fn features(&self) -> usize {
+        self.mlp.features()
+    }
+
     fn network(&self) -> Option<(Option<Pooling>, &Mlp)> {
         Some((None, &self.mlp))
     }
@@ -43,7 +59,8 @@ impl<S: Scalar> Readout<S> for NodeReadout {
         predictions: &mut Matrix<S>,
         scratch: &Scratch<S>,
     ) {
-        self.mlp.forward(weights, input.states().as_slice(), input.dropout, predictions, scratch);
+        let states = input.states();
+        self.mlp.forward(weights, self.input(states.as_slice(), input), predictions, scratch);
     }
 
     fn backward(
@@ -56,11 +73,21 @@ impl<S: Scalar> Readout<S> for NodeReadout {
     ) {
         let states = input.states();
         let states = states.as_slice();
+        let wanted = gradients.features.as_ref().map_or(0, |d| d.as_slice().len());
         let mut d_rows = scratch.take(states.len());
-        let to = MlpGradients { weights: gradients.weights, rows: Some(&mut d_rows) };
-        self.mlp.backward(weights, states, input.dropout, d_predictions, to, scratch);
+        let mut d_features = scratch.take(wanted);
+        let to = MlpGradients {
+            weights: gradients.weights,
+            rows: Some(&mut d_rows),
+            features: (wanted > 0 && self.mlp.features() > 0).then_some(&mut d_features),
+        };
+        let read = to.features.is_some();
+        self.mlp.backward(weights, self.input(states, input), d_predictions, to, scratch);
         if let Some(d_states) = gradients.states {
             d_states.as_mut_slice().iter_mut().zip(&d_rows[..]).for_each(|(to, &d)| *to += d);
+        }
+        if let Some(to) = gradients.features.filter(|_| read) {
+            to.as_mut_slice().iter_mut().zip(&d_features[..]).for_each(|(to, &d)| *to += d);
         }
     }
 
@@ -74,9 +101,9 @@ impl<S: Scalar> Readout<S> for NodeReadout {
         scratch: &Scratch<S>,
     ) -> f64 {
         let rows = gradients.states.map(Matrix::as_mut_slice);
-        let to = MlpGradients { weights: gradients.weights, rows };
+        let to = MlpGradients { weights: gradients.weights, rows, features: None };
         let states = input.states();
-        let rows = (states.as_slice(), input.dropout);
-        self.mlp.pass(weights, rows, loss, predictions, to, scratch)
+        let input = self.input(states.as_slice(), input);
+        self.mlp.pass(weights, input, loss, predictions, to, scratch)
     }
 }

@@ -1,15 +1,16 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::{Loss, Mlp, MlpGradients, Readout, ReadoutGradients, ReadoutInput};
-use crate::graph::{GraphBatch, Level};
+use super::{Loss, Mlp, MlpGradients, MlpInput, Readout, ReadoutGradients, ReadoutInput};
+use crate::graph::{FeaturesView, GraphBatch, Level};
 use crate::network::Network;
 use crate::numeric::{Arithmetic, Kernel, Scratch, dispatch};
 use crate::parameters::Parameters;
 use crate::transition::{for_each_group, split_rows};
 use crate::{Matrix, Scalar};
 
-/// A network of what is pooled over the nodes of every graph: `f_r = mlp(⊕_v x_v | θ_r)`.
+/// A network of what is pooled over the nodes of every graph: `f_r = mlp(⊕_v x_v | θ_r)`, or
+/// `mlp(⊕_v x_v, ⊕_v l_v | θ_r)` if it [reads features](Self::reading_features) too.
 ///
 /// What is pooled over no nodes is zero.
 #[derive(Clone, Debug)]
@@ -43,6 +44,69 @@ impl PooledReadout {
         dropout: f64,
     ) -> Self {
         Self { pooling, mlp: Mlp::new(inputs, outputs, network, dropout) }
+    }
+
+    /// The same, which also reads so many features of a node, pooled like states.
+    #[must_use]
+    pub fn reading_features(self, features: usize) -> Self {
+        Self { mlp: self.mlp.reading_features(features), ..self }
+    }
+
+    /// `⊕_v l_v` of every graph, if it reads features.
+    fn pool_features<S: Scalar>(&self, batch: &GraphBatch<S>) -> Option<Matrix<S>> {
+        let width = self.mlp.features();
+        if width == 0 {
+            return None;
+        }
+        let features = batch.node_features();
+        let mut pooled = Matrix::zeros(batch.graphs(), width);
+        let mut own = vec![S::ZERO; width];
+        for graph in 0..batch.graphs() {
+            let to = pooled.row_mut(graph);
+            if self.pooling == Pooling::Max {
+                for (place, v) in batch.nodes_of(graph).enumerate() {
+                    own.fill(S::ZERO);
+                    features.entries(v).for_each(|(column, value)| own[column] += value);
+                    let is_larger = |(to, own): &(&mut S, &S)| place == 0 || **own > **to;
+                    to.iter_mut().zip(&own).filter(is_larger).for_each(|(to, &own)| *to = own);
+                }
+                continue;
+            }
+            for v in batch.nodes_of(graph) {
+                features.entries(v).for_each(|(column, value)| to[column] += value);
+            }
+            let count = self.pooling.count(batch, graph);
+            to.iter_mut().for_each(|to| *to *= count);
+        }
+        Some(pooled)
+    }
+
+    /// `d_features ← d_features + ∂𝓛/∂l_v`, from `∂𝓛/∂ ⊕_v l_v`.
+    fn unpool_features<S: Scalar>(
+        &self,
+        batch: &GraphBatch<S>,
+        d_pooled: &[S],
+        d_features: &mut Matrix<S>,
+    ) {
+        let width = self.mlp.features().max(1);
+        let of = |v: usize, column: usize| {
+            let here = batch.node_features().entries(v).filter(move |(other, _)| *other == column);
+            here.fold(S::ZERO, |sum, (_, value)| sum + value)
+        };
+        for (graph, d) in d_pooled.chunks_exact(width).enumerate() {
+            let count = self.pooling.count(batch, graph);
+            for (column, &d) in d.iter().enumerate() {
+                if self.pooling == Pooling::Max {
+                    if let Some(v) = first_largest(batch.nodes_of(graph), |v| of(v, column)) {
+                        d_features.row_mut(v)[column] += d;
+                    }
+                    continue;
+                }
+                for v in batch.nodes_of(graph) {
+                    d_features.row_mut(v)[column] += count * d;
+                }
+            }
+        }
     }
 
     /// `⊕_v x_v` of every graph, part by part of what is read.
@@ -156,6 +220,10 @@ impl<S: Scalar> Readout<S> for PooledReadout {
         self.mlp.inputs()
     }
 
+    fn features(&self) -> usize {
+        self.mlp.features()
+    }
+
     fn network(&self) -> Option<(Option<Pooling>, &Mlp)> {
         Some((Some(self.pooling), &self.mlp))
     }
@@ -169,7 +237,10 @@ impl<S: Scalar> Readout<S> for PooledReadout {
     ) {
         let mut pooled = scratch.take(input.batch.graphs() * self.mlp.inputs());
         self.pool(input, &mut pooled);
-        self.mlp.forward(weights, &pooled, input.dropout, predictions, scratch);
+        let features = self.pool_features(input.batch);
+        let features = features.as_ref().map(FeaturesView::Dense);
+        let input = MlpInput { rows: &pooled, features, dropout: input.dropout };
+        self.mlp.forward(weights, input, predictions, scratch);
     }
 
     fn backward(
@@ -183,10 +254,22 @@ impl<S: Scalar> Readout<S> for PooledReadout {
         let mut pooled = scratch.take(input.batch.graphs() * self.mlp.inputs());
         self.pool(input, &mut pooled);
         let mut d_pooled = scratch.take(pooled.len());
-        let to = MlpGradients { weights: gradients.weights, rows: Some(&mut d_pooled) };
-        self.mlp.backward(weights, &pooled, input.dropout, d_predictions, to, scratch);
+        let features = self.pool_features(input.batch);
+        let wanted = gradients.features.filter(|_| features.is_some());
+        let mut d_features = wanted.as_ref().and(features.clone());
+        let to = MlpGradients {
+            weights: gradients.weights,
+            rows: Some(&mut d_pooled),
+            features: d_features.as_mut().map(Matrix::as_mut_slice),
+        };
+        let features = features.as_ref().map(FeaturesView::Dense);
+        let read = MlpInput { rows: &pooled, features, dropout: input.dropout };
+        self.mlp.backward(weights, read, d_predictions, to, scratch);
         if let Some(d_states) = gradients.states {
             self.unpool(input, &d_pooled, d_states);
+        }
+        if let (Some(to), Some(d)) = (wanted, d_features) {
+            self.unpool_features(input.batch, d.as_slice(), to);
         }
     }
 
@@ -207,9 +290,11 @@ impl<S: Scalar> Readout<S> for PooledReadout {
         let d_pooled = d_states
             .as_deref_mut()
             .map(|d_states| if per_graph { d_states.as_mut_slice() } else { &mut spare[..] });
-        let to = MlpGradients { weights: gradients.weights, rows: d_pooled };
-        let rows = (&pooled[..], input.dropout);
-        let value = self.mlp.pass(weights, rows, loss, predictions, to, scratch);
+        let to = MlpGradients { weights: gradients.weights, rows: d_pooled, features: None };
+        let features = self.pool_features(input.batch);
+        let features = features.as_ref().map(FeaturesView::Dense);
+        let read = MlpInput { rows: &pooled, features, dropout: input.dropout };
+        let value = self.mlp.pass(weights, read, loss, predictions, to, scratch);
         if let Some(d_states) = d_states {
             if per_graph {
                 let rows = d_states.as_mut_slice().chunks_exact_mut(self.mlp.inputs().max(1));
@@ -235,5 +320,9 @@ impl<S: Scalar> Readout<S> for PooledReadout {
         let mut pooled = Matrix::zeros(input.batch.graphs(), width);
         self.pool(input, pooled.as_mut_slice());
         Some(Cow::Owned(pooled))
+    }
+
+    fn feature_inputs(&self, batch: &GraphBatch<S>) -> Option<Matrix<S>> {
+        self.pool_features(batch)
     }
 }

@@ -135,17 +135,17 @@ mod tests {
         let rows: Vec<f64> = (0..9).map(|i| f64::from(i) * 0.1).collect();
         let (mut small, mut large) = (Matrix::zeros(3, 2), Matrix::zeros(3, 2));
         let scratch = Scratch::new();
-        mlp.forward(&weights, &rows, None, &mut small, &scratch);
+        mlp.forward(&weights, rows[..].into(), &mut small, &scratch);
         let scale = TargetScale { mean: vec![1000.0, -0.5], std: vec![3.0, 0.01] };
         scale.undo(mlp.parameters(), &mut weights);
-        mlp.forward(&weights, &rows, None, &mut large, &scratch);
+        mlp.forward(&weights, rows[..].into(), &mut large, &scratch);
         for (small, large) in small.as_slice().chunks(2).zip(large.as_slice().chunks(2)) {
             assert!((1000.0 + 3.0 * small[0] - large[0]).abs() < 1e-9, "{small:?} {large:?}");
             assert!((-0.5 + 0.01 * small[1] - large[1]).abs() < 1e-12, "{small:?} {large:?}");
         }
         scale.redo(mlp.parameters(), &mut weights);
         let mut again = Matrix::zeros(3, 2);
-        mlp.forward(&weights, &rows, None, &mut again, &scratch);
+        mlp.forward(&weights, rows[..].into(), &mut again, &scratch);
         for (small, again) in small.as_slice().iter().zip(again.as_slice()) {
             assert!((small - again).abs() < 1e-9, "{small} {again}");
         }

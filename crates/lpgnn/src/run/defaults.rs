@@ -1,7 +1,9 @@
+use super::homophily::homophily;
 use super::{RunConfig, Setting, SplitConfig};
+use crate::Matrix;
 use crate::activation::Activation;
 use crate::constraint::ConstraintFunction;
-use crate::data::{Dataset, FeatureSource, Level, Split};
+use crate::data::{Dataset, FeatureSource, Level};
 use crate::lagrangian::{Multipliers, ReadFrom, ReadLayers, Reads, Scale};
 use crate::network::StateWeights;
 use crate::saddle::{AugmentedLagrangian, Bdmm, Implicit, OneShot, Sse, Unrolled, WeightDescent};
@@ -13,8 +15,10 @@ const LARGE_DEGREE: usize = 15;
 const MANY_NODES: usize = 20_000;
 /// How many of them then.
 const BATCH: usize = 128;
-/// Epochs that no setting asks for, since there is at least one.
+/// Epochs or layers that no setting asks for, since there is at least one.
 const NOT_ASKED: usize = 0;
+/// Labelled nodes of one graph from which on wide networks do not just learn them by heart.
+const MANY_TARGETS: usize = 500;
 
 impl RunConfig {
     /// What does well on data of this kind and size and on their split, where these settings are going
@@ -26,10 +30,11 @@ impl RunConfig {
     pub fn for_data(source: &str, dataset: &Dataset, settings: &[Setting]) -> Self {
         let asked = Self::asked(settings);
         let task = Level::of_task(asked.data.task, dataset).unwrap_or(Level::Node);
-        let few_words = task == Level::Node && has_few_targets_and_many_words(dataset, asked.split);
+        let alike = if task == Level::Node { alike(dataset, asked.split) } else { None };
+        let many_targets = task == Level::Node && has_many_targets(dataset, asked.split);
         let batches = dataset.nodes() > MANY_NODES && dataset.graphs() > 100;
         let epochs = match (asked.training.epochs, task) {
-            (NOT_ASKED, Level::Node) if few_words => 100,
+            (NOT_ASKED, Level::Node) if alike.is_some() => 100,
             (NOT_ASKED, Level::Node) => 600,
             (NOT_ASKED, Level::Graph) if batches => 100,
             (NOT_ASKED, Level::Graph) => 150,
@@ -66,20 +71,42 @@ impl RunConfig {
             config.model.constraint = ConstraintFunction::Squared;
             config.model.multipliers = Multipliers::PerNode;
         }
-        match task {
-            Level::Node if few_words => config.hold_what_carries_states(),
-            Level::Graph => config.stack_layers(),
-            Level::Node => {}
+        match (task, alike) {
+            (Level::Node, Some(targets)) => config.hold_what_carries_states(dataset, targets),
+            (Level::Node, None) if many_targets => config.widen(32, 64, 0.5),
+            (Level::Node, None) => {}
+            (Level::Graph, _) => config.stack_layers(),
         }
+        // Where there is a lot to learn from, a single layer is starved by states that suit a stack.
+        let layers = match asked.model.layers {
+            NOT_ASKED => config.model.layers,
+            layers => layers,
+        };
+        let starved = task == Level::Graph && batches && layers == 1;
+        if starved {
+            config.widen(64, 64, 0.0);
+        }
+        // What a node has to say itself need not pass through the states. Few graphs do not teach how to weigh both.
+        let reads = task == Level::Node || starved;
+        config.model.reads.features = reads && reads_features(&asked);
         config
     }
 
-    /// What the settings ask for, whatever the data; no epochs where they do not ask for any. What cannot
+    /// What the settings ask for, whatever the data; no epochs or layers where they do not ask for any. What cannot
     /// be used is found out when the settings are made.
     fn asked(settings: &[Setting]) -> Self {
         let mut nothing = Self::default();
-        nothing.training.epochs = NOT_ASKED;
+        (nothing.training.epochs, nothing.model.layers) = (NOT_ASKED, NOT_ASKED);
         nothing.with(settings).unwrap_or(nothing)
+    }
+
+    /// What does well where there is a lot to learn from.
+    fn widen(&mut self, units: usize, readout_units: usize, dropout: f64) {
+        (self.model.state_dim, self.model.hidden_dims) = (units, vec![units]);
+        self.model.readout_hidden_dims = vec![readout_units];
+        (self.model.activation, self.model.readout_activation) =
+            (Activation::Relu, Activation::Relu);
+        self.model.dropout = dropout;
     }
 
     /// What does well on many graphs: layers that count what those below have found, all of them
@@ -93,10 +120,12 @@ impl RunConfig {
         self.model.dropout = 0.3;
     }
 
-    /// What does well on one large graph of texts, few of which have a target: all that is learnt is
-    /// how words are read, with some of them left out, and the fixed point spreads it.
-    fn hold_what_carries_states(&mut self) {
-        self.features.row_normalize = true;
+    /// What does well on one graph whose neighbours are alike, with so many targets: all that is learnt is how features are
+    /// read, with some of them left out, and the fixed point spreads it.
+    fn hold_what_carries_states(&mut self, dataset: &Dataset, targets: usize) {
+        self.features.row_normalize = dataset.node_features().sparse().is_some();
+        // A mean over neighbours lets through what they have in common. Noise that was made as large as the rest is not.
+        self.features.standardize = !have_one_unit(dataset.node_features().values());
         self.model.transition = "gcn".into();
         self.model.state_weights = StateWeights::Frozen;
         self.model.state_dim = 16;
@@ -104,7 +133,8 @@ impl RunConfig {
         let training = &mut self.training;
         training.standardize = false;
         training.feature_dropout = 0.5;
-        training.l2 = 0.005;
+        // As much, beside the mean of the loss, as 0.7 beside its sum.
+        training.l2 = round(L2_OF_ALL / targets.max(1) as f64);
         training.weighing.loss = Scale::Mean;
         let weights = WeightDescent::default();
         match &mut training.solver {
@@ -151,7 +181,7 @@ fn model_of(task: Level, dataset: &Dataset) -> ModelConfig {
         Level::Node => "gnn-mean".into(),
         Level::Graph => "gnn-normalized".into(),
     };
-    let reads = Reads { from: ReadFrom::Transition, layers: ReadLayers::Last };
+    let reads = Reads { from: ReadFrom::Transition, layers: ReadLayers::Last, features: false };
     match task {
         Level::Node => ModelConfig { transition, reads, ..ModelConfig::default() },
         // Sums over a graph are far from where tanh bends, and there are few of them to fit.
@@ -170,12 +200,59 @@ fn model_of(task: Level, dataset: &Dataset) -> ModelConfig {
 
 /// Less than one target in so many nodes is few.
 const FEW_TARGETS: usize = 10;
+/// From this width on, features describe a node.
+const WIDE: usize = 16;
+/// Neighbours are alike whose classes have this much in common. Published graphs have 0.6 and more, or 0.1 and less.
+const ALIKE: f64 = 0.3;
+/// The penalty on squared weights where the loss is a sum over targets.
+const L2_OF_ALL: f64 = 0.7;
 
-fn has_few_targets_and_many_words(dataset: &Dataset, split: SplitConfig) -> bool {
-    let few = |split: Split| {
-        split.level == Level::Node && split.train.len() * FEW_TARGETS < dataset.nodes()
+/// The number of training targets of one graph whose neighbours are alike, as far as training targets tell. Where they are too
+/// few to tell, neighbours are taken to be.
+fn alike(dataset: &Dataset, split: SplitConfig) -> Option<usize> {
+    let features = dataset.node_features();
+    let describe = features.sparse().is_some() || features.values().cols() >= WIDE;
+    if dataset.graphs() != 1 || !describe || !features.categories().is_empty() {
+        return None;
+    }
+    let split =
+        split.divide(dataset, Level::Node).ok().filter(|split| split.level == Level::Node)?;
+    let few = split.train.len() * FEW_TARGETS < dataset.nodes();
+    let alike = homophily(dataset, &split.train).map_or(few, |found| found >= ALIKE);
+    alike.then_some(split.train.len())
+}
+
+/// Whether one graph has many labelled nodes to learn from.
+fn has_many_targets(dataset: &Dataset, split: SplitConfig) -> bool {
+    let split = split.divide(dataset, Level::Node).ok();
+    let trained = split.filter(|split| split.level == Level::Node).map(|split| split.train.len());
+    dataset.graphs() == 1 && trained.is_some_and(|count| count >= MANY_TARGETS)
+}
+
+/// Whether columns are of the same kind, as those of an embedding are: standard deviations within a factor of 100, and
+/// neither very large nor very small.
+fn have_one_unit(values: &Matrix<f32>) -> bool {
+    let count = values.rows().max(1) as f64;
+    let column = |j: usize| {
+        let values = || (0..values.rows()).map(|row| f64::from(values.row(row)[j]));
+        let mean = values().sum::<f64>() / count;
+        (values().map(|x| (x - mean).powi(2)).sum::<f64>() / count).sqrt()
     };
-    dataset.node_features().sparse().is_some() && split.divide(dataset, Level::Node).is_ok_and(few)
+    let all: Vec<f64> = (0..values.cols()).map(column).filter(|&std| std > 0.0).collect();
+    let least = all.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = all.iter().copied().fold(0.0, f64::max);
+    most <= 100.0 * least && (0.01..=10.0).contains(&most)
+}
+
+/// To two digits, as a person would write it.
+fn round(x: f64) -> f64 {
+    let unit = 10_f64.powf(x.log10().floor() - 1.0);
+    ((x / unit).round() * unit * 1e12).round() / 1e12
+}
+
+/// Whether the read-out that settings ask for can read features.
+fn reads_features(asked: &RunConfig) -> bool {
+    ["auto", "node", "sum", "mean", "max"].contains(&&asked.model.readout[..])
 }
 
 /// The largest `de[v]`, in which parents and children count alike and each once, as in the transition's sums.
@@ -196,9 +273,9 @@ fn largest_degree(dataset: &Dataset) -> usize {
 mod tests {
     use std::collections::BTreeSet;
 
+    use super::super::homophily::tests::cliques_with;
     use super::*;
-    use crate::Matrix;
-    use crate::data::{Categories, DatasetParts, FeatureColumns, TargetColumn};
+    use crate::data::{Categories, DatasetParts, FeatureColumns, Split, TargetColumn};
     use crate::graph::SparseRows;
     use crate::run::Schema;
 
@@ -230,6 +307,51 @@ mod tests {
         FeatureColumns::none(rows).with_sparse(sparse.unwrap()).unwrap()
     }
 
+    /// Wide rows, all columns of which have this standard deviation or up to ten times as much.
+    fn embedding(rows: usize, unit: f32) -> FeatureColumns {
+        let value = |i: usize| unit * ((i * 7 % 11) as f32) * (1.0 + (i % 16) as f32 / 5.0);
+        let values = Matrix::from_entries(rows, 16, (0..16 * rows).map(value).collect()).unwrap();
+        let names: Vec<String> = (0..16).map(|j| format!("x{j}")).collect();
+        FeatureColumns::none(rows).with_values(names, values).unwrap()
+    }
+
+    #[test]
+    fn training_targets_tell_whether_neighbours_are_alike() {
+        let config = |alike: bool, unit: f32| {
+            let dataset = cliques_with(alike, embedding(16, unit));
+            RunConfig::for_data("cliques", &dataset, &[])
+        };
+        let (alike, different) = (config(true, 0.1), config(false, 0.1));
+        assert_eq!(alike.model.state_weights, StateWeights::Frozen);
+        assert_eq!((alike.features.standardize, alike.model.reads.features), (false, true));
+        // 0.7 over 13 training nodes.
+        assert!((alike.training.l2 - 0.054).abs() < 1e-12, "{}", alike.training.l2);
+        assert_eq!(different.model.state_weights, StateWeights::Random);
+        assert_eq!((different.features.standardize, different.model.reads.features), (true, true));
+        assert!(config(true, 1e4).features.standardize, "their unit is far from 1");
+    }
+
+    #[test]
+    fn a_readout_that_does_not_read_features_is_not_told_to() {
+        let wish = [Setting::new("test", "model.readout", "mine")];
+        let dataset = datasets().remove(0);
+        assert!(!RunConfig::for_data("stars", &dataset, &wish).model.reads.features);
+        assert!(RunConfig::for_data("stars", &dataset, &[]).model.reads.features);
+    }
+
+    #[test]
+    fn width_follows_what_there_is_to_learn_from() {
+        let state_dim = |dataset: &Dataset, settings: &[Setting]| {
+            RunConfig::for_data("stars", dataset, settings).model.state_dim
+        };
+        let one_layer = [Setting::new("test", "model.layers", 1)];
+        let [few, many] = [datasets().remove(2), datasets().remove(4)];
+        assert_eq!((state_dim(&few, &one_layer), state_dim(&many, &one_layer)), (16, 64));
+        assert_eq!(state_dim(&many, &[]), 16, "a stack has room");
+        let nodes = |count: usize| Dataset::new(stars(1, count, 3)).unwrap();
+        assert_eq!((state_dim(&nodes(600), &[]), state_dim(&nodes(700), &[])), (10, 32));
+    }
+
     /// One of every kind that the defaults tell apart.
     fn datasets() -> Vec<Dataset> {
         let graphs = |count: usize, mut parts: DatasetParts| {
@@ -241,6 +363,9 @@ mod tests {
         let rest = (5..100).collect();
         citation.split =
             Some(Split { level: Level::Node, train: (0..5).collect(), val: vec![], test: rest });
+        let mut dense = stars(1, 100, 3);
+        dense.node_features = embedding(100, 0.1);
+        dense.split = citation.split.clone();
         let mut both = stars(1, 30, 3);
         let colours = Categories::from_integers("colour", &[1; 30]);
         let values = Matrix::zeros(30, 1);
@@ -248,12 +373,13 @@ mod tests {
         both.node_features = both.node_features.with_values(vec!["size".into()], values).unwrap();
         let all = [
             stars(1, 30, 3),
-            stars(1, 30, 20),
+            stars(1, 700, 20),
             graphs(20, stars(20, 30, 3)),
             graphs(20, stars(20, 30, 20)),
             graphs(101, stars(101, 200, 3)),
             citation,
             both,
+            dense,
         ];
         let checked = |parts| Dataset::new(parts).unwrap().with_chosen_features();
         all.into_iter().map(checked).collect()

@@ -16,6 +16,7 @@ mod defaults;
 mod effect;
 mod file;
 mod fingerprint;
+mod homophily;
 mod inspect;
 mod model_file;
 mod schema;

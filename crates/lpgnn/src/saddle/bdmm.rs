@@ -1,6 +1,6 @@
 use super::{
-    OptimizerState, PrimalRule, SaddleSolver, WeightDescent, check_not_negative, check_positive,
-    decayed,
+    OptimizerState, PrimalRule, SaddleSolver, WeightDescent, check_count, check_not_negative,
+    check_positive, decayed,
 };
 use crate::lagrangian::{Evaluation, Objective, Request, Variables};
 use crate::{Error, Scalar};
@@ -11,6 +11,9 @@ use crate::{Error, Scalar};
 /// ```text
 /// θ ← θ − η_θ ∂𝓛/∂θ      X ← X − η_X ∂𝓛/∂X      Λ ← Λ + η_Λ ∂𝓛/∂Λ
 /// ```
+///
+/// With `m` inner steps, states and multipliers take `m` steps for one of the weights: the time scales of the saddle point
+/// are apart, and states have come closer to the constraint when weights learn from them.
 #[derive(
     Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
@@ -35,6 +38,9 @@ pub struct Bdmm {
     pub multiplier_lr: f64,
     /// Order of the updates.
     pub order: Order,
+    /// Steps of states and multipliers per step of the weights, `m`; 1 in the paper.
+    #[schemars(range(min = 1))]
+    pub inner_steps: usize,
     /// Factor `ρ` of the augmented-Lagrangian term.
     ///
     /// `ρ/2 ‖X − f_a(X)‖²` turns oscillation around the constraint into decay.
@@ -98,6 +104,7 @@ impl Default for Bdmm {
             dual_rule: DualRule::Adam,
             multiplier_lr: 0.01,
             order: Order::Simultaneous,
+            inner_steps: 1,
             penalty: 0.0,
         }
     }
@@ -113,6 +120,7 @@ impl Bdmm {
         self.weights.check()?;
         check_positive("state-lr", self.state_lr)?;
         check_positive("multiplier-lr", self.multiplier_lr)?;
+        check_count("inner-steps", self.inner_steps)?;
         check_not_negative("penalty", self.penalty)?;
         if let Some(half_life) = self.state_lr_half_life {
             check_positive("state-lr-half-life", half_life)?;
@@ -209,6 +217,9 @@ impl<S: Scalar> SaddleSolver<S> for Bdmm {
         at: &mut Variables<S>,
         state: &mut OptimizerState<S>,
     ) -> Evaluation {
+        for _ in 1..self.inner_steps {
+            self.update(objective, at, state, Request { weights: false, ..Request::ALL });
+        }
         self.update(objective, at, state, Request::ALL)
     }
 }

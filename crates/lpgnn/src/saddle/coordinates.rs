@@ -165,6 +165,8 @@ impl Coordinates {
             ranges.push(layer.bias..layer.bias + layer.units);
         }
         ranges.sort_unstable_by_key(|range| range.start);
+        // Those of one layer that reads two things share its bias.
+        ranges.dedup();
         ranges
     }
 }

@@ -42,7 +42,7 @@ pub use bdmm::{Bdmm, DualRule, Order};
 pub(crate) use coordinates::Coordinates;
 pub use fixed_point::{Implicit, OneShot, Unrolled};
 pub(crate) use fixed_point::{check_beta, check_count};
-pub use rule::{PrimalRule, WeightDescent, decayed};
+pub use rule::{LrDecay, PrimalRule, WeightDescent, decayed};
 pub(crate) use slots::{NodeCounts, gather, gather_into, scatter};
 pub use slots::{Slot, Slots};
 pub use sse::Sse;

@@ -94,16 +94,18 @@ pub struct WeightDescent {
     #[schemars(extend(
         "exclusiveMinimum" = 0,
         "x-flag" = "lr",
-        "x-data-default" = "0.005; 0.01 with bdmm and for citation-like data"
+        "x-data-default" = "0.005; 0.01 with bdmm and for homophilous graphs"
     ))]
     pub lr: f64,
     /// Updates after which the learning rate has halved; none: constant.
     #[schemars(extend(
         "exclusiveMinimum" = 0,
         "x-data-default" = "a third of all updates for nodes; none for graphs, with bdmm and for \
-                            citation-like data"
+                            homophilous graphs"
     ))]
     pub lr_half_life: Option<f64>,
+    /// How the learning rate halves.
+    pub lr_decay: LrDecay,
     /// Weight decay per update, relative to the learning rate.
     #[schemars(
         range(min = 0),
@@ -112,9 +114,36 @@ pub struct WeightDescent {
     pub weight_decay: f64,
 }
 
+/// How a learning rate halves within its half-life.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum LrDecay {
+    /// A little at every update.
+    #[default]
+    Smooth,
+    /// All at once when it has passed, as `StepLR` does in PyTorch.
+    Step,
+}
+
 impl Default for WeightDescent {
     fn default() -> Self {
-        Self { rule: PrimalRule::Adam, lr: 0.01, lr_half_life: None, weight_decay: 0.0 }
+        Self {
+            rule: PrimalRule::Adam,
+            lr: 0.01,
+            lr_half_life: None,
+            lr_decay: LrDecay::Smooth,
+            weight_decay: 0.0,
+        }
     }
 }
 
@@ -139,7 +168,11 @@ impl WeightDescent {
 
     /// The learning rate of the step with this number, counted from 1.
     pub fn lr_at(&self, step: u64) -> f64 {
-        decayed(self.lr, self.lr_half_life, step)
+        let half_life = self.lr_half_life.filter(|_| self.lr_decay == LrDecay::Step);
+        half_life.map_or_else(
+            || decayed(self.lr, self.lr_half_life, step),
+            |half_life| self.lr * (-(step.saturating_sub(1) as f64 / half_life).floor()).exp2(),
+        )
     }
 
     /// One step of the weights along the gradient in `state`, which also keeps what the rule
@@ -185,6 +218,19 @@ mod tests {
     use super::super::OptimizerState;
     use super::*;
     use crate::lagrangian::Variables;
+
+    #[test]
+    fn a_learning_rate_halves_smoothly_or_in_steps() {
+        let smooth =
+            WeightDescent { lr: 0.8, lr_half_life: Some(50.0), ..WeightDescent::default() };
+        let step = WeightDescent { lr_decay: LrDecay::Step, ..smooth };
+        for (number, expected) in [(1, 0.8), (50, 0.8), (51, 0.4), (100, 0.4), (101, 0.2)] {
+            assert!((step.lr_at(number) - expected).abs() < 1e-15, "{number}");
+        }
+        assert!((smooth.lr_at(26) - 0.8 / 2.0_f64.sqrt()).abs() < 1e-15);
+        let constant = WeightDescent { lr_half_life: None, ..step };
+        assert!((constant.lr_at(1000) - 0.8).abs() < 1e-15);
+    }
 
     #[test]
     fn what_is_exempt_does_not_decay() {

@@ -26,7 +26,7 @@ pub struct ModelConfig {
     #[schemars(extend(
         "x-flag" = "transition",
         "x-data-default" = "gnn-sum up to degree 15; above, gnn-mean for nodes, gnn-normalized for \
-                            graphs; gcn for citation-like data"
+                            graphs; gcn for homophilous graphs"
     ))]
     pub transition: String,
     /// Options of a transition that is not built in.
@@ -42,7 +42,7 @@ pub struct ModelConfig {
         range(min = 1, max = 65536),
         extend(
             "x-flag" = "state-dim",
-            "x-data-default" = "10 for nodes, 16 for graphs and citation-like data"
+            "x-data-default" = "10 for nodes, 32 from 500 labelled nodes of one graph on, 16 for homophilous graphs; 16 for graphs, 64 for one layer with mini-batches"
         )
     )]
     pub state_dim: usize,
@@ -51,17 +51,17 @@ pub struct ModelConfig {
         inner(range(min = 1, max = 65536)),
         extend(
             "x-flag" = "hidden-dims",
-            "x-data-default" = "[20] for nodes, [32] for graphs, [] for citation-like data"
+            "x-data-default" = "[20] for nodes, [32] from 500 labelled nodes of one graph on, [] for homophilous graphs; [32] for graphs, [64] for one layer with mini-batches"
         )
     )]
     pub hidden_dims: Vec<usize>,
     /// Activation of the hidden units of `h`.
-    #[schemars(extend("x-data-default" = "relu for graphs with one-shot, otherwise tanh"))]
+    #[schemars(extend("x-data-default" = "relu for graphs with one-shot and from 500 labelled nodes of one graph on, otherwise tanh"))]
     pub activation: Activation,
     /// Activation of the output of `h`.
     pub output_activation: Activation,
     /// Weights of `h` that multiply states.
-    #[schemars(extend("x-data-default" = "frozen for citation-like data, otherwise random"))]
+    #[schemars(extend("x-data-default" = "frozen for homophilous graphs, otherwise random"))]
     pub state_weights: StateWeights,
     /// What a node without neighbours aggregates, for the transitions gnn and sage.
     pub isolated: Isolated,
@@ -77,18 +77,18 @@ pub struct ModelConfig {
     /// Units of the hidden layers of the read-out `f_r`.
     #[schemars(
         inner(range(min = 1, max = 65536)),
-        extend("x-data-default" = "[20] for nodes, [32] for graphs, [] for citation-like data")
+        extend("x-data-default" = "[20] for nodes, [64] from 500 labelled nodes of one graph on, [] for homophilous graphs; [32] for graphs, [64] for one layer with mini-batches")
     )]
     pub readout_hidden_dims: Vec<usize>,
     /// Activation of the hidden units of `f_r`.
-    #[schemars(extend("x-data-default" = "tanh for nodes, relu for graphs"))]
+    #[schemars(extend("x-data-default" = "relu for graphs and from 500 labelled nodes of one graph on, otherwise tanh"))]
     pub readout_activation: Activation,
     /// Dropout probability of the hidden units of `f_r`.
     #[schemars(
         range(min = 0),
         extend(
             "exclusiveMaximum" = 1,
-            "x-data-default" = "0 for nodes, 0.3 for graphs with one-shot, 0.5 for graphs otherwise"
+            "x-data-default" = "0 for nodes, 0.5 from 500 labelled nodes of one graph on; for graphs 0.3 with one-shot, otherwise 0.5, 0 for one layer with mini-batches"
         )
     )]
     pub dropout: f64,
@@ -171,15 +171,24 @@ impl ModelConfig {
             registry.transition(&TransitionSpec { layer, features, edge_features, model: self })
         });
         let transitions = transitions.collect::<Result<_, Error>>()?;
+        let features = if self.reads.features { dims.features } else { 0 };
         let readout = registry.readout(&ReadoutSpec {
             level: dims.level,
             inputs: match self.reads.layers {
                 ReadLayers::Last => self.state_dim,
                 ReadLayers::All => self.state_dim * self.layers,
             },
+            features,
             outputs: dims.outputs,
             model: self,
         })?;
+        if features > 0 && readout.features() == 0 {
+            return Err(Error::Option {
+                option: "reads.features",
+                value: "true".into(),
+                expected: format!("the read-out {} does not read features", self.readout),
+            });
+        }
         let constraint = Box::new(self.constraint.check()?);
         let model = Model::new(transitions, readout, self.reads, constraint, self.multipliers)?;
         let what = format_args!("a model with {} weights", model.weights());
@@ -227,7 +236,7 @@ pub struct TrainingConfig {
         range(min = 1),
         extend(
             "x-flag" = "epochs",
-            "x-data-default" = "600 for nodes, 150 for graphs; 100 for citation-like data and with \
+            "x-data-default" = "600 for nodes, 150 for graphs; 100 for homophilous graphs and with \
                                 mini-batches"
         )
     )]
@@ -261,12 +270,12 @@ pub struct TrainingConfig {
     /// These are the first layer of `f_r`, and the first of `h` above another layer of states. They
     /// start and descend in coordinates in which their inputs have mean 0 and standard deviation
     /// 1; the model can represent the same functions.
-    #[schemars(extend("x-data-default" = "false for citation-like data, otherwise true"))]
+    #[schemars(extend("x-data-default" = "false for homophilous graphs, otherwise true"))]
     pub standardize: bool,
     /// L2 penalty: factor of half the sum of squared weights.
     #[schemars(
         range(min = 0),
-        extend("x-data-default" = "0.005 for citation-like data, otherwise 0")
+        extend("x-data-default" = "0.7 per labelled node for homophilous graphs, otherwise 0")
     )]
     pub l2: f64,
     /// Dropout probability of the entries of node features.
@@ -276,7 +285,7 @@ pub struct TrainingConfig {
         range(min = 0),
         extend(
             "exclusiveMaximum" = 1,
-            "x-data-default" = "0.5 for citation-like data, otherwise 0"
+            "x-data-default" = "0.5 for homophilous graphs, otherwise 0"
         )
     )]
     pub feature_dropout: f64,

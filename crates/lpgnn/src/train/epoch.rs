@@ -6,6 +6,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::report::EpochSums;
 use super::standardize::coordinates;
+use super::update::MiniBatch;
 use super::{ConstraintReport, EpochReport, Observer, Stage, StepProgress, Trainer};
 use crate::evaluate::Histogram;
 use crate::{Error, Matrix, Scalar};
@@ -35,8 +36,15 @@ impl<S: Scalar> Trainer<'_, S> {
             Some(size) if size < graphs.graphs() => {
                 let counts = self.state.optimizer.slots.node_counts();
                 step.total = graphs.graphs().div_ceil(size);
-                for members in self.shuffled(graphs.graphs()).chunks(size) {
-                    self.update_some(members, &counts, &mut sums, (step, &mut *observer))?;
+                let order = self.shuffled(graphs.graphs());
+                let mut batches = order.chunks(size).map(|members| MiniBatch::new(graphs, members));
+                let mut next = batches.next();
+                while let Some(batch) = next.take() {
+                    // Idle threads put the next mini-batch together.
+                    rayon::in_place_scope(|threads| {
+                        threads.spawn(|_| next = batches.next());
+                        self.update_some(batch, &counts, &mut sums, (step, &mut *observer))
+                    })?;
                     step.number += 1;
                 }
             }

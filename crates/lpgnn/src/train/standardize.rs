@@ -6,7 +6,7 @@ use crate::graph::GraphBatch;
 use crate::inference::{FixedPointOptions, Inference, Layer};
 use crate::lagrangian::{Model, ReadFrom, Variables};
 use crate::numeric::Scratch;
-use crate::parameters::Parameters;
+use crate::parameters::{Parameters, Role};
 use crate::readout::ReadoutInput;
 use crate::saddle::Coordinates;
 use crate::{Matrix, Scalar};
@@ -63,7 +63,7 @@ fn feature_coordinates<S: Scalar>(
     let (Some(below), Some(transition)) = (below, model.transitions().nth(layer)) else {
         return vec![];
     };
-    of_layers(transition.parameters(), model.transition_weights(layer).start, below)
+    of_layers(Role::Input, transition.parameters(), model.transition_weights(layer).start, below)
 }
 
 /// Those for `f_r`.
@@ -73,20 +73,25 @@ fn readout_coordinates<S: Scalar>(
     states: &[Matrix<S>],
 ) -> Vec<Coordinates> {
     let parts: Vec<&Matrix<S>> = states[model.read_layers()].iter().collect();
-    let readout = model.readout();
-    match readout.layer_inputs(ReadoutInput { batch: graphs, parts: &parts, dropout: None }) {
-        Some(rows) => of_layers(readout.parameters(), model.readout_weights().start, &rows),
-        None => vec![],
-    }
+    let (readout, start) = (model.readout(), model.readout_weights().start);
+    let input = ReadoutInput { batch: graphs, parts: &parts, dropout: None };
+    let of_states = readout
+        .layer_inputs(input)
+        .map(|rows| of_layers(Role::Input, readout.parameters(), start, &rows));
+    let of_features = readout
+        .feature_inputs(graphs)
+        .map(|rows| of_layers(Role::Features, readout.parameters(), start, &rows));
+    of_states.into_iter().chain(of_features).flatten().collect()
 }
 
-/// Those for the layers that read these rows, of a function whose weights start at `start`.
+/// Those for the layers that read these rows in this role, of a function whose weights start at `start`.
 fn of_layers<S: Scalar>(
+    role: Role,
     parameters: &Parameters,
     start: usize,
     rows: &Matrix<S>,
 ) -> Vec<Coordinates> {
-    let layers = parameters.input_layers(rows.cols()).into_iter();
+    let layers = parameters.layers_reading(role, rows.cols()).into_iter();
     layers
         .filter_map(|layer| Coordinates::of(rows.as_slice(), rows.cols(), layer.after(start)))
         .collect()

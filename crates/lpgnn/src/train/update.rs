@@ -12,6 +12,21 @@ use crate::saddle::{NodeCounts, OptimizerState, SaddleSolver, gather_into, scatt
 use crate::transition::{Degrees, Transition};
 use crate::{Error, Matrix, Scalar};
 
+/// Some of the training graphs.
+pub(super) struct MiniBatch<'a, S> {
+    /// Which ones.
+    members: &'a [usize],
+    nodes: Vec<usize>,
+    graphs: GraphBatch<S>,
+}
+
+impl<'a, S: Scalar> MiniBatch<'a, S> {
+    pub(super) fn new(graphs: &GraphBatch<S>, members: &'a [usize]) -> Self {
+        let nodes = members.iter().flat_map(|&graph| graphs.nodes_of(graph)).collect();
+        Self { members, nodes, graphs: graphs.select(members) }
+    }
+}
+
 impl<S: Scalar> Trainer<'_, S> {
     /// An update on all graphs.
     pub(super) fn update_all(
@@ -49,14 +64,13 @@ impl<S: Scalar> Trainer<'_, S> {
     /// out, moved, and put back.
     pub(super) fn update_some(
         &mut self,
-        members: &[usize],
+        MiniBatch { members, nodes, graphs: part }: MiniBatch<'_, S>,
         counts: &NodeCounts,
         sums: &mut EpochSums,
         (step, observer): (StepProgress, &mut dyn Observer<S>),
     ) -> Result<(), Error> {
         let graphs = self.data.training_graphs();
-        let nodes: Vec<usize> = members.iter().flat_map(|&graph| graphs.nodes_of(graph)).collect();
-        let part = graphs.select(members).shared_like(graphs);
+        let part = part.shared_like(graphs);
         let part = self.with_feature_dropout(&part).unwrap_or(part);
         let rows = match self.data.level {
             Level::Graph => members,

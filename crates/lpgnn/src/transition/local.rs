@@ -269,7 +269,6 @@ impl NetworkSizes {
         let frobenius = |number: usize| {
             layout.of(number, weights).iter().map(|w| w.f64() * w.f64()).sum::<f64>().sqrt()
         };
-        let of_role = |role: Role| layout.of_role(role).map(frobenius).sum();
         let hidden: Vec<usize> = layout.of_role(Role::Hidden).collect();
         let above = hidden.iter().zip(&layers[1..]).map(|(&w, &(outputs, activation))| {
             let (inputs, columns) = (layout.rows(w), layout.columns(w));
@@ -277,7 +276,16 @@ impl NetworkSizes {
             let (frobenius, bias) = (frobenius(w), frobenius(w + 1));
             LayerSizes { frobenius, spectral, bias, inputs, outputs, activation }
         });
-        let roles = [Role::NeighbourState, Role::OwnState, Role::Input, Role::EdgeFeatures];
+        // A transition reads features of edges, a read-out those of nodes beside what is read of states.
+        let roles: [&[Role]; 4] = [
+            &[Role::NeighbourState],
+            &[Role::OwnState],
+            &[Role::Input],
+            &[Role::EdgeFeatures, Role::Features],
+        ];
+        let total = |roles: &[Role], norm: &dyn Fn(usize) -> f64| -> f64 {
+            roles.iter().flat_map(|&role| layout.of_role(role)).map(norm).sum()
+        };
         let spectral = |number: usize| {
             spectral_norm_bound(
                 layout.of(number, weights),
@@ -290,8 +298,8 @@ impl NetworkSizes {
             .map(|role| layout.of_role(role).map(|number| layout.rows(number)).sum());
         Self {
             unit: if size_of::<S>() == size_of::<f32>() { SINGLE } else { DOUBLE },
-            blocks: roles.map(of_role),
-            spectral: roles.map(|role| layout.of_role(role).map(spectral).sum()),
+            blocks: roles.map(|roles| total(roles, &frobenius)),
+            spectral: roles.map(|roles| total(roles, &spectral)),
             bias: frobenius(first_bias),
             states: states.into_iter().max().unwrap_or(0),
             first: layers[0],

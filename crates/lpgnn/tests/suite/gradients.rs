@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::common::{
-    CONSTRAINTS, FORMS, Form, POOLINGS, Recipe, TRANSITIONS, batch, model, networks, point,
+    CONSTRAINTS, FORMS, Form, LABEL, POOLINGS, Recipe, TRANSITIONS, batch, model, networks, point,
 };
 use lpgnn::constraint::Constraint;
 use lpgnn::graph::{GraphBatch, Level};
@@ -12,17 +12,18 @@ use lpgnn::lagrangian::{
 };
 use lpgnn::parameters::{Init, Parameters, Role};
 use lpgnn::readout::{
-    Mlp, MlpGradients, NodeReadout, Readout, ReadoutGradients, ReadoutInput, Supervision,
+    Mlp, MlpGradients, NodeReadout, Pooling, Readout, ReadoutGradients, ReadoutInput, Supervision,
 };
 use lpgnn::transition::Transition;
 use lpgnn::{Scratch, check};
 use proptest::prelude::*;
 
-const READS: [Reads; 4] = [
-    Reads { from: ReadFrom::State, layers: ReadLayers::Last },
-    Reads { from: ReadFrom::Transition, layers: ReadLayers::Last },
-    Reads { from: ReadFrom::State, layers: ReadLayers::All },
-    Reads { from: ReadFrom::Transition, layers: ReadLayers::All },
+const READS: [Reads; 5] = [
+    Reads { from: ReadFrom::State, layers: ReadLayers::Last, features: false },
+    Reads { from: ReadFrom::Transition, layers: ReadLayers::Last, features: true },
+    Reads { from: ReadFrom::State, layers: ReadLayers::All, features: true },
+    Reads { from: ReadFrom::Transition, layers: ReadLayers::All, features: false },
+    Reads { from: ReadFrom::State, layers: ReadLayers::Last, features: true },
 ];
 
 /// The worst relative error of a recipe's gradient at a random point, with a penalty `ρ`.
@@ -63,7 +64,7 @@ fn gradients_agree_with_central_differences() {
                             constraint,
                             multipliers,
                             pooling,
-                            reads: READS[seed % 4],
+                            reads: READS[seed % 5],
                             ..Recipe::default()
                         };
                         let graphs = batch(seed as u64 % 7, FORMS[seed % 3]);
@@ -87,7 +88,7 @@ proptest! {
     #[test]
     fn gradients_hold_for_any_network_scale_and_grouping(
         transition in 0..TRANSITIONS, network in 0..6_usize, seed in 0..1000_u64, form in 0..3_usize,
-        reads in 0..4_usize, readout in 0..4_usize, layers in 1..3_usize, groups in 1..40_usize,
+        reads in 0..5_usize, readout in 0..4_usize, layers in 1..3_usize, groups in 1..40_usize,
         mean: bool, constraint in 0..5_usize, loss_weight in 0.1..2.0_f64,
     ) {
         let recipe = Recipe {
@@ -320,13 +321,71 @@ fn every_readout_keeps_the_exported_contract() {
                 output_activation: lpgnn::activation::Activation::Identity,
                 ..network
             };
-            let f = crate::common::readout::<f64>(pooling, 3, network.clone());
-            let graphs = batch(i as u64, Form::Dense);
-            let kept: Vec<_> =
-                (0..3).map(|seed| check::readout(f.as_ref(), &graphs, seed)).collect();
-            assert!(kept.iter().any(Result::is_ok), "{pooling:?}, {network:?}: {kept:?}");
+            for (features, form) in [(0, Form::Dense)].into_iter().chain(FORMS.map(|f| (LABEL, f)))
+            {
+                let f = crate::common::readout::<f64>(pooling, (3, features), network.clone());
+                let graphs = batch(i as u64, form);
+                let kept: Vec<_> =
+                    (0..3).map(|seed| check::readout(f.as_ref(), &graphs, seed)).collect();
+                assert!(kept.iter().any(Result::is_ok), "{pooling:?}, {network:?}: {kept:?}");
+            }
         }
     }
+}
+
+/// With nothing read of the states, what is left is the model that sees no edges.
+#[test]
+fn a_readout_of_features_contains_the_network_without_edges() {
+    let network = lpgnn::network::Network::one_hidden(4);
+    for (form, pooling) in FORMS.into_iter().flat_map(|form| POOLINGS.map(|of| (form, of))) {
+        let graphs = batch::<f64>(3, form);
+        let f = crate::common::readout::<f64>(pooling, (2, LABEL), network.clone());
+        let mut weights = vec![0.0; f.parameters().weights()];
+        f.parameters().initialize(&mut lpgnn::uniform(5), &mut weights);
+        for (parameter, range) in f.parameters().iter() {
+            if parameter.role() == Role::Input {
+                weights[range].fill(0.0);
+            }
+        }
+        let states = lpgnn::Matrix::zeros(graphs.nodes(), 2);
+        let mut found = lpgnn::Matrix::zeros(f.level().rows(&graphs), f.outputs());
+        let input = ReadoutInput { batch: &graphs, parts: &[&states], dropout: None };
+        f.forward(&weights, input, &mut found, &Scratch::new());
+
+        // The same weights, without those of the states, over features that are pooled by hand.
+        let mlp = Mlp::new(LABEL, f.outputs(), network.clone(), 0.0);
+        let own = f.parameters().iter().filter(|(parameter, _)| parameter.role() != Role::Input);
+        let own: Vec<f64> = own.flat_map(|(_, range)| weights[range].to_vec()).collect();
+        let rows: Vec<f64> =
+            (0..found.rows()).flat_map(|row| pooled(&graphs, pooling, row)).collect();
+        let mut expected = lpgnn::Matrix::zeros(found.rows(), found.cols());
+        mlp.forward(&own, rows[..].into(), &mut expected, &Scratch::new());
+        for (a, b) in found.as_slice().iter().zip(expected.as_slice()) {
+            assert!((a - b).abs() < 1e-12, "{form:?}, {pooling:?}: {a} {b}");
+        }
+    }
+}
+
+/// The features of a node, or of the nodes of a graph together.
+fn pooled(graphs: &GraphBatch<f64>, pooling: Option<Pooling>, row: usize) -> Vec<f64> {
+    let of = |v: usize| {
+        let mut dense = vec![0.0; LABEL];
+        graphs.node_features().entries(v).for_each(|(column, value)| dense[column] += value);
+        dense
+    };
+    let Some(pooling) = pooling else { return of(row) };
+    let nodes: Vec<Vec<f64>> = graphs.nodes_of(row).map(of).collect();
+    let column = |j: usize| {
+        let values = || nodes.iter().map(|l| l[j]);
+        let count = u32::try_from(nodes.len()).unwrap().max(1);
+        match pooling {
+            Pooling::Sum => values().sum(),
+            Pooling::Mean => values().sum::<f64>() / f64::from(count),
+            Pooling::Max if nodes.is_empty() => 0.0,
+            Pooling::Max => values().fold(f64::NEG_INFINITY, f64::max),
+        }
+    };
+    (0..LABEL).map(column).collect()
 }
 
 /// A read-out of the mean that gives its gradient to the first node of a graph, or, if `squared`,
@@ -370,7 +429,7 @@ impl Readout<f64> for WrongReadout {
         predictions: &mut lpgnn::Matrix<f64>,
         scratch: &Scratch<f64>,
     ) {
-        self.mlp.forward(weights, &self.means(input), None, predictions, scratch);
+        self.mlp.forward(weights, self.means(input)[..].into(), predictions, scratch);
         if self.squared {
             predictions.as_mut_slice().iter_mut().for_each(|y| *y *= *y);
         }
@@ -386,12 +445,13 @@ impl Readout<f64> for WrongReadout {
         let (means, mut d) = (self.means(input), d_predictions.clone());
         if self.squared {
             let mut y = d.clone();
-            self.mlp.forward(weights, &means, None, &mut y, scratch);
+            self.mlp.forward(weights, means[..].into(), &mut y, scratch);
             d.as_mut_slice().iter_mut().zip(y.as_slice()).for_each(|(d, y)| *d *= 2.0 * y);
         }
         let mut d_means = means.clone();
-        let to = MlpGradients { weights: gradients.weights, rows: Some(&mut d_means) };
-        self.mlp.backward(weights, &means, None, &d, to, scratch);
+        let to =
+            MlpGradients { weights: gradients.weights, rows: Some(&mut d_means), features: None };
+        self.mlp.backward(weights, means[..].into(), &d, to, scratch);
         let Some(d_states) = gradients.states else { return };
         for (graph, d) in d_means.chunks(self.mlp.inputs()).enumerate() {
             let nodes = input.batch.nodes_of(graph);

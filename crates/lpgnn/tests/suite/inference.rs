@@ -269,7 +269,7 @@ fn many_graphs() -> GraphBatch<f64> {
 #[test]
 fn what_a_graph_converges_to_does_not_depend_on_the_others() {
     for from in [ReadFrom::State, ReadFrom::Transition] {
-        let reads = Reads { from, layers: ReadLayers::All };
+        let reads = Reads { from, layers: ReadLayers::All, features: true };
         let model = model::<f64>(&Recipe { layers: 3, reads, ..Recipe::default() });
         let graphs = many_graphs();
         let mut weights = point(&model, graphs.nodes(), 3).weights;
@@ -293,7 +293,7 @@ fn outputs_and_residuals_are_those_of_the_states_that_were_found() {
     for (from, max_iter) in
         [(ReadFrom::State, 300), (ReadFrom::Transition, 300), (ReadFrom::Transition, 3)]
     {
-        let reads = Reads { from, layers: ReadLayers::All };
+        let reads = Reads { from, layers: ReadLayers::All, features: true };
         let model = model::<f64>(&Recipe { layers: 3, reads, ..Recipe::default() });
         let graphs = many_graphs();
         let mut weights = point(&model, graphs.nodes(), 3).weights;

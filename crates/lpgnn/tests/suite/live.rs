@@ -274,7 +274,7 @@ fn recipe(transition: usize, layers: usize, case: usize) -> Recipe {
         transition,
         layers,
         h: networks()[case % networks().len()].clone(),
-        reads: Reads { from, layers: all },
+        reads: Reads { from, layers: all, features: case % 5 < 3 },
         ..Recipe::default()
     }
 }

@@ -40,7 +40,8 @@ fn every_solver_finds_known_saddle_points() {
     };
     let nu_pi = Bdmm { dual_rule: DualRule::NuPi { nu: 0.0, kappa: 5.0 }, ..bdmm };
     let alternating = Bdmm { order: Order::Alternating, ..bdmm };
-    for (solver, tol) in [(bdmm, 1e-8), (nu_pi, 1e-8), (alternating, 1e-8)] {
+    let apart = Bdmm { inner_steps: 4, ..bdmm };
+    for (solver, tol) in [(bdmm, 1e-8), (nu_pi, 1e-8), (alternating, 1e-8), (apart, 1e-8)] {
         check::solver(|| Box::new(solver), 6000, tol).unwrap();
     }
     // Adam keeps oscillating with about its rate; a rate that decays lets it come to rest.
@@ -323,6 +324,26 @@ fn with_a_penalty_free_states_reach_the_saddle_point_that_implicit_solves_for() 
         lagrangian.evaluate(&reached, Request::ALL, &mut gradient);
         assert!(worst(&gradient.weights, &d_solved) < 1e-5, "{solver:?}");
     }
+}
+
+/// Weights see one gradient, that at states and multipliers which have moved `m` times.
+#[test]
+fn inner_steps_move_states_and_multipliers_ahead_of_the_weights() {
+    let (model, graphs, weights) = contraction(1, 1, Reads::default());
+    let supervision = Supervision::all(graphs.node_targets().clone());
+    let scratch = Scratch::new();
+    let lagrangian =
+        Lagrangian::new(&model, &graphs, &supervision, Weighing::default(), &scratch).unwrap();
+    let solver = Bdmm { weights: sgd(0.05), dual_rule: DualRule::Sgd, ..Bdmm::default() };
+    let start = model.zeros(graphs.nodes(), weights);
+    let (ahead, _) = run(&Bdmm { weights: frozen(), ..solver }, &lagrangian, start.clone(), 2);
+    let (apart, _) = run(&Bdmm { inner_steps: 3, ..solver }, &lagrangian, start, 1);
+    let mut gradient = ahead.zeros_like();
+    lagrangian.evaluate(&ahead, Request::ALL, &mut gradient);
+    for ((w, before), d) in apart.weights.iter().zip(&ahead.weights).zip(&gradient.weights) {
+        assert!((w - (before - 0.05 * d)).abs() < 1e-12, "{w} {before} {d}");
+    }
+    assert!(worst(apart.states[0].as_slice(), ahead.states[0].as_slice()) > 1e-6);
 }
 
 /// `(Jᵀ v)` of the first layer, for every unit vector `v`: the columns of `Jᵀ`.

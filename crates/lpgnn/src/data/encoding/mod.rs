@@ -105,11 +105,14 @@ pub struct FeatureOptions {
     /// Largest degree with a column of its own; larger ones share it.
     pub largest_degree: usize,
     /// Whether real values are scaled to mean 0 and standard deviation 1.
+    #[schemars(extend(
+        "x-data-default" = "false for homophilous graphs with values of one unit, otherwise true"
+    ))]
     pub standardize: bool,
     /// Whether every sparse row is divided by its sum.
     ///
     /// A bag of words becomes word frequencies, so that long texts count no more than short ones.
-    #[schemars(extend("x-data-default" = "true for citation-like data, otherwise false"))]
+    #[schemars(extend("x-data-default" = "true for homophilous graphs with sparse features, otherwise false"))]
     pub row_normalize: bool,
     /// Whether columns of the edges are used.
     pub edges: bool,

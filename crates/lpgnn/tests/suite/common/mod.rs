@@ -200,12 +200,18 @@ pub const POOLINGS: [Option<Pooling>; 4] =
 
 pub fn readout<S: Scalar>(
     pooling: Option<Pooling>,
-    inputs: usize,
+    (inputs, features): (usize, usize),
     network: Network,
 ) -> Box<dyn Readout<S>> {
     match pooling {
-        None => Box::new(NodeReadout::new(inputs, CLASSES, network, 0.0)),
-        Some(pooling) => Box::new(PooledReadout::new(pooling, inputs, CLASSES, network, 0.0)),
+        None => {
+            let readout = NodeReadout::new(inputs, CLASSES, network, 0.0);
+            Box::new(readout.reading_features(features))
+        }
+        Some(pooling) => {
+            let readout = PooledReadout::new(pooling, inputs, CLASSES, network, 0.0);
+            Box::new(readout.reading_features(features))
+        }
     }
 }
 
@@ -221,7 +227,8 @@ pub fn model<S: Scalar>(recipe: &Recipe) -> Model<S> {
         ReadLayers::Last => recipe.state,
         ReadLayers::All => recipe.state * recipe.layers,
     };
-    let readout = readout(recipe.pooling, read, Network::one_hidden(4));
+    let features = if recipe.reads.features { LABEL } else { 0 };
+    let readout = readout(recipe.pooling, (read, features), Network::one_hidden(4));
     Model::new(transitions, readout, recipe.reads, Box::new(recipe.constraint), recipe.multipliers)
         .unwrap()
 }

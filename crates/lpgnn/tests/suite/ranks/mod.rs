@@ -198,7 +198,7 @@ fn options_of_training_keep_the_bits() {
     let base = || plan(solvers()[1]);
     let layers = ModelConfig {
         layers: 2,
-        reads: Reads { layers: ReadLayers::All, from: ReadFrom::State },
+        reads: Reads { layers: ReadLayers::All, from: ReadFrom::State, features: true },
         ..small("gnn-sum")
     };
     let nu_pi = Bdmm { dual_rule: DualRule::NuPi { nu: 0.5, kappa: 1.0 }, ..Bdmm::default() };

@@ -72,7 +72,8 @@ cat >"$place/bin/sbatch" <<END
 asked=""
 case \$1 in --array=*) asked=\${1#--array=}; shift ;; esac
 option() { sed -n "s/^#SBATCH.*--\$1=\\([^ ]*\\).*/\\1/p" "\$2" | head -1; }
-export SLURM_NTASKS=\$(option ntasks "\$1") SLURM_CPUS_PER_TASK=\$(option cpus-per-task "\$1")
+# All hosts share the processors of one machine.
+export SLURM_NTASKS=\$(option ntasks "\$1") SLURM_CPUS_PER_TASK=1
 array=\${asked:-\$(option array "\$1")}
 [ -n "\$array" ] || exec bash "\$1"
 case \$array in *-*) array=\$(seq -s, "\${array%-*}" "\${array#*-}") ;; esac
@@ -87,7 +88,7 @@ END
 cat >"$place/bin/lpgnn" <<END
 #!/bin/bash
 # Training from the start takes other numbers of epochs than it would, and checkpoints are frequent.
-[ "\$1" != train ] || set -- "\$@" --checkpoint-epochs 20
+[ "\$1" != train ] || set -- "\$@" --checkpoint-epochs 50
 for argument in "\$@"; do
     case \$argument in --resume) exec "$program" "\$@" ;; esac
 done
@@ -130,9 +131,9 @@ said "train.sbatch, on three hosts, ends with the bits of one process"
 
 # A process is killed, and then all of a host.
 rm -rf run alone
-EPOCHS=1500 lpgnn train ordered --out alone --quiet --threads 1 >/dev/null
+EPOCHS=300 lpgnn train ordered --out alone --quiet --threads 1 >/dev/null
 for victim in process host; do
-    EPOCHS=1500 setsid sbatch train.sbatch >/dev/null 2>killed.txt &
+    EPOCHS=300 setsid sbatch train.sbatch >/dev/null 2>killed.txt &
     job=$!
     for _ in $(seq 600); do [ -e run/checkpoint.safetensors ] && break; sleep 0.1; done
     sleep 1

@@ -400,7 +400,8 @@ fn kill_ranks(place: &Path, begin: &[&str], again: &[&str], longest: u64, finish
         let ended = wait(&mut job, Duration::from_secs(20));
         assert!(ended.is_some(), "the job goes on without one of its {ranks} ranks");
         let output = job.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
+        // MPICH tells to stdout that a rank was killed.
+        let said = String::from_utf8_lossy(&[output.stderr, output.stdout].concat()).into_owned();
         if output.status.success() {
             finished();
             std::fs::remove_dir_all(place.join("killed")).unwrap();

@@ -191,6 +191,9 @@ pub(crate) struct Passed<'a, S: Scalar> {
     pub(crate) dropout: Option<Dropout>,
 }
 
+/// Adds something to sums.
+pub(crate) type Add<'a, S> = &'a dyn Fn(&mut [S]);
+
 impl<S: Scalar> Stack<S> {
     /// The activations of every layer for `rows` inputs `z`; hidden units may be left out.
     pub(crate) fn forward<'a>(
@@ -209,7 +212,7 @@ impl<S: Scalar> Stack<S> {
         &self,
         rows: usize,
         (z, z_stride): (&[S], usize),
-        also: Option<&dyn Fn(&mut [S])>,
+        also: Option<Add<'_, S>>,
         dropout: Option<Dropout>,
         scratch: &'a Scratch<S>,
     ) -> Vec<Activations<'a, S>> {

@@ -117,8 +117,9 @@ fn check_finite(states: &Matrix<f32>) -> anyhow::Result<()> {
 }
 
 fn csv_header(width: usize) -> String {
-    let components: String = (0..width).map(|component| format!(",x{component}")).collect();
-    format!("graph,node{components}\n")
+    let components = (0..width).map(|component| format!("x{component}"));
+    let names = ["graph".to_owned(), "node".to_owned()].into_iter().chain(components);
+    names.collect::<Vec<_>>().join(",") + "\n"
 }
 
 fn csv(used: &Used, layer: usize) -> Result<String, std::fmt::Error> {

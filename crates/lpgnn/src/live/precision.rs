@@ -42,16 +42,17 @@ impl Precision {
         }
     }
 
+    /// Writes a row, in as many numbers as there is room for.
     #[inline]
-    pub(super) fn write(self, from: &[f64], row: &mut [f32]) {
+    pub(super) fn write(from: &[f64], row: &mut [f32]) {
         let (first, second) = row.split_at_mut(from.len());
         first.iter_mut().zip(from).for_each(|(to, &x)| *to = split(x).0);
-        // Nothing is left of a row in single precision.
         second.iter_mut().zip(from).for_each(|(to, &x)| *to = split(x).1);
     }
 
+    /// Reads a row, of as many numbers as there are.
     #[inline]
-    pub(super) fn read(self, row: &[f32], to: &mut [f64]) {
+    pub(super) fn read(row: &[f32], to: &mut [f64]) {
         let (first, second) = row.split_at(to.len());
         widen(first, to);
         to.iter_mut().zip(second).for_each(|(to, &x)| *to += f64::from(x));
@@ -92,9 +93,9 @@ mod tests {
             let x = (draw() - 0.5) * 2.0_f64.powf(40.0 * draw() - 20.0);
             for precision in [Precision::Single, Precision::SumOfTwo] {
                 let mut row = vec![0.0; precision.parts()];
-                precision.write(&[x], &mut row);
+                Precision::write(&[x], &mut row);
                 let mut back = [0.0];
-                precision.read(&row, &mut back);
+                Precision::read(&row, &mut back);
                 assert!((back[0] - x).abs() <= precision.unit() * x.abs(), "{x:e}: {row:?}");
                 assert_eq!(back[0].to_bits(), precision.round(x).to_bits());
                 assert_eq!(precision.entries(&row).collect::<Vec<_>>(), back);

@@ -254,7 +254,7 @@ impl LiveGraph {
 
     /// `f_v` of some nodes, row by row.
     fn evaluate(&self, layer: usize, nodes: &[u32], found: &mut Found) {
-        let (width, precision) = (self.state_width(layer), self.layers[layer].precision);
+        let width = self.state_width(layer);
         found.states.resize(nodes.len() * width, 0.0);
         found.steps.resize(nodes.len(), 0.0);
         let rows = found.states.chunks_mut((GROUP * width).max(1));
@@ -272,7 +272,7 @@ impl LiveGraph {
                 let entries = self.widths[layer].max(1);
                 let rows = work.states.as_slice().chunks_exact(entries);
                 for (to, x) in states.chunks_exact_mut(width.max(1)).zip(rows) {
-                    precision.write(x, to);
+                    Precision::write(x, to);
                 }
             });
         });
@@ -298,8 +298,7 @@ impl LiveGraph {
 
     /// The messages of some nodes, row by row.
     fn compute_messages(&self, layer: usize, nodes: &[u32], messages: &mut Vec<f32>) {
-        let (width, precision) = (self.message_width(layer), self.layers[layer].precision);
-        let entries = self.message_dims[layer];
+        let (width, entries) = (self.message_width(layer), self.message_dims[layer]);
         messages.resize(nodes.len() * width, 0.0);
         let rows = messages.chunks_mut(GROUP * width);
         let mut groups: Vec<_> = nodes.chunks(GROUP).zip(rows).collect();
@@ -312,7 +311,7 @@ impl LiveGraph {
                 self.layers[layer].f.messages(&work.states, features, &mut work.messages);
                 let rows = work.messages.as_slice().chunks_exact(entries);
                 for (to, x) in messages.chunks_exact_mut(width).zip(rows) {
-                    precision.write(x, to);
+                    Precision::write(x, to);
                 }
             });
         });
@@ -440,7 +439,7 @@ fn gather(
     to.reshape(rows.len(), width);
     let stored = precision.parts() * width;
     for (to, &row) in to.as_mut_slice().chunks_exact_mut(width.max(1)).zip(rows) {
-        precision.read(&from[row as usize * stored..][..stored], to);
+        Precision::read(&from[row as usize * stored..][..stored], to);
     }
 }
 

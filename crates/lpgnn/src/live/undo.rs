@@ -4,7 +4,7 @@
 //! than anything that was there. Then the events are taken back. What is kept for that is what the states, messages and
 //! residuals of the nodes that moved have been: as little as was computed, however large the graph is.
 
-use super::bound::Known;
+use super::bound::{Known, Layer};
 use super::features::Row;
 use super::outputs::ToldRow;
 use super::{GONE, LiveGraph};
@@ -94,7 +94,7 @@ impl LiveGraph {
         let undo = &mut self.undo;
         undo.is_on = true;
         undo.known.clear();
-        undo.known.extend(self.layers.iter().map(|layer| layer.known()));
+        undo.known.extend(self.layers.iter().map(Layer::known));
         undo.heaviest = self.pools.as_ref().map_or(0.0, |pools| pools.heaviest);
         for rows in [&mut undo.states, &mut undo.messages, &mut undo.residuals] {
             rows.resize_with(self.layers.len(), Rows::default);

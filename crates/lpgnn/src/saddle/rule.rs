@@ -131,7 +131,7 @@ pub enum LrDecay {
     /// A little at every update.
     #[default]
     Smooth,
-    /// All at once when it has passed, as `StepLR` does in PyTorch.
+    /// All at once when it has passed, as torch's `StepLR` does.
     Step,
 }
 

@@ -80,7 +80,7 @@ fn case(number: usize) -> (Model<f64>, Recipe) {
         reads: Reads {
             from: [ReadFrom::State, ReadFrom::Transition][number / 2 % 2],
             layers: [ReadLayers::Last, ReadLayers::All][number / 3 % 2],
-            features: number / 4 % 2 == 0,
+            features: (number / 4).is_multiple_of(2),
         },
         pooling: POOLINGS[number % POOLINGS.len()],
         ..Recipe::default()

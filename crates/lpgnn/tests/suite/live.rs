@@ -513,7 +513,7 @@ fn what_rounding_cannot_tell_is_taken_back_to_the_same_bits() {
         let tol = world.options.tol;
         for round in 0..400 {
             let (before, nodes) = (world.live.save(), world.live.node_numbers());
-            let mut batch: Vec<Event> = (0..1 + round % 3).map(|_| world.event()).collect();
+            let mut batch: Vec<Event> = (0..=round % 3).map(|_| world.event()).collect();
             let scale = 10.0_f32.powi(round / 40);
             for event in &mut batch {
                 if let Event::UpdateNode { features, .. } | Event::AddNode { features, .. } = event

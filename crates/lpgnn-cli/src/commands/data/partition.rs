@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 
-    /// Node features as an array of NumPy in single precision, a row per node of DATA, in place of its own; it may be larger than
+    /// Node features as a .npy array in single precision, a row per node of DATA, in place of its own; it may be larger than
     /// memory, and is read as it is.
     #[arg(long, value_name = "FILE.npy")]
     features: Option<PathBuf>,

@@ -275,7 +275,7 @@ pub struct TrainingConfig {
     /// L2 penalty: factor of half the sum of squared weights.
     #[schemars(
         range(min = 0),
-        extend("x-data-default" = "0.7 per labelled node for homophilous graphs, otherwise 0")
+        extend("x-data-default" = "0.7 divided by the number of labelled nodes for homophilous graphs, otherwise 0")
     )]
     pub l2: f64,
     /// Dropout probability of the entries of node features.

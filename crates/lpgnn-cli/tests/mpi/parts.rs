@@ -86,8 +86,7 @@ fn peak(place: &Path, ranks: usize) -> u64 {
         .unwrap();
     let mut most = 0;
     while job.try_wait().unwrap().is_none() {
-        let processes =
-            if ranks == 1 { vec![i32::try_from(job.id()).unwrap()] } else { children(job.id()) };
+        let processes = if ranks == 1 { vec![job.id()] } else { children(job.id()) };
         for process in processes {
             let status =
                 std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();

@@ -69,7 +69,11 @@ impl Precision {
     /// `‖x‖₂`, rounded up.
     #[inline]
     pub(super) fn size(self, row: &[f32]) -> f64 {
-        self.entries(row).map(|x| x * x).sum::<f64>().sqrt() * UP
+        let squares = match self {
+            Self::Single => row.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>(),
+            Self::SumOfTwo => self.entries(row).map(|x| x * x).sum(),
+        };
+        squares.sqrt() * UP
     }
 }
 

@@ -97,7 +97,8 @@ fn the_results_of_a_search_are_not_written_through_links() {
     search(&path).unwrap();
     std::fs::write(&thesis, "years of work").unwrap();
     let names = files::read(&path);
-    let is_result = |name: &str| name != "plan.json" && !name.ends_with(".lock");
+    let is_lock = |name: &str| Path::new(name).extension().is_some_and(|end| end == "lock");
+    let is_result = |name: &str| name != "plan.json" && !is_lock(name);
     for (name, _) in names.iter().filter(|(name, _)| is_result(name)) {
         std::fs::remove_file(path.join(name)).unwrap();
         // A trial that is there is not done again.
@@ -108,7 +109,7 @@ fn the_results_of_a_search_are_not_written_through_links() {
     search(&path).unwrap();
     assert_eq!(std::fs::read(&thesis).unwrap(), b"years of work");
     assert!(!path.join("model.safetensors").is_symlink());
-    for (name, _) in names.iter().filter(|(name, _)| name.ends_with(".lock")) {
+    for (name, _) in names.iter().filter(|(name, _)| is_lock(name)) {
         std::fs::remove_file(path.join(name)).unwrap();
         std::os::unix::fs::symlink(&thesis, path.join(name)).unwrap();
         // What is done needs no lock.

@@ -49,15 +49,20 @@ fn with_space(test: impl Fn(&[&str])) {
     test(&arguments.concat());
 }
 
+/// How many milliseconds the command takes when nobody kills it, and what it leaves in its folder.
+fn left_alone(place: &Path, command: &[&str]) -> (u64, BTreeMap<String, String>) {
+    let begun = Instant::now();
+    let (done, said) = run(place, &[command, &["--out=whole"]].concat());
+    assert!(done, "{said}");
+    let longest = u64::try_from(begun.elapsed().as_millis()).unwrap();
+    (longest, contents(&place.join("whole")))
+}
+
 /// Kills the command again and again, runs it to its end, and compares its folder with that of a
 /// command that was left alone.
 fn survives_kills(command: &[&str]) {
     let place = tempfile::tempdir().unwrap();
-    let begun = Instant::now();
-    let (done, said) = run(place.path(), &[command, &["--out=whole"]].concat());
-    assert!(done, "{said}");
-    let longest = u64::try_from(begun.elapsed().as_millis()).unwrap();
-    let expected = contents(&place.path().join("whole"));
+    let (longest, expected) = left_alone(place.path(), command);
     let mut moments = Moments::new();
     let (mut killed, mut folder) = (0, 0);
     while killed < kills() {
@@ -89,11 +94,7 @@ fn survives_kills(command: &[&str]) {
 /// of a process that did all.
 fn shards_survive_kills(command: &[&str]) {
     let place = tempfile::tempdir().unwrap();
-    let begun = Instant::now();
-    let (done, said) = run(place.path(), &[command, &["--out=whole"]].concat());
-    assert!(done, "{said}");
-    let longest = u64::try_from(begun.elapsed().as_millis()).unwrap();
-    let expected = contents(&place.path().join("whole"));
+    let (longest, expected) = left_alone(place.path(), command);
     let mut moments = Moments::new();
     let (mut killed, mut folder) = (0, 0);
     while killed < kills() {

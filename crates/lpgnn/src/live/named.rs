@@ -329,7 +329,8 @@ impl LiveData {
                 errors.extend(result.err().map(|error| (i, self.with_name(error))));
             }
         }
-        self.keep_changes();
+        self.live.keep_changes();
+        self.renamed.clear();
         self.finish(errors, evaluated, events.len())
     }
 
@@ -341,23 +342,21 @@ impl LiveData {
             return (0, Err(error));
         }
         let evaluated = self.live.settle();
-        if let Err(bound) = self.live.is_within() {
-            self.take_back();
-            let what = "a state that follows from it";
-            return (evaluated, Err(EventError::Rounding { what, bound }.into()));
+        let result = self.live.keep_if_within();
+        if result.is_err() {
+            self.take_back_names();
         }
-        self.keep_changes();
-        (evaluated, Ok(()))
-    }
-
-    fn keep_changes(&mut self) {
-        self.live.keep_changes();
         self.renamed.clear();
+        (evaluated, result.map_err(Into::into))
     }
 
     /// Everything as it was when the live graph began.
     fn take_back(&mut self) {
         self.live.take_back();
+        self.take_back_names();
+    }
+
+    fn take_back_names(&mut self) {
         for Renamed { node, graph, name, is_new } in
             std::mem::take(&mut self.renamed).into_iter().rev()
         {

@@ -16,6 +16,8 @@ pub(super) struct Undo {
     /// Of every layer.
     known: Vec<Known>,
     heaviest: f64,
+    /// How many nodes had been computed.
+    touched: usize,
     states: Vec<Rows>,
     messages: Vec<Rows>,
     residuals: Vec<Rows>,
@@ -95,6 +97,7 @@ impl LiveGraph {
         undo.is_on = true;
         undo.known.clear();
         undo.known.extend(self.layers.iter().map(Layer::known));
+        undo.touched = self.touched.len();
         undo.heaviest = self.pools.as_ref().map_or(0.0, |pools| pools.heaviest);
         for rows in [&mut undo.states, &mut undo.messages, &mut undo.residuals] {
             rows.resize_with(self.layers.len(), Rows::default);
@@ -171,9 +174,10 @@ impl LiveGraph {
             pools.clear(undo.heaviest);
             self.pool();
         }
+        // Other events of the same batch may have been kept.
+        self.touched.truncate(undo.touched);
         self.undo = undo;
         self.keep_changes();
-        self.touched.clear();
         self.queue_again();
         joined.into_iter().for_each(|(source, target)| self.join_levels(source, target));
     }

@@ -543,6 +543,34 @@ fn what_rounding_cannot_tell_is_taken_back_to_the_same_bits() {
     assert!(taken_back > 20, "{taken_back} events were taken back");
 }
 
+/// An event that is taken back does not take along what the others of its batch have changed.
+#[test]
+fn what_is_taken_back_leaves_the_rest_of_its_batch() {
+    let options = LiveOptions { tol: 1e-4, classes: false, ..LiveOptions::default() };
+    let update = |node: usize, size: f32| {
+        let features = Features::Dense(Matrix::from_rows(&[vec![size; LABEL]]).unwrap());
+        Event::UpdateNode { node, features }
+    };
+    let mut taken_back = 0;
+    for transition in 0..TRANSITIONS {
+        let recipe = recipe(transition, 1, 3);
+        let new = || World::new(transition as u64, &recipe, Form::Dense, &options, 0.7).live;
+        let mut live = new();
+        let alone = (live.apply(&[update(0, 3.0)]).touched, live.changed());
+        for exponent in 2..24 {
+            let mut live = new();
+            let report = live.apply(&[update(0, 3.0), update(2, 2.0_f32.powi(exponent))]);
+            let follows = |error: &EventError| error.to_string().starts_with("a state");
+            if report.results[1].as_ref().is_err_and(follows) {
+                taken_back += 1;
+                let found = (report.touched, live.changed());
+                assert_eq!(found, alone, "{}, 2^{exponent}", name(transition));
+            }
+        }
+    }
+    assert!(taken_back > 0);
+}
+
 #[test]
 fn what_has_no_bound_is_refused_with_a_reason() {
     let (model, mut weights, batch, edges) = small();

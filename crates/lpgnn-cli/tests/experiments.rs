@@ -39,6 +39,28 @@ epochs = 5
 "#;
 
 #[test]
+fn results_open_with_the_best_row_beside_published_figures() {
+    let place = tempfile::tempdir().unwrap();
+    let file = |name: &str| place.path().join("experiments").join(name);
+    fs::create_dir_all(file("nodes")).unwrap();
+    fs::write(file("nodes/karate.toml"), ROW).unwrap();
+    let overview = "[[overview]]\ntitle = \"At a glance\"\nprotocol = \"best-mean-epoch\"\ntables = [\"nodes\"]\n\
+                    columns = [\"karate\", \"Cora\"]\n\
+                    published = [{ name = \"GCN\", values = [nan, 81.5] }]\n";
+    fs::write(file("tables.toml"), overview).unwrap();
+    let (code, said) = lpgnn(place.path(), &[]);
+    assert_eq!(code, Some(0), "{said}");
+    let text = fs::read_to_string(file("RESULTS.md")).unwrap();
+    let line = |of: &str| text.lines().find(|line| line.starts_with(of)).unwrap().to_owned();
+    assert!(line("| karate |").ends_with("** | one-shot | – | nodes/karate |"), "{text}");
+    assert_eq!(line("| Cora |"), "| Cora | not run |  | 81.5 |  |");
+
+    fs::write(file("tables.toml"), overview.replace("nan, ", "")).unwrap();
+    let said = "error: experiments/tables.toml: GCN has 1 values, but the overview has 2 columns\n";
+    assert_eq!(lpgnn(place.path(), &["--report"]), (Some(2), said.into()));
+}
+
+#[test]
 fn what_is_out_of_date_is_noticed() {
     let place = tempfile::tempdir().unwrap();
     let file = |name: &str| place.path().join("experiments").join(name);

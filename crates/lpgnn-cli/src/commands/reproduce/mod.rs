@@ -1,4 +1,5 @@
 mod data;
+mod overview;
 mod record;
 mod results;
 mod row;

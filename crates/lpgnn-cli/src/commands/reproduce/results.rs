@@ -6,6 +6,7 @@ use anyhow::{Context, bail};
 use lpgnn::run::write_file;
 
 use super::RESULTS;
+use super::overview::Overview;
 use super::record::{Record, recorded};
 use super::row::{Published, Row};
 
@@ -22,10 +23,19 @@ struct Table {
     about: String,
 }
 
+/// What `tables.toml` says.
+#[derive(Debug, Default, serde::Deserialize)]
+struct Descriptions {
+    #[serde(default)]
+    overview: Vec<Overview>,
+    #[serde(flatten)]
+    tables: BTreeMap<String, Table>,
+}
+
 /// A row and its result.
-struct Line<'a> {
-    row: &'a Row,
-    record: Option<Record>,
+pub(super) struct Line<'a> {
+    pub(super) row: &'a Row,
+    pub(super) record: Option<Record>,
 }
 
 /// Writes all results as tables.
@@ -57,14 +67,7 @@ pub(super) fn check(dir: &Path, rows: &[Row]) -> anyhow::Result<()> {
 }
 
 fn text(dir: &Path, rows: &[Row]) -> anyhow::Result<String> {
-    let path = dir.join(TABLES);
-    let about: BTreeMap<String, Table> = match std::fs::read_to_string(&path) {
-        Ok(text) => toml::from_str(&text).map_err(|error| lpgnn::Error::Config {
-            origin: path.display().to_string().into(),
-            problem: error.message().trim_end().to_owned(),
-        })?,
-        Err(_) => BTreeMap::new(),
-    };
+    let Descriptions { overview, tables: about } = descriptions(&dir.join(TABLES))?;
     let mut tables: BTreeMap<&str, Vec<Line<'_>>> = BTreeMap::new();
     for row in rows {
         let record = Record::read(&dir.join(RESULTS), &row.name)?;
@@ -76,6 +79,10 @@ fn text(dir: &Path, rows: &[Row]) -> anyhow::Result<String> {
          percent: mean ± standard deviation,\nand in brackets the published ones and the difference. Without a commit: the one that was used is no longer in \
          the\nhistory.\n",
     );
+    let all: Vec<&Line<'_>> = tables.values().flatten().collect();
+    for overview in &overview {
+        overview.write(&mut text, &all)?;
+    }
     for (name, lines) in &tables {
         let fallback = Table { title: (*name).to_owned(), about: String::new() };
         let Table { title, about } = about.get(*name).unwrap_or(&fallback);
@@ -87,6 +94,16 @@ fn text(dir: &Path, rows: &[Row]) -> anyhow::Result<String> {
         write_details(&mut text, lines)?;
     }
     Ok(text)
+}
+
+fn descriptions(path: &Path) -> anyhow::Result<Descriptions> {
+    let Ok(text) = std::fs::read_to_string(path) else { return Ok(Descriptions::default()) };
+    let wrong =
+        |problem| lpgnn::Error::Config { origin: path.display().to_string().into(), problem };
+    let found: Descriptions =
+        toml::from_str(&text).map_err(|error| wrong(error.message().trim_end().to_owned()))?;
+    found.overview.iter().try_for_each(Overview::check).map_err(wrong)?;
+    Ok(found)
 }
 
 /// Rows and columns as published, with one line per protocol.

@@ -33,7 +33,7 @@ pub(super) struct Experiment {
     pub(super) fold_files: Option<PathBuf>,
     #[serde(default)]
     pub(super) fold_seed: u64,
-    /// Seeds of the runs, for the protocol split.
+    /// Seeds of the runs: of each seed one with the protocol split, and all folds with the others.
     pub(super) seeds: Option<Vec<u64>>,
     /// Seed of a generated data set.
     #[serde(default)]
@@ -115,7 +115,8 @@ impl Row {
 impl Experiment {
     /// How many runs it has; about, where they are given by files.
     pub(super) fn parts(&self) -> usize {
-        self.seeds.as_ref().map(Vec::len).or(self.folds).unwrap_or(10)
+        let seeds = self.seeds.as_ref().map_or(1, Vec::len);
+        if self.protocol == Protocol::Split { seeds } else { seeds * self.folds.unwrap_or(10) }
     }
 
     fn check(&self, folder: &str) -> Result<(), String> {
@@ -123,15 +124,15 @@ impl Experiment {
             return Err(format!("table is {}, but the file is in folder {folder}", self.table));
         }
         let folds = self.folds.is_some() || self.fold_files.is_some();
-        let seeds = self.seeds.as_ref().is_some_and(|seeds| !seeds.is_empty());
+        let no_seeds = self.seeds.as_ref().is_some_and(Vec::is_empty);
         match self.protocol {
-            Protocol::Split if !seeds || folds => {
+            Protocol::Split if self.seeds.is_none() || no_seeds || folds => {
                 Err("the protocol split requires seeds and no folds".into())
             }
-            Protocol::BestMeanEpoch | Protocol::Nested if seeds || !folds => Err(format!(
-                "the protocol {} requires folds or fold-files and no seeds",
-                self.protocol
-            )),
+            Protocol::BestMeanEpoch | Protocol::Nested if !folds => {
+                Err(format!("the protocol {} requires folds or fold-files", self.protocol))
+            }
+            _ if no_seeds => Err("seeds is an empty list".into()),
             _ => Ok(()),
         }
     }
@@ -209,6 +210,13 @@ mod tests {
     }
 
     #[test]
+    fn every_seed_has_all_folds() {
+        let seeds = ROW.replace("folds = 10", "folds = 10\nseeds = [1, 2, 3]");
+        assert_eq!(parse(ROW).unwrap().about.parts(), 10);
+        assert_eq!(parse(&seeds).unwrap().about.parts(), 30);
+    }
+
+    #[test]
     fn what_does_not_fit_is_told() {
         let said = |from: &str, to: &str| parse(&ROW.replace(from, to)).unwrap_err();
         assert_eq!(
@@ -220,5 +228,10 @@ mod tests {
             "x.toml: table is table3, but the file is in folder table4"
         );
         assert!(said("folds", "fold").contains("unknown field `fold`"));
+        assert_eq!(
+            said("folds = 10", "seeds = [1, 2]"),
+            "x.toml: the protocol nested requires folds or fold-files"
+        );
+        assert_eq!(said("folds = 10", "folds = 10\nseeds = []"), "x.toml: seeds is an empty list");
     }
 }

@@ -3,6 +3,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use lpgnn::data::Dataset;
+use lpgnn::evaluate::Protocol;
 use lpgnn::experiment::crossval::{Crossval, Division, Fold};
 use lpgnn::experiment::{ResultFolder, Share, TrialName};
 use lpgnn::graph::Level;
@@ -157,7 +158,8 @@ impl Work<'_> {
     fn folds(&self, dataset: &Dataset, config: &RunConfig) -> anyhow::Result<Vec<Fold>> {
         let about = &self.row.about;
         let task = Level::of_task(config.data.task, dataset)?;
-        let mut folds = if let Some(seeds) = &about.seeds {
+        let seeds = about.seeds.as_deref().unwrap_or_default();
+        let mut folds = if about.protocol == Protocol::Split {
             let split = Setup::new(config, dataset)?.split;
             // Without a validation split, the last epoch counts.
             if split.test.is_empty() {
@@ -167,7 +169,17 @@ impl Work<'_> {
         } else {
             let folds = about.folds.unwrap_or_default();
             let division = Division { folds, files: self.fold_files(), seed: about.fold_seed };
-            division.folds(dataset, task, about.protocol, std::slice::from_ref(config))?
+            let once = std::slice::from_ref(&config.training.seed);
+            let seeds = if seeds.is_empty() { once } else { seeds };
+            let mut all = vec![];
+            for &seed in seeds {
+                let mut config = config.clone();
+                config.training.seed = seed;
+                all.extend(division.folds(dataset, task, about.protocol, &[config])?);
+            }
+            // The folds of the second seed follow those of the first: 11, 12, … after 10.
+            (1..).zip(&mut all).for_each(|(number, fold)| fold.name.number = number);
+            all
         };
         if self.arguments.quick {
             folds.truncate(QUICK_PARTS);

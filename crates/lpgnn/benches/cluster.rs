@@ -11,6 +11,7 @@
 //! | `--seconds S` | time [default: 3] |
 //! | `--tanh` | `h` with tanh on its output |
 //! | `--state N`, `--hidden N` | state dimension and hidden units [default: 32] |
+//! | `--wait` | wait for rows as soon as they are asked for, for comparison |
 //! | `--ping` | instead, what messages take: see [`support::wire`] |
 //!
 //! Prints a line of JSON.
@@ -44,6 +45,7 @@ struct Arguments {
     seconds: f64,
     state: usize,
     hidden: usize,
+    wait: bool,
     ping: bool,
     options: Options,
 }
@@ -77,6 +79,7 @@ impl Arguments {
             seconds: 3.0,
             state: 32,
             hidden: 32,
+            wait: false,
             ping: false,
             options: Options::default(),
         };
@@ -91,6 +94,7 @@ impl Arguments {
                 "--state" => found.state = value().parse().unwrap(),
                 "--hidden" => found.hidden = value().parse().unwrap(),
                 "--tanh" => found.options.tanh = true,
+                "--wait" => found.wait = true,
                 "--ping" => found.ping = true,
                 folder if !folder.starts_with('-') => found.folder = Some(argument),
                 other => panic!("there is no option {other}"),
@@ -138,7 +142,7 @@ fn measure(
     folder: &Path,
     ranks: Arc<dyn Communicator>,
 ) -> serde_json::Value {
-    let counted = Arc::new(Counted::new(ranks));
+    let counted = Arc::new(Counted::new(ranks, arguments.wait));
     let ranks: Arc<dyn Communicator> = counted.clone();
     let dataset = Parts::read(folder, ranks.rank(), ranks.ranks()).unwrap();
     let dataset = dataset.shared_by(&ranks).unwrap();
@@ -197,6 +201,7 @@ fn of_rank(
     vec![
         ("nodes", topology.nodes() as f64),
         ("pairs", batch.neighbours().len() as f64),
+        ("interior", topology.ghosts().interior.iter().map(|run| run.len() as f64).sum()),
         ("ghosts", (topology.rows() - topology.nodes()) as f64),
         ("row_bytes", counts.row_bytes as f64 / updates),
         ("row_messages", counts.row_messages as f64 / updates),

@@ -36,12 +36,14 @@ impl Counts {
 #[derive(Debug)]
 pub(crate) struct Counted {
     of: Arc<dyn Communicator>,
+    /// Whether everything that is started is waited for at once.
+    waits: bool,
     counts: Arc<Mutex<Counts>>,
 }
 
 impl Counted {
-    pub(crate) fn new(of: Arc<dyn Communicator>) -> Self {
-        Self { of, counts: Arc::default() }
+    pub(crate) fn new(of: Arc<dyn Communicator>, waits: bool) -> Self {
+        Self { of, waits, counts: Arc::default() }
     }
 
     pub(crate) fn counts(&self) -> Counts {
@@ -80,7 +82,10 @@ impl Communicator for Counted {
         receives: &[(usize, usize)],
     ) -> Box<dyn Pending> {
         let begin = Instant::now();
-        let pending = self.of.start_exchange(sends, receives);
+        let mut pending = self.of.start_exchange(sends, receives);
+        if self.waits {
+            pending = Box::new(Received(pending.finish()));
+        }
         let mut counts = self.counts.lock().unwrap();
         counts.row_seconds += begin.elapsed().as_secs_f64();
         counts.row_bytes += receives.iter().map(|(_, length)| length).sum::<usize>();
@@ -100,6 +105,16 @@ impl Communicator for Counted {
     }
 }
 
+/// What is there already.
+#[derive(Debug)]
+struct Received(Vec<Vec<u8>>);
+
+impl Pending for Received {
+    fn finish(self: Box<Self>) -> Vec<Vec<u8>> {
+        self.0
+    }
+}
+
 #[derive(Debug)]
 struct CountedPending {
     of: Box<dyn Pending>,
@@ -107,6 +122,12 @@ struct CountedPending {
 }
 
 impl Pending for CountedPending {
+    fn poll(&mut self) {
+        let begin = Instant::now();
+        self.of.poll();
+        self.counts.lock().unwrap().row_seconds += begin.elapsed().as_secs_f64();
+    }
+
     fn finish(self: Box<Self>) -> Vec<Vec<u8>> {
         let begin = Instant::now();
         let received = self.of.finish();

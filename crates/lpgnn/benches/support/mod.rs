@@ -4,8 +4,10 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "sizes are known")]
 
 pub(crate) mod clock;
+pub(crate) mod counted;
 pub(crate) mod machine;
 pub(crate) mod roofline;
 pub(crate) mod training;
 pub(crate) mod updates;
+pub(crate) mod wire;
 pub(crate) mod workload;

@@ -93,6 +93,11 @@ impl Updates<'_> {
     pub(crate) fn step(&mut self) {
         self.solver.step(self.lagrangian, &mut self.at, &mut self.state);
     }
+
+    /// The number of weights.
+    pub(crate) fn weights(&self) -> usize {
+        self.at.weights.len()
+    }
 }
 
 /// Hands a model in training to `body`, at the point in the folder `start` if one is given.

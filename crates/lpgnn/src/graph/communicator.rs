@@ -51,6 +51,9 @@ pub trait Communicator: Debug + Send + Sync {
 
 /// An exchange that has been started.
 pub trait Pending: Debug + Send {
+    /// Lets it go on: whoever is busy with something else calls this now and then.
+    fn poll(&mut self) {}
+
     /// Waits for its end: what every rank has sent, in the order in which they were named.
     fn finish(self: Box<Self>) -> Vec<Vec<u8>>;
 }

@@ -12,7 +12,7 @@
 
 use std::fmt::Debug;
 
-use super::Topology;
+use super::{Pending, Topology};
 use crate::Scalar;
 
 /// Fills the rows of ghosts from the processes that own them.
@@ -20,9 +20,27 @@ pub trait Exchange<S: Scalar = f32>: Debug + Sync {
     /// Sets the ghost rows of a table of nodes, which has [`rows`](Topology::rows) rows of `width` entries.
     fn gather_nodes(&self, topology: &Topology, width: usize, rows: &mut [S]);
 
+    /// Starts to set the ghost rows of a table of nodes, and does not wait for them: until [`finish_nodes`](Self::finish_nodes),
+    /// own rows stay as they are, and ghost rows are not read. What has been started first is finished first.
+    ///
+    /// By default nothing is started, and all is done at the end.
+    fn start_nodes(&self, topology: &Topology, width: usize, rows: &[S]) -> Coming {
+        let _ = (topology, width, rows);
+        None
+    }
+
+    /// Waits for ghost rows, and sets them.
+    fn finish_nodes(&self, coming: Coming, topology: &Topology, width: usize, rows: &mut [S]) {
+        drop(coming);
+        self.gather_nodes(topology, width, rows);
+    }
+
     /// Sets the ghost rows of a table of pairs, which has [`pair_rows`](Topology::pair_rows) rows.
     fn gather_pairs(&self, topology: &Topology, width: usize, rows: &mut [S]);
 }
+
+/// Rows on their way, if any are.
+pub type Coming = Option<Box<dyn Pending>>;
 
 /// Adds up what groups of nodes contribute, over all processes and always in the order of the groups.
 pub trait Reduce<S: Scalar = f32>: Debug + Sync {

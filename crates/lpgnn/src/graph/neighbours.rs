@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use crate::Error;
 
 /// No edge: the feature of an edge in a direction in which there is none.
@@ -22,7 +24,28 @@ pub struct Neighbours {
     pub(super) isolated: Vec<u32>,
 }
 
+/// Nodes below which a run of them is not worth being worked on by itself.
+const SHORT: usize = 8;
+
 impl Neighbours {
+    /// Runs of nodes all of whose neighbours are below `end`, but for short ones; none if there are no ghosts, as those above are.
+    pub(super) fn runs_without(&self, ghosts: &[u32], end: usize) -> Vec<Range<usize>> {
+        let (mut runs, mut start) = (vec![], 0);
+        if ghosts.is_empty() {
+            return runs;
+        }
+        let nodes = self.starts.len() - 1;
+        for v in 0..=nodes {
+            if v == nodes || self.of(v).iter().any(|&u| u as usize >= end) {
+                if v - start >= SHORT {
+                    runs.push(start..v);
+                }
+                start = v + 1;
+            }
+        }
+        runs
+    }
+
     /// The neighbours along `edges`, which are sorted, without duplicates and between `nodes` nodes.
     pub(super) fn new(nodes: usize, edges: &[(u32, u32)], with_edges: bool) -> Result<Self, Error> {
         // An entry is numbered with 32 bits; an edge makes at most two, an isolated node one.

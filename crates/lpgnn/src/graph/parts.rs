@@ -160,6 +160,7 @@ impl Topology {
             ghosts: Ghosts {
                 degrees: vec![0; ghosts.len()],
                 pairs: ghost_pairs.iter().map(|&count| count as usize).sum(),
+                interior: neighbours.runs_without(&ghosts, nodes.len()),
             },
             neighbours,
             groups,

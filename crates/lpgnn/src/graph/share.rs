@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::communicator::{bytes, bytes_mut};
+use super::communicator::{Received, bytes, bytes_mut};
 use super::stale::Stale;
-use super::{Communicator, Exchange, Groups, Part, Pending, Reduce, Topology};
+use super::{Coming, Communicator, Exchange, Groups, Part, Pending, Reduce, Topology};
 use crate::numeric::worse;
 use crate::{Error, Matrix, Scalar};
 
@@ -134,7 +134,7 @@ impl Share {
     }
 
     fn exchange<S: Scalar>(&self, halo: &Halo, width: usize, rows: &mut [S]) {
-        if halo.sends.is_empty() && halo.receives.is_empty() {
+        if halo.is_empty() {
             return;
         }
         let start = || halo.start(&*self.communicator, width, rows);
@@ -448,6 +448,11 @@ impl Halo {
         Self { sends, receives, own }
     }
 
+    /// Whether nothing is sent and nothing comes.
+    fn is_empty(&self) -> bool {
+        self.sends.is_empty() && self.receives.is_empty()
+    }
+
     /// The rows that every rank is sent.
     fn packed<S: Scalar>(&self, width: usize, rows: &[S]) -> Vec<(usize, Vec<S>)> {
         let row = |&row: &u32| &rows[row as usize * width..][..width];
@@ -505,6 +510,24 @@ fn owner(starts: &[usize], of: usize) -> usize {
 impl<S: Scalar> Exchange<S> for Share {
     fn gather_nodes(&self, _: &Topology, width: usize, rows: &mut [S]) {
         self.exchange(&self.nodes_at_cuts, width, rows);
+    }
+
+    fn start_nodes(&self, _: &Topology, width: usize, rows: &[S]) -> Coming {
+        let halo = &self.nodes_at_cuts;
+        if halo.is_empty() {
+            return None;
+        }
+        let start = || halo.start(&*self.communicator, width, rows);
+        Some(match self.stale.swap(width, start) {
+            None => start(),
+            Some(before) => Box::new(Received(before)),
+        })
+    }
+
+    fn finish_nodes(&self, coming: Coming, _: &Topology, width: usize, rows: &mut [S]) {
+        if let Some(coming) = coming {
+            self.nodes_at_cuts.fill(&coming.finish(), width, rows);
+        }
     }
 
     fn gather_pairs(&self, _: &Topology, width: usize, rows: &mut [S]) {

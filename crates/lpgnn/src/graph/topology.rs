@@ -31,6 +31,9 @@ pub struct Ghosts {
     /// How many pairs `(u, v)` of a ghost `u` and an owned node `v` there are: entry `len() + k` of a table of
     /// pairs is the `k`-th of them, and twins may name it.
     pub pairs: usize,
+    /// Runs of owned nodes without ghosts among their neighbours, in order: what can be done while rows of ghosts are on their
+    /// way. Short runs are left out; there are none where there are no ghosts.
+    pub interior: Vec<Range<usize>>,
 }
 
 impl Topology {
@@ -210,6 +213,41 @@ impl Topology {
         &self.ghosts
     }
 
+    /// Some owned nodes in runs, in order: whether they are [interior](Ghosts::interior), and which they are.
+    pub(crate) fn pieces(
+        &self,
+        nodes: Range<usize>,
+    ) -> impl Iterator<Item = (bool, Range<usize>)> + '_ {
+        let runs = &self.ghosts.interior;
+        let mut runs = runs[runs.partition_point(|run| run.end <= nodes.start)..].iter().peekable();
+        let mut start = nodes.start;
+        std::iter::from_fn(move || {
+            if start >= nodes.end {
+                return None;
+            }
+            let (interior, end) = match runs.peek() {
+                Some(run) if run.start <= start => (true, run.end),
+                Some(run) => (false, run.start),
+                None => (false, nodes.end),
+            };
+            if interior {
+                runs.next();
+            }
+            let piece = start..end.min(nodes.end);
+            start = piece.end;
+            Some((interior, piece))
+        })
+    }
+
+    /// Those of the [pieces](Self::pieces) that need no ghosts, or those that do.
+    pub(crate) fn pieces_that(
+        &self,
+        interior: bool,
+        nodes: Range<usize>,
+    ) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.pieces(nodes).filter_map(move |(is, piece)| (is == interior).then_some(piece))
+    }
+
     /// What this process owns of a batch that several share; none where it owns all nodes.
     pub fn share(&self) -> Option<&Share> {
         self.share.as_deref()
@@ -308,6 +346,7 @@ impl Part {
             ghosts: Ghosts {
                 degrees: ghosts.iter().map(|&u| from.degree(u as usize) as u32).collect(),
                 pairs: ghost_pairs.len(),
+                interior: neighbours.runs_without(&ghosts, owned.len()),
             },
             neighbours,
             share: None,

@@ -133,16 +133,21 @@ impl<S: Scalar> Supervision<S> {
 
     /// The mean loss of the supervised rows.
     pub fn mean_loss(&self, predictions: &Matrix<S>) -> f64 {
-        let width = predictions.cols();
         let total = self.total();
-        if width == 0 || total <= 0.0 {
+        if total > 0.0 { self.summed_loss(predictions) / total } else { 0.0 }
+    }
+
+    /// The loss of the supervised rows, each as often as it counts.
+    pub(crate) fn summed_loss(&self, predictions: &Matrix<S>) -> f64 {
+        let width = predictions.cols();
+        if width == 0 {
             return 0.0;
         }
         let stride = padded(width);
         let mut rows = vec![S::ZERO; predictions.rows() * stride];
         widen_rows(predictions.as_slice(), width, &mut rows, stride);
         let mut d = rows.clone();
-        self.loss(0, width, stride, &rows, S::ONE, &mut d) / total
+        self.loss(0, width, stride, &rows, S::ONE, &mut d)
     }
 
     /// That of all ranks which share a graph in parts, one after the other.

@@ -1,5 +1,7 @@
 //! Evaluation on converged states.
 
+use std::ops::Range;
+
 use super::{Best, ModelEvaluation, Monitor, SplitMetrics, SplitName, Trainer};
 use crate::graph::{GraphBatch, Share};
 use crate::inference::{FixedPoint, InferenceProgress, Tell, predict, spectral_radius};
@@ -184,16 +186,46 @@ fn metrics<S: Scalar>(
     outputs: &Matrix<S>,
     monitor: Option<Monitor>,
 ) -> SplitMetrics {
-    let gathered = graphs.across().map(|share| {
-        let rows = supervised(supervision).into_iter();
-        (of_all(share, supervision), share.concatenate_rows(&outputs.select(rows)))
-    });
-    let (supervision, outputs) =
-        gathered.as_ref().map_or((supervision, outputs), |(all, outputs)| (all, outputs));
+    if let Some(share) = graphs.across() {
+        return metrics_of_parts(share, supervision, outputs, monitor);
+    }
     let (right, all) = supervision.correct(outputs);
     let accuracy = (all > 0).then(|| right as f64 / all as f64);
     let monitored = monitor.and_then(|monitor| monitor.of(supervision, outputs));
     SplitMetrics { loss: supervision.mean_loss(outputs), accuracy, monitored }
+}
+
+/// The same of a graph in parts: every rank has those of its own parts, which are added up in the order of parts. Only metrics that
+/// are no sums over nodes need the outputs of all of them.
+fn metrics_of_parts<S: Scalar>(
+    share: &Share,
+    supervision: &Supervision<S>,
+    outputs: &Matrix<S>,
+    monitor: Option<Monitor>,
+) -> SplitMetrics {
+    let counts = supervision.counts();
+    let of_part = |(_, nodes): (usize, Range<usize>)| {
+        let rows: Vec<usize> = nodes.filter(|&row| counts[row] > S::ZERO).collect();
+        let (part, outputs) = (supervision.select(&rows), outputs.select(rows.iter().copied()));
+        let (right, all) = part.correct(&outputs);
+        [part.summed_loss(&outputs), part.total(), right as f64, all as f64]
+    };
+    let own: Vec<f64> = share.own_parts().into_iter().flat_map(of_part).collect();
+    let of_parts = share.of_all_parts(&own, 4);
+    let sum = |which: usize| of_parts.iter().skip(which).step_by(4).sum::<f64>();
+    let (loss, total, right, all) = (sum(0), sum(1), sum(2), sum(3));
+    let loss = if total > 0.0 { loss / total } else { 0.0 };
+    let accuracy = (all > 0.0).then(|| right / all);
+    let monitored = monitor.and_then(|monitor| match monitor {
+        Monitor::Auto => None,
+        Monitor::Loss => Some(-loss),
+        Monitor::Accuracy => accuracy,
+        _ => {
+            let rows = outputs.select(supervised(supervision));
+            monitor.of(&of_all(share, supervision), &share.concatenate_rows(&rows))
+        }
+    });
+    SplitMetrics { loss, accuracy, monitored }
 }
 
 /// An evaluation without spectral radius and cheating gap.

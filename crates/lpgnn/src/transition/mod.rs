@@ -19,7 +19,7 @@ pub(crate) use local::SINGLE;
 pub use local::{LocalTransition, Rounding, Sensitivity, Sizes, Weighing};
 pub(crate) use local::{NetworkSizes, reach};
 pub use node_network::{NeighbourSum, NodeNetwork};
-pub(crate) use rows::{for_each_group, split_rows};
+pub(crate) use rows::{for_each_group, for_each_group_until, split_rows};
 pub(crate) use shared::{backward_all, forward_all};
 
 use std::fmt::Debug;

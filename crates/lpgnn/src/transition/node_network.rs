@@ -4,7 +4,7 @@ use super::edge_network::check_width;
 use super::local::{DOUBLE, NetworkSizes, gamma, reach};
 use super::{
     Degrees, FeatureWeights, Gradients, Input, LocalTransition, Rounding, Sensitivity, Sizes,
-    Transition, Upstream, Weighing, for_each_group, split_rows, with_known,
+    Transition, Upstream, Weighing, for_each_group, for_each_group_until, split_rows, with_known,
 };
 use crate::activation::{Activation, activate, differentiate};
 use crate::graph::FeaturesView;
@@ -193,14 +193,22 @@ impl<S: Scalar> Transition<S> for NodeNetwork {
             self.layout.reduce(gradients.reduce, &partials, d_weights);
         }
         drop(groups);
-        input.exchange.gather_nodes(input.topology, self.state_dim, &mut d_z);
 
+        // Of nodes without ghosts among their neighbours while those of ghosts are on their way:
         // ∂𝓛/∂x_u = c_uu ∂𝓛/∂z_u + Σ_{v: u ∈ ne[v]} c_vu ∂𝓛/∂z_v
-        let states = split_rows(gradients.states.as_mut_slice(), self.state_dim, ranges);
+        let (topology, state) = (input.topology, self.state_dim);
+        let states = split_rows(gradients.states.as_mut_slice(), state, ranges);
         let mut groups: Vec<_> = ranges.iter().cloned().zip(states).collect();
-        for_each_group(&mut groups, |(range, d_states)| {
-            prepared.sum_into(Direction::ToSources, range.clone(), &d_z, d_states);
-        });
+        let some = |interior: bool, d_z: &[S], (range, d): &mut (Range<usize>, &mut [S])| {
+            for nodes in topology.pieces_that(interior, range.clone()) {
+                let rows = (nodes.start - range.start) * state..(nodes.end - range.start) * state;
+                prepared.sum_into(Direction::ToSources, nodes, d_z, &mut d[rows]);
+            }
+        };
+        let mut coming = input.exchange.start_nodes(topology, state, &d_z);
+        for_each_group_until(&mut coming, &mut groups, |group| some(true, &d_z, group));
+        input.exchange.finish_nodes(coming, topology, state, &mut d_z);
+        for_each_group(&mut groups, |group| some(false, &d_z, group));
     }
 
     fn lipschitz(&self, weights: &[S], degrees: Degrees) -> Option<f64> {

@@ -224,8 +224,11 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             (self.neighbours(), self.counts(), self.network.state_dim);
         let mut sums = self.scratch.take(nodes.len() * self.first());
         let mut d_f = self.scratch.take(nodes.len() * state);
-        let activation = self.activation(0);
-        fused::sums(neighbours, nodes.clone(), counts, activation, p, q, &mut sums, d_q, kept);
+        if self.input.topology.ghosts().interior.is_empty() {
+            self.sums(nodes.clone(), (p, q), &mut sums, d_q, kept);
+        } else {
+            self.other_sums(nodes.clone(), (p, q), d, (&mut sums, d_q));
+        }
         if let Some(f_x) = group.f_x {
             let rows = group.rows(&nodes, state);
             self.ask(nodes.clone(), &f_x[rows], group, &mut d_f);

@@ -162,7 +162,7 @@ pub(super) fn to_sources<S: Scalar>(
         #[inline(always)]
         fn run<A: Arithmetic>(self) {
             let Self { neighbours, nodes, column, counts, p, q, d, d_p, .. } = self;
-            let (targets, far) = (neighbours.nodes(), p.is_far());
+            let (targets, far) = (neighbours.nodes(), q.is_far());
             let mut row = column;
             for (u, pairs) in pairs_of_each(neighbours, nodes) {
                 let own = A::Eights::<S, W>::load(p.lanes(u, column));

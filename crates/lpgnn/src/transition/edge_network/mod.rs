@@ -1,6 +1,7 @@
 mod block;
 mod bound;
 mod fused;
+mod interior;
 mod iteration;
 mod kernels;
 mod local;

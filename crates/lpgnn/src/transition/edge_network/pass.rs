@@ -4,7 +4,8 @@
 //! upstream and back, while everything they touch is in cache; nothing is kept over all nodes.
 //!
 //! *Phases*: a graph that is larger than a group has neighbours in other groups. Projections of
-//! all nodes come first, then pairs by target, then sums by source along the twins.
+//! all nodes come first, then pairs by target, then sums by source along the twins. Rows of other processes are on their way
+//! meanwhile: see [`interior`](super::interior).
 
 use std::ops::Range;
 
@@ -14,8 +15,11 @@ use super::fused;
 use super::kernels::{self, Table};
 use super::prepared::Prepared;
 use super::tiles::{blocks, pairs, tiles, tiles_of};
+use crate::graph::Coming;
 use crate::numeric::{Scratch, Spare};
-use crate::transition::{Gradients, Input, Kept, Upstream, for_each_group, split_rows};
+use crate::transition::{
+    Gradients, Input, Kept, Upstream, for_each_group, for_each_group_until, split_rows,
+};
 use crate::{Matrix, Scalar};
 
 /// Numbers in the projections of all nodes up to which they are kept for the pass that follows.
@@ -67,10 +71,7 @@ impl EdgeNetwork {
                 }
             });
         } else {
-            let (p, q) = prepared.project_all();
-            for_each_group(&mut groups, |(range, f_x)| {
-                prepared.forward_blocks(range.clone(), 0, &p, &q, f_x);
-            });
+            prepared.forward_phases(&mut groups);
         }
         Kept::default()
     }
@@ -151,7 +152,24 @@ impl<S: Scalar> Group<'_, S> {
 }
 
 impl<'w, S: Scalar> Prepared<'w, S> {
-    /// The projections of all nodes, and of ghosts what their owners have computed.
+    /// `f_a` of the nodes of all groups: first of those that need no ghosts.
+    fn forward_phases(&self, groups: &mut [(Range<usize>, &mut [S])]) {
+        let (topology, exchange, width) = (self.input.topology, self.input.exchange, self.first());
+        let (mut p, q) = self.project_all();
+        let some = |interior: bool, p: &[S], (range, f_x): &mut (Range<usize>, &mut [S])| {
+            for nodes in topology.pieces_that(interior, range.clone()) {
+                let state = self.network.state_dim;
+                let rows = (nodes.start - range.start) * state..(nodes.end - range.start) * state;
+                self.forward_blocks(nodes, 0, p, &q, &mut f_x[rows]);
+            }
+        };
+        let mut coming = exchange.start_nodes(topology, width, &p);
+        for_each_group_until(&mut coming, groups, |group| some(true, &p, group));
+        exchange.finish_nodes(coming, topology, width, &mut p);
+        for_each_group(groups, |group| some(false, &p, group));
+    }
+
+    /// The projections of all nodes; those of ghosts are not known yet.
     fn project_all(&self) -> (Spare<'w, S>, Spare<'w, S>) {
         let (topology, width) = (self.input.topology, self.first());
         let ranges = topology.groups().ranges();
@@ -167,8 +185,6 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             }
         });
         drop(groups);
-        self.input.exchange.gather_nodes(topology, width, &mut p);
-        self.input.exchange.gather_nodes(topology, width, &mut q);
         (p, q)
     }
 
@@ -219,19 +235,26 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     /// All groups, phase by phase.
     fn phases(&self, groups: &mut [Group<'_, S>]) {
         let (topology, exchange, width) = (self.input.topology, self.input.exchange, self.first());
-        let (p, q) = self.project_all();
+        let (mut p, mut q) = self.project_all();
+        let mut coming = exchange.start_nodes(topology, width, &p);
         let mut d_q = self.scratch.take(topology.nodes() * width);
         if self.is_fused() {
+            let mut q_coming = exchange.start_nodes(topology, width, &q);
             let mut d = self.scratch.take(topology.rows() * width);
-            let (p, q) = (self.table(&p, 0), self.table(&q, 0));
-            self.fused_phase((p, q), groups, &mut d, &mut d_q);
-            exchange.gather_nodes(topology, width, &mut d);
-            let (neighbours, counts) = (self.neighbours(), self.counts());
-            let (d, activation) = (self.table(&d, 0), self.activation(0));
+            self.interior_sums((&p, &q), &mut coming, &mut d, &mut d_q);
+            exchange.finish_nodes(coming, topology, width, &mut p);
+            let tables = (self.table(&p, 0), self.table(&q, 0));
+            self.fused_phase(tables, groups, &mut q_coming, &mut d, &mut d_q);
+            let mut coming = exchange.start_nodes(topology, width, &d);
+            self.interior_sources(&mut p, &q, &mut coming, &d);
+            exchange.finish_nodes(q_coming, topology, width, &mut q);
+            exchange.finish_nodes(coming, topology, width, &mut d);
+            let (p, q, d) = (self.table(&p, 0), self.table(&q, 0), self.table(&d, 0));
             self.back_by_source(groups, &mut d_q, |tile, d_p| {
-                fused::to_sources(neighbours, tile, counts, activation, p, q, d, d_p);
+                self.other_sources(tile, (p, q, d), d_p);
             });
         } else {
+            exchange.finish_nodes(coming, topology, width, &mut p);
             let mut kept = self.scratch.take(topology.pair_rows() * width);
             self.pair_phase((&p, &q), groups, &mut kept, &mut d_q);
             drop((p, q));
@@ -247,13 +270,14 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         &self,
         tables: (Table<'_, S>, Table<'_, S>),
         groups: &mut [Group<'_, S>],
+        coming: &mut Coming,
         d: &mut [S],
         d_q: &mut [S],
     ) {
         let (ranges, width) = (self.input.topology.groups().ranges(), self.first());
         let rows = split_rows(d, width, ranges).into_iter().zip(split_rows(d_q, width, ranges));
         let mut work: Vec<_> = groups.iter_mut().zip(rows).collect();
-        for_each_group(&mut work, |(group, (d, d_q))| {
+        for_each_group_until(coming, &mut work, |(group, (d, d_q))| {
             for tile in tiles_of(group.nodes.clone(), width) {
                 let rows = group.rows(&tile, width);
                 let (d, d_q) = (&mut d[rows.clone()], &mut d_q[rows]);

@@ -120,6 +120,9 @@ pub mod activation;
 ///
 pub mod transition;
 
+/// Normalisation of what a layer hands on, outside its fixed point.
+pub mod normalization;
+
 /// `f_r` and its loss: what is read off the states, and how far it is from the targets.
 ///
 pub mod readout;

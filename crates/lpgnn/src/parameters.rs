@@ -61,6 +61,8 @@ pub enum Role {
     Hidden,
     /// Nothing: it is added.
     Bias,
+    /// What is normalised, component by component.
+    Scale,
 }
 
 impl Role {
@@ -97,7 +99,7 @@ impl Parameter {
     /// Rows and columns of a matrix `[inputs, outputs]`, or the length of a bias.
     pub fn shape(&self) -> Vec<usize> {
         match self.role {
-            Role::Bias => vec![self.columns],
+            Role::Bias | Role::Scale => vec![self.columns],
             _ => vec![self.rows, self.columns],
         }
     }
@@ -172,6 +174,13 @@ impl Parameters {
     pub fn bias(self) -> Self {
         let name = format!("{}.bias", self.open.0);
         self.push(name, Role::Bias, 1, Init::Zeros)
+    }
+
+    /// Declares a vector with a number per unit of the layer, called `layer.name`; it starts at zero.
+    #[must_use]
+    pub fn vector(self, name: &str, role: Role) -> Self {
+        let name = format!("{}.{name}", self.open.0);
+        self.push(name, role, 1, Init::Zeros)
     }
 
     /// Lets what was declared last start in another way.

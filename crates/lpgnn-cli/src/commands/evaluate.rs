@@ -46,6 +46,8 @@ struct Report {
     graphs: usize,
     not_converged: usize,
     largest_residual: f64,
+    /// How far states are from the fixed point at most; none where `f_a` is not known to contract.
+    largest_distance: Option<f64>,
 }
 
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
@@ -82,8 +84,15 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
         graphs: used.dataset.graphs(),
         not_converged: converged.failures(),
         largest_residual: converged.largest_residual(),
+        largest_distance: largest(&used.model.distances(&used.predictions)?),
     };
     if arguments.json { print_json(&report) } else { print(&text(&report)?) }
+}
+
+/// The largest of these bounds, if all of them are some.
+fn largest(distances: &[f64]) -> Option<f64> {
+    let largest = distances.iter().copied().fold(0.0, f64::max);
+    largest.is_finite().then_some(largest)
 }
 
 /// The sum of a count over all ranks that share a graph in parts.
@@ -209,6 +218,9 @@ fn text(report: &Report) -> Result<String, std::fmt::Error> {
         "\nconverged            {converged} of {} graphs, largest residual {:.1e}",
         report.graphs, report.largest_residual
     )?;
+    if let Some(distance) = report.largest_distance {
+        writeln!(text, "from fixed point     {distance:.1e} at most")?;
+    }
     Ok(text)
 }
 

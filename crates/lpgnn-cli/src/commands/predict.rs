@@ -31,7 +31,7 @@ pub(crate) enum Shape {
 
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let used = arguments.model.apply(false, console)?;
-    let names = Columns::new(&used);
+    let names = Columns::new(&used)?;
     if let Some(graph) = used.dataset.in_parts() {
         return of_parts(arguments.shape, &used, graph, &names);
     }
@@ -90,10 +90,12 @@ fn of_parts(
 /// The columns of the output.
 struct Columns {
     names: Vec<String>,
+    /// How far the states of every graph are from the fixed point at most.
+    distances: Vec<f64>,
 }
 
 impl Columns {
-    fn new(used: &Used) -> Self {
+    fn new(used: &Used) -> Result<Self, lpgnn::Error> {
         let mut names = vec!["graph".to_owned()];
         if used.model.task == Level::Node {
             names.push("node".into());
@@ -105,8 +107,8 @@ impl Columns {
             }
             None => names.extend(used.model.value_names.iter().cloned()),
         }
-        names.extend(["converged".into(), "residual".into()]);
-        Self { names }
+        names.extend(["converged".into(), "residual".into(), "distance".into()]);
+        Ok(Self { names, distances: used.model.distances(&used.predictions)? })
     }
 
     fn header(&self) -> String {
@@ -140,6 +142,9 @@ impl Columns {
         let converged = &used.predictions.fixed_point;
         cells.push(json!(converged.converged[graph]));
         cells.push(json!(rounded(converged.residuals[graph])));
+        // Nothing is known where f_a may not contract.
+        let distance = Some(self.distances[graph]).filter(|distance| distance.is_finite());
+        cells.push(json!(distance.map(rounded_up)));
         cells
     }
 }
@@ -147,6 +152,12 @@ impl Columns {
 /// To three significant digits, enough to judge how far to trust a row.
 fn rounded(residual: f64) -> f64 {
     format!("{residual:.2e}").parse().unwrap_or(residual)
+}
+
+/// A bound to three significant digits, which stays one.
+fn rounded_up(bound: f64) -> f64 {
+    let near = rounded(bound);
+    if near >= bound { near } else { rounded(bound * 1.01) }
 }
 
 /// The shortest decimal that identifies a single-precision number.

@@ -14,6 +14,7 @@ mod read;
 mod resolve;
 mod split;
 mod statistics;
+mod structure;
 mod weights;
 mod write;
 
@@ -42,5 +43,6 @@ pub use statistics::{
     CategoryCounts, ClassCount, FeatureCounts, SplitCounts, Spread, Statistics, TargetCounts,
     Warnings,
 };
+pub use structure::{Shape, StructureOptions};
 pub use weights::SampleWeights;
 pub use write::{Overwrite, WriteFormat, WriteOptions, write};

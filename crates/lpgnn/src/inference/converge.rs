@@ -265,13 +265,15 @@ impl<S: Scalar> Chunk<'_, S> {
             }
             self.slowest.push(counts.iter().max().copied().unwrap_or(0));
             self.counts.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
-            below = Some(match self.f_x.get_mut(layer) {
+            let raw = match self.f_x.get_mut(layer) {
                 None => states,
                 Some(rows) => {
                     rows.copy_from_slice(f_x.as_slice());
                     f_x
                 }
-            });
+            };
+            let normalized = model.normalized(layer, weights, batch, &raw, scratch);
+            below = Some(normalized.map_or(raw, |normalized| Matrix::clone(&normalized)));
         }
     }
 }

@@ -192,7 +192,14 @@ fn readout_gradient<S: Scalar>(
         ReadFrom::State => &found.states,
         ReadFrom::Transition => &found.f_x,
     };
-    let read: Vec<&Matrix<S>> = all[model.read_layers()].iter().collect();
+    let layers = model.read_layers();
+    let handed = |layer| model.normalized(layer, weights, batch, &all[layer], scratch);
+    let normalized: Vec<_> = layers.clone().filter_map(handed).collect();
+    let read: Vec<&Matrix<S>> = if normalized.is_empty() {
+        all[layers].iter().collect()
+    } else {
+        normalized.iter().map(|rows| &**rows).collect()
+    };
     let mut d_states = Matrix::zeros(batch.nodes(), model.readout().inputs());
     let mut d_features = Matrix::zeros(batch.nodes(), model.readout().features());
     model.readout().backward(
@@ -218,7 +225,7 @@ fn through_layers<S: Scalar>(
     read: &Matrix<S>,
     scratch: &Scratch<S>,
 ) -> Result<(Matrix<S>, Vec<f64>), Error> {
-    let f_x = model.f_x(model.layers() - 1, weights, batch, &found.states, scratch);
+    let handed = model.f_x(model.layers(), weights, batch, &found.states, scratch);
     let mut pull = vec![0.0; batch.nodes()];
     let mut columns = read.cols();
     let mut from_above: Option<Matrix<S>> = None;
@@ -232,7 +239,8 @@ fn through_layers<S: Scalar>(
                 g.row_mut(v).iter_mut().zip(read).for_each(|(g, &read)| *g += read);
             }
         }
-        let node_features = model.features(layer, batch, &found.states, &f_x);
+        model.hand_back(layer, weights, (batch, &found.states), &handed, &mut g, None);
+        let node_features = model.features(layer, batch, &found.states, &handed);
         let input = Input { node_features, ..Input::of(batch, &found.states[layer]) };
         let weights = &weights[model.transition_weights(layer)];
         let z = adjoint(transition, weights, input, &g, scratch)?;

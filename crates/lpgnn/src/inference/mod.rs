@@ -1,12 +1,14 @@
 //! Inference: the states of new graphs, for given weights.
 
 mod anderson;
+mod certificate;
 mod converge;
 mod divided;
 mod explain;
 mod layer;
 mod relax;
 
+pub use certificate::Certificate;
 pub use converge::{FixedPointOptions, converge, converge_from};
 use converge::{TOGETHER, chunks, converge_observed};
 pub use explain::{EdgeEffect, Explanation, Question, Score, explain};
@@ -254,7 +256,7 @@ pub fn predict<S: Scalar>(
 ) -> Matrix<S> {
     let f_x = match model.reads().from {
         ReadFrom::State => vec![],
-        ReadFrom::Transition => model.f_x(model.layers(), weights, batch, states, scratch),
+        ReadFrom::Transition => model.f_x(model.layers(), weights, batch, states, scratch).f_x,
     };
     let read: Vec<&Matrix<S>> = match model.reads().from {
         ReadFrom::State => states.iter().collect(),
@@ -263,7 +265,7 @@ pub fn predict<S: Scalar>(
     read_out(model, weights, batch, &read, scratch)
 }
 
-/// `f_r` of what is read of every layer.
+/// `f_r` of what every layer hands on, given its states or `f_a` of them.
 fn read_out<S: Scalar>(
     model: &Model<S>,
     weights: &[S],
@@ -273,7 +275,11 @@ fn read_out<S: Scalar>(
 ) -> Matrix<S> {
     let readout = model.readout();
     let mut predictions = Matrix::zeros(readout.level().rows(batch), readout.outputs());
-    let input = ReadoutInput { batch, parts: &read[model.read_layers()], dropout: None };
+    let handed = |layer| model.normalized(layer, weights, batch, read[layer], scratch);
+    let normalized: Vec<_> = model.read_layers().filter_map(handed).collect();
+    let normalized: Vec<&Matrix<S>> = normalized.iter().map(|rows| &**rows).collect();
+    let parts = if normalized.is_empty() { &read[model.read_layers()] } else { &normalized };
+    let input = ReadoutInput { batch, parts, dropout: None };
     readout.forward(&weights[model.readout_weights()], input, &mut predictions, scratch);
     predictions
 }
@@ -287,7 +293,7 @@ fn residuals<S: Scalar>(
     scratch: &Scratch<S>,
 ) -> (Vec<Matrix<S>>, Vec<f64>) {
     let mut worst = vec![0.0; batch.graphs()];
-    let f_x = model.f_x(states.len(), weights, batch, states, scratch);
+    let f_x = model.f_x(states.len(), weights, batch, states, scratch).f_x;
     for (x, f) in states.iter().zip(&f_x) {
         for (graph, worst) in worst.iter_mut().enumerate() {
             *worst = worse(*worst, graph_residual(batch, graph, x, f));
@@ -326,9 +332,9 @@ pub fn spectral_radius<S: Scalar>(
     scratch: &Scratch<S>,
 ) -> f64 {
     let mut largest = 0.0_f64;
-    let f_x = model.f_x(states.len() - 1, weights, batch, states, scratch);
+    let handed = model.f_x(states.len() - 1, weights, batch, states, scratch);
     for (layer, transition) in model.transitions().enumerate() {
-        let read = (batch, model.below(layer, states, &f_x));
+        let read = (batch, model.below(layer, states, &handed));
         let weights = &weights[model.transition_weights(layer)];
         let back =
             |v: &Matrix<S>| backward_all(transition, weights, read, &states[layer], v, scratch);

@@ -7,6 +7,7 @@
 //! over the layers `k`, with the first term over supervised nodes or graphs and the others over all
 //! nodes; `w` is the weight of the loss and `ρ` that of the penalty (1 and 0 in the paper).
 
+mod handed;
 mod layers;
 mod model;
 mod parts;
@@ -23,6 +24,7 @@ use crate::numeric::{Scratch, SpareMatrix};
 use crate::readout::{Loss, ReadoutGradients, ReadoutInput, Supervision};
 use crate::transition::{Gradients, Input, Kept, Upstream};
 use crate::{Error, Matrix, Scalar};
+use handed::Handed;
 use read::ReadGradient;
 use term::{ConstraintTerm, Tally};
 
@@ -304,7 +306,7 @@ impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
             (true, true) => layers,
             (true, false) => layers - 1,
         };
-        let (f_x, mut kept) = if request.derivatives() {
+        let (handed, mut kept) = if request.derivatives() {
             model.f_x_keeping(count, &at.weights, batch, &at.states, scratch)
         } else {
             (model.f_x(count, &at.weights, batch, &at.states, scratch), vec![])
@@ -318,11 +320,8 @@ impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
         let mut d_read: Vec<Option<ReadGradient<'_, S>>> = (0..layers).map(|_| None).collect();
         if request.loss {
             let read = model.read_layers();
-            let reads: Vec<&Matrix<S>> = if self.reads_transition() {
-                f_x[read.clone()].iter().map(|f| &**f).collect()
-            } else {
-                at.states[read.clone()].iter().collect()
-            };
+            let reads: Vec<&Matrix<S>> =
+                read.clone().map(|layer| model.handed_on(layer, &at.states, &handed)).collect();
             let d_weights = request.weights.then_some(&mut gradient.weights[..]);
             let (value, right, d_parts) = self.loss(at, &reads, d_weights);
             (loss, correct) = (value, right);
@@ -332,9 +331,9 @@ impl<S: Scalar> Objective<S> for Lagrangian<'_, S> {
         // From the last layer to the first, so that what the layer above makes of it is known.
         let mut tally = Tally::default();
         for layer in (0..layers).rev() {
-            let f_x_here = f_x.get(layer).map(|f_x| &**f_x);
+            let f_x_here = handed.f_x.get(layer).map(|f_x| &**f_x);
             let kept = Kept { f_x: f_x_here, ..kept.pop().unwrap_or_default() };
-            let below = (&f_x[..], kept);
+            let below = (&handed, kept);
             tally = tally.and(self.layer(layer, at, request, below, &mut d_read, gradient));
         }
         Evaluation {
@@ -354,20 +353,27 @@ impl<S: Scalar> Lagrangian<'_, S> {
         self.model.reads().from == ReadFrom::Transition
     }
 
-    /// The constraint term of a layer with its gradients, given `f_x` of the layers that something reads and
-    /// what was kept of this one, and what reads this layer; leaves in `d_read` what this one makes of the layer below.
+    /// The constraint term of a layer with its gradients, given what layers hand on and what was kept of this one, and what reads this layer; leaves in `d_read` what this one makes of the layer below.
     fn layer<'s>(
         &'s self,
         layer: usize,
         at: &Variables<S>,
         request: Request,
-        (f_x, kept): (&[SpareMatrix<'_, S>], Kept<'_, S>),
+        (handed, kept): (&Handed<'_, S>, Kept<'_, S>),
         d_read: &mut [Option<ReadGradient<'s, S>>],
         gradient: &mut Variables<S>,
     ) -> Tally {
         let (model, batch, scratch) = (self.model, self.batch.own(), self.scratch);
         let (topology, transition) = (batch.topology(), model.transition(layer));
-        let d_read_here = d_read[layer].take();
+        let d_read_here = d_read[layer].take().map(|d| {
+            if model.normalizations().is_empty() {
+                return d;
+            }
+            let mut d = d.per_node(topology, scratch);
+            let d_weights = request.weights.then_some(&mut gradient.weights[..]);
+            model.hand_back(layer, &at.weights, (batch, &at.states), handed, &mut d, d_weights);
+            ReadGradient::Nodes(d)
+        });
         let term = ConstraintTerm {
             states: &at.states[layer],
             multipliers: &at.multipliers[layer],
@@ -384,7 +390,7 @@ impl<S: Scalar> Lagrangian<'_, S> {
         let (range, d_states) = (model.transition_weights(layer), &mut gradient.states[layer]);
         let weights = &at.weights[range.clone()];
         let input = Input {
-            node_features: model.features(layer, batch, &at.states, f_x),
+            node_features: model.features(layer, batch, &at.states, handed),
             ..Input::of(batch, &at.states[layer])
         };
         if request.derivatives() {
@@ -406,7 +412,7 @@ impl<S: Scalar> Lagrangian<'_, S> {
                 d_read[layer - 1] = Some(ReadGradient::Nodes(below));
             }
         } else if self.reads_transition() {
-            term.residual(&mut groups, ranges, &f_x[layer], d_states);
+            term.residual(&mut groups, ranges, &handed.f_x[layer], d_states);
         } else {
             let mut f = scratch.matrix(topology.nodes(), transition.state_dim());
             transition.forward(weights, input, &mut f, scratch);

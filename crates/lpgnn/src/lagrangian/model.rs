@@ -1,8 +1,10 @@
 use std::fmt::Debug;
 
+use super::handed::Handed;
 use crate::constraint::Constraint;
 use crate::graph::{FeaturesView, GraphBatch};
 use crate::lagrangian::Variables;
+use crate::normalization::{GraphNorm, Normalization};
 use crate::numeric::{Scratch, SpareMatrix};
 use crate::parameters::Parameters;
 use crate::readout::Readout;
@@ -12,16 +14,34 @@ use crate::{Error, Matrix, Scalar};
 /// The functions of an LP-GNN: `f_a` of every layer, `f_r`, `G`, and what they read.
 ///
 /// Layer 1 reads the features of the nodes; layer `k` reads layer `k − 1` in their place, its states
-/// `x` or `f_a(x)`, as the read-out does.
+/// `x` or `f_a(x)`, as the read-out does. Both may be [normalised](Normalization) on the way.
 #[derive(Debug)]
 pub struct Model<S: Scalar = f32> {
     transitions: Vec<Box<dyn Transition<S>>>,
+    /// Of what every layer hands on; empty if that is not normalised.
+    normalizations: Vec<GraphNorm>,
     readout: Box<dyn Readout<S>>,
     reads: Reads,
     constraint: Box<dyn Constraint<S>>,
     multipliers: Multipliers,
     /// Those of all functions, with prefixes.
     parameters: Parameters,
+}
+
+/// The parameters of all functions, with prefixes.
+fn declare<S: Scalar>(
+    transitions: &[Box<dyn Transition<S>>],
+    normalizations: &[GraphNorm],
+    readout: &dyn Readout<S>,
+) -> Parameters {
+    let mut all = Parameters::new();
+    for (layer, transition) in transitions.iter().enumerate() {
+        all = all.with_all(&format!("transition.{layer}"), transition.parameters());
+    }
+    for (layer, normalization) in normalizations.iter().enumerate() {
+        all = all.with_all(&format!("normalization.{layer}"), &normalization.parameters());
+    }
+    all.with_all("readout", readout.parameters())
 }
 
 /// What the read-out reads.
@@ -154,14 +174,31 @@ impl<S: Scalar> Model<S> {
                  residuals at zero, and states drift away; give it one per component"
             )));
         }
-        let mut parameters = Parameters::new();
-        for (layer, transition) in transitions.iter().enumerate() {
-            let prefix = format!("transition.{layer}");
-            parameters = parameters.with_all(&prefix, transition.parameters());
-        }
-        let parameters = parameters.with_all("readout", readout.parameters());
+        let parameters = declare(&transitions, &[], readout.as_ref());
         parameters.check()?;
-        Ok(Self { transitions, readout, reads, constraint, multipliers, parameters })
+        let normalizations = vec![];
+        Ok(Self {
+            transitions,
+            normalizations,
+            readout,
+            reads,
+            constraint,
+            multipliers,
+            parameters,
+        })
+    }
+
+    /// The same, whose layers hand on their states in another form.
+    #[must_use]
+    pub fn with_normalization(mut self, normalization: Normalization) -> Self {
+        self.normalizations = match normalization {
+            Normalization::None => vec![],
+            Normalization::GraphNorm => {
+                self.transitions().map(|layer| GraphNorm::new(layer.state_dim())).collect()
+            }
+        };
+        self.parameters = declare(&self.transitions, &self.normalizations, self.readout.as_ref());
+        self
     }
 
     /// Whether it can read these graphs.
@@ -170,6 +207,12 @@ impl<S: Scalar> Model<S> {
     ///
     /// [`Error::Mismatch`] when features have other lengths than its functions read.
     pub fn check(&self, batch: &GraphBatch<S>) -> Result<(), Error> {
+        if !self.normalizations.is_empty() && (batch.share().is_some() || batch.across().is_some())
+        {
+            return Err(Error::Mismatch(
+                "the model normalises over whole graphs, which several processes share: it runs in one".into(),
+            ));
+        }
         let (reads, width) = (self.readout.features(), batch.node_features().width());
         if reads > 0 && reads != width {
             return Err(Error::Mismatch(format!(
@@ -231,7 +274,7 @@ impl<S: Scalar> Model<S> {
     }
 
     /// The parameters of all functions, in the order of their weights: `transition.0.…` of the first
-    /// layer, and so on, then `readout.…`.
+    /// layer, and so on, `normalization.0.…` likewise if there is one, then `readout.…`.
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }
@@ -246,6 +289,19 @@ impl<S: Scalar> Model<S> {
         let weights = |transition: &dyn Transition<S>| transition.parameters().weights();
         let start = self.transitions().take(layer).map(weights).sum::<usize>();
         start..start + weights(self.transitions[layer].as_ref())
+    }
+
+    /// How every layer normalises what it hands on; empty if none does.
+    pub fn normalizations(&self) -> &[GraphNorm] {
+        &self.normalizations
+    }
+
+    /// The weights of the normalisation of `layer`, among all weights.
+    pub(crate) fn normalization_weights(&self, layer: usize) -> std::ops::Range<usize> {
+        let weights = |norm: &GraphNorm| norm.parameters().weights();
+        let behind = self.transition_weights(self.layers() - 1).end;
+        let start = behind + self.normalizations[..layer].iter().map(weights).sum::<usize>();
+        start..start + weights(&self.normalizations[layer])
     }
 
     /// The weights of the read-out, among all weights.
@@ -276,7 +332,7 @@ impl<S: Scalar> Model<S> {
         }
     }
 
-    /// `f_a` of the first `count` layers.
+    /// `f_a` of the first `count` layers, and what layers hand on.
     pub(crate) fn f_x<'s>(
         &self,
         count: usize,
@@ -284,16 +340,15 @@ impl<S: Scalar> Model<S> {
         batch: &GraphBatch<S>,
         states: &[Matrix<S>],
         scratch: &'s Scratch<S>,
-    ) -> Vec<SpareMatrix<'s, S>> {
-        let mut f_x: Vec<SpareMatrix<'s, S>> = Vec::with_capacity(count);
-        for (layer, transition) in self.transitions().enumerate().take(count) {
-            let below = self.below(layer, states, &f_x);
+    ) -> Handed<'s, S> {
+        self.handing_on(count, weights, (batch, states), scratch, |layer, handed| {
+            let transition = self.transition(layer);
+            let below = self.below(layer, states, handed);
             let mut f = scratch.matrix(batch.nodes(), transition.state_dim());
             let weights = &weights[self.transition_weights(layer)];
             forward_all(transition, weights, (batch, below), &states[layer], &mut f, scratch);
-            f_x.push(f);
-        }
-        f_x
+            f
+        })
     }
 
     /// The same, and what is kept of each layer for the pass that follows.
@@ -304,17 +359,40 @@ impl<S: Scalar> Model<S> {
         batch: &GraphBatch<S>,
         states: &[Matrix<S>],
         scratch: &'s Scratch<S>,
-    ) -> (Vec<SpareMatrix<'s, S>>, Vec<Kept<'s, S>>) {
-        let (mut f_x, mut kept): (Vec<SpareMatrix<'s, S>>, _) = (vec![], vec![]);
-        for (layer, transition) in self.transitions().enumerate().take(count) {
-            let node_features = self.features(layer, batch, states, &f_x);
+    ) -> (Handed<'s, S>, Vec<Kept<'s, S>>) {
+        let mut kept = vec![];
+        let handed = self.handing_on(count, weights, (batch, states), scratch, |layer, handed| {
+            let transition = self.transition(layer);
+            let node_features = self.features(layer, batch, states, handed);
             let input = Input { node_features, ..Input::of(batch, &states[layer]) };
             let mut f = scratch.matrix(batch.nodes(), transition.state_dim());
             let weights = &weights[self.transition_weights(layer)];
             kept.push(transition.forward_keeping(weights, input, &mut f, scratch));
-            f_x.push(f);
+            f
+        });
+        (handed, kept)
+    }
+
+    /// Layer by layer, each of which reads what the one below hands on. Where `x` is handed on, every layer does.
+    fn handing_on<'s>(
+        &self,
+        count: usize,
+        weights: &[S],
+        (batch, states): (&GraphBatch<S>, &[Matrix<S>]),
+        scratch: &'s Scratch<S>,
+        mut f_x: impl FnMut(usize, &Handed<'s, S>) -> SpareMatrix<'s, S>,
+    ) -> Handed<'s, S> {
+        let mut handed = Handed::new();
+        for layer in 0..states.len() {
+            if layer < count {
+                let f = f_x(layer, &handed);
+                handed.f_x.push(f);
+            }
+            if layer < count || self.reads.from == ReadFrom::State {
+                self.hand_on(layer, weights, (batch, states), &mut handed, scratch);
+            }
         }
-        (f_x, kept)
+        handed
     }
 
     /// The features that `layer` reads: those of the graphs, or what the read-out would read of the
@@ -324,24 +402,10 @@ impl<S: Scalar> Model<S> {
         layer: usize,
         batch: &'a GraphBatch<S>,
         states: &'a [Matrix<S>],
-        f_x: &'a [SpareMatrix<'_, S>],
+        handed: &'a Handed<'_, S>,
     ) -> FeaturesView<'a, S> {
-        let below = self.below(layer, states, f_x);
+        let below = self.below(layer, states, handed);
         below.map_or(batch.node_features().view(), FeaturesView::Dense)
-    }
-
-    /// What a layer reads of the one below, if there is one.
-    pub(crate) fn below<'a>(
-        &self,
-        layer: usize,
-        states: &'a [Matrix<S>],
-        f_x: &'a [SpareMatrix<'_, S>],
-    ) -> Option<&'a Matrix<S>> {
-        let below = layer.checked_sub(1)?;
-        Some(match self.reads.from {
-            ReadFrom::State => &states[below],
-            ReadFrom::Transition => &f_x[below],
-        })
     }
 
     /// The layers that the read-out reads.

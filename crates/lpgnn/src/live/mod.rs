@@ -237,6 +237,13 @@ impl LiveGraph {
         options: &LiveOptions,
     ) -> Result<Self, Error> {
         model.check(batch)?;
+        if !model.normalizations().is_empty() {
+            return Err(Error::Mismatch(
+                "the model normalises over whole graphs, of which an event changes every node: a live graph cannot \
+                 keep that current"
+                    .into(),
+            ));
+        }
         let edge_features = edge_table(model, batch);
         let (nodes, with_edges) = (batch.nodes(), edge_features.width() > 0);
         let widths = || model.transitions().map(Transition::state_dim);

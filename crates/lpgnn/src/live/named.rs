@@ -283,6 +283,13 @@ impl LiveData {
         graphs: Vec<Name>,
         events: u64,
     ) -> Result<Self, Error> {
+        if encoding.reads_structure() {
+            return Err(Error::Mismatch(
+                "the model reads rings, cliques or random walks, which an edge changes far around it: a live graph \
+                 cannot keep them current"
+                    .into(),
+            ));
+        }
         let mut nodes = HashMap::with_capacity(names.len());
         for (v, name) in names.iter().enumerate() {
             if let (Some(name), Some(graph)) = (name, live.graph_of(v)) {

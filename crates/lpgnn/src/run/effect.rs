@@ -105,12 +105,17 @@ pub fn notes(
         source => source == FeatureSource::Degree,
     };
     let graphs = if split.level == Level::Graph { split.train.len() } else { dataset.graphs() };
+    let whole = config.training.batch_size.is_none_or(|size| size >= graphs);
+    let counts_nothing =
+        [config.features.structure.rings, config.features.structure.cliques] == [0, 0];
     let idle = [
         ("training.patience", split.val.is_empty(), "there is no validation split"),
         ("training.monitor", split.val.is_empty(), "there is no validation split"),
         ("training.batch-size", graphs == 1, "there is only one training graph"),
+        ("training.updates-per-epoch", whole, "every update sees all training graphs"),
         ("features.row-normalize", features.sparse().is_none(), "there are no sparse features"),
         ("features.largest-degree", !reads_degree, "the degree is not a feature"),
+        ("features.structure.edges", counts_nothing, "neither rings nor cliques are counted"),
     ];
     for (path, idle, why) in idle {
         let made = |setting: &&Setting| {

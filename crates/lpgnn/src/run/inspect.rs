@@ -19,7 +19,7 @@ impl SavedModel {
     pub fn node_residuals(&self, predictions: &Predictions) -> Vec<f64> {
         let (model, batch) = (self.functions(), &predictions.batch);
         let (states, scratch) = (&predictions.fixed_point.states, Scratch::new());
-        let f_x = model.f_x(states.len(), &self.weights, batch, states, &scratch);
+        let f_x = model.f_x(states.len(), &self.weights, batch, states, &scratch).f_x;
         let mut worst = vec![0.0; batch.nodes()];
         for (x, f) in states.iter().zip(&f_x) {
             for (node, worst) in worst.iter_mut().enumerate() {

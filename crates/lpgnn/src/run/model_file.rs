@@ -6,7 +6,7 @@ use super::{Setup, SplitConfig, fingerprint};
 use crate::data::{Dataset, Encoding, Split, TargetColumn};
 use crate::graph::{Communicator, GraphBatch, Level};
 use crate::inference::{
-    Explanation, FixedPoint, Inference, InferenceProgress, Question, Score, explain,
+    Certificate, Explanation, FixedPoint, Inference, InferenceProgress, Question, Score, explain,
 };
 use crate::lagrangian::Model;
 use crate::readout::largest;
@@ -272,6 +272,7 @@ impl SavedModel {
             None => batch,
             Some(communicator) => batch.shared_by(communicator),
         };
+        self.functions().check(&batch)?;
         let scratch = Scratch::new();
         let fixed_point = self.states(&batch, &scratch, tell)?;
         let outputs = fixed_point.outputs(self.functions(), &self.weights, &batch, &scratch);
@@ -294,6 +295,22 @@ impl SavedModel {
         let (fixed_point, outputs) =
             inference.outputs(self.functions(), &self.weights, &batch, &scratch, tell);
         Ok(Predictions { batch, fixed_point, outputs }.without_false_convergence(self.task))
+    }
+
+    /// How far the states of every graph are from their fixed point at most, by their residuals: see [`Certificate`].
+    /// Infinite where nothing is known.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Certificate::new`].
+    pub fn distances(&self, predictions: &Predictions) -> Result<Vec<f64>, Error> {
+        let (batch, residuals) = (&predictions.batch, &predictions.fixed_point.residuals);
+        if batch.across().is_some() {
+            return Ok(vec![f64::INFINITY; residuals.len()]);
+        }
+        let certificate = Certificate::new(self.functions(), &self.weights, batch)?;
+        let none = || vec![f64::INFINITY; residuals.len()];
+        Ok(certificate.map_or_else(none, |known| known.distances(batch, residuals)))
     }
 
     /// Data that it can read, in numbers.

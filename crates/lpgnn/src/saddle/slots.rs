@@ -135,6 +135,14 @@ impl<S: Scalar> Slots<S> {
         })
     }
 
+    /// The numbers in the slot of this name, one per weight, if there is one.
+    pub(crate) fn find_weights(&self, name: &str) -> Option<&[S]> {
+        self.entries.iter().find_map(|(own, slot)| match slot {
+            Slot::Weights(weights) if own == name => Some(&weights[..]),
+            _ => None,
+        })
+    }
+
     /// A count of what has been done to the nodes at hand, zero at first.
     ///
     /// # Panics

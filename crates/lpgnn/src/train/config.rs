@@ -5,6 +5,7 @@ use crate::graph::Level;
 use crate::inference::Inference;
 use crate::lagrangian::{Model, Multipliers, ReadLayers, Reads, Weighing};
 use crate::network::{Network, StateWeights};
+use crate::normalization::Normalization;
 use crate::registry::{Options, ReadoutSpec, Registry, TransitionSpec};
 use crate::saddle::{
     AugmentedLagrangian, Bdmm, Implicit, OneShot, SaddleSolver, Sse, Unrolled, WeightDescent,
@@ -67,6 +68,11 @@ pub struct ModelConfig {
     pub isolated: Isolated,
     /// Arguments of `h`, for the transitions gnn and sage.
     pub inputs: EdgeInputs,
+    /// Normalisation of what a layer hands on, to the next layer and to the read-out.
+    ///
+    /// It lies outside the equation `x = f_a(x)` of the layer, whose bound it leaves alone. It needs whole graphs: neither
+    /// several processes nor live graphs can have it.
+    pub normalization: Normalization,
     /// Read-out `f_r`, by its name.
     ///
     /// Built in are `node` for nodes, `sum`, `mean` and `max` over the nodes of a graph, and `auto`,
@@ -128,6 +134,7 @@ impl Default for ModelConfig {
             state_weights: StateWeights::default(),
             isolated: Isolated::default(),
             inputs: EdgeInputs::default(),
+            normalization: Normalization::default(),
             readout: "auto".into(),
             readout_options: Options::default(),
             readout_hidden_dims: vec![20],
@@ -190,7 +197,8 @@ impl ModelConfig {
             });
         }
         let constraint = Box::new(self.constraint.check()?);
-        let model = Model::new(transitions, readout, self.reads, constraint, self.multipliers)?;
+        let model = Model::new(transitions, readout, self.reads, constraint, self.multipliers)?
+            .with_normalization(self.normalization);
         let what = format_args!("a model with {} weights", model.weights());
         memory::require(memory::bytes_of::<S>(&[model.weights()]), what)?;
         Ok(model)
@@ -253,6 +261,12 @@ pub struct TrainingConfig {
         extend("x-flag" = "batch-size", "x-data-default" = "128 with mini-batches, otherwise none")
     )]
     pub batch_size: Option<usize>,
+    /// Updates per epoch, each on the next mini-batch; none: as many as one pass over the training data takes.
+    ///
+    /// Where there are more, the graphs are drawn in another order for every pass; where there are fewer, some are left
+    /// out of an epoch. GIN's epochs have 50, on 32 graphs each.
+    #[schemars(range(min = 1))]
+    pub updates_per_epoch: Option<usize>,
     /// Solver of the saddle point.
     #[schemars(extend("x-flag" = "solver"))]
     pub solver: SolverConfig,
@@ -260,6 +274,12 @@ pub struct TrainingConfig {
     pub custom_solver: Option<String>,
     /// Options of a solver that is not built in.
     pub custom_solver_options: Options,
+    /// Half-life, in updates, of the average of the weights that is evaluated and saved; none: no average.
+    ///
+    /// It starts as the plain mean of all weights so far, and forgets old ones once there are more. Training itself goes on
+    /// with the weights as they are.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub average_half_life: Option<f64>,
     /// Weights of the terms of the Lagrangian.
     pub weighing: Weighing,
     /// Bound on the Lipschitz constant of `f_a`, enforced after every update; none: no bound.
@@ -374,6 +394,8 @@ impl Default for TrainingConfig {
             epochs: 300,
             seed: 0,
             batch_size: None,
+            updates_per_epoch: None,
+            average_half_life: None,
             solver: SolverConfig::OneShot(OneShot::default()),
             custom_solver: None,
             custom_solver_options: Options::default(),
@@ -418,12 +440,16 @@ impl TrainingConfig {
                 expected: "0 or 1 is expected".into(),
             });
         }
+        if let Some(half_life) = self.average_half_life {
+            check_positive("average-half-life", half_life)?;
+        }
         for (option, count) in [
             ("epochs", self.epochs),
             ("eval-every", self.eval_every),
             ("eval-sample", self.eval_sample.unwrap_or(1)),
             ("batch-size", self.batch_size.unwrap_or(1)),
             ("patience", self.patience.unwrap_or(1)),
+            ("updates-per-epoch", self.updates_per_epoch.unwrap_or(1)),
         ] {
             if count == 0 {
                 let expected = "at least one is expected".into();

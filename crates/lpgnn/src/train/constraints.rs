@@ -98,7 +98,7 @@ impl ConstraintReport {
         indices: impl Iterator<Item = usize>,
         scratch: &Scratch<S>,
     ) {
-        let f_x = model.f_x(model.layers(), weights, batch, states, scratch);
+        let f_x = model.f_x(model.layers(), weights, batch, states, scratch).f_x;
         let layers: Vec<(&Matrix<S>, &Matrix<S>)> =
             states.iter().zip(f_x.iter().map(|f| &**f)).collect();
         let mut found = vec![(true, 0.0); batch.nodes()];

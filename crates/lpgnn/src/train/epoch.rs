@@ -32,16 +32,25 @@ impl<S: Scalar> Trainer<'_, S> {
         self.state.optimizer.undecayed = self.model.parameters().undecayed().into();
         if self.plan.config().standardize {
             let states = self.all_rows(&self.state.variables.states);
-            self.state.optimizer.coordinates = coordinates(self.model, graphs, &states);
+            self.state.optimizer.coordinates = coordinates(
+                self.model,
+                graphs,
+                (&self.state.variables.weights, &states),
+                &self.scratch,
+            );
         }
         match self.plan.config().batch_size {
             Some(size) if size < graphs.graphs() => {
-                let counts = self.state.optimizer.slots.node_counts();
-                step.total = graphs.graphs().div_ceil(size);
-                let order = self.shuffled(graphs.graphs());
-                let mut batches = order.chunks(size).map(|members| MiniBatch::new(graphs, members));
+                let mut counts = self.state.optimizer.slots.node_counts();
+                let pass = graphs.graphs().div_ceil(size);
+                step.total = self.plan.config().updates_per_epoch.unwrap_or(pass);
+                let drawn = self.drawn(graphs.graphs(), size, step.total);
+                let mut batches = drawn.iter().map(|members| MiniBatch::new(graphs, members));
                 let mut next = batches.next();
                 while let Some(batch) = next.take() {
+                    if step.number % pass == 0 {
+                        counts = self.state.optimizer.slots.node_counts();
+                    }
                     // Idle threads put the next mini-batch together.
                     rayon::in_place_scope(|threads| {
                         threads.spawn(|_| next = batches.next());
@@ -80,12 +89,16 @@ impl<S: Scalar> Trainer<'_, S> {
         }
     }
 
-    /// The training graphs in the order of this epoch: a function of seed and epoch alone.
-    fn shuffled(&self, graphs: usize) -> Vec<usize> {
+    /// The training graphs of every mini-batch of this epoch, pass by pass: a function of seed and epoch alone.
+    fn drawn(&self, graphs: usize, size: usize, batches: usize) -> Vec<Vec<usize>> {
         let mut random = ChaCha8Rng::seed_from_u64(self.plan.config().seed);
         random.set_stream(1 + self.state.epoch as u64);
-        let mut order: Vec<usize> = (0..graphs).collect();
-        order.shuffle(&mut random);
-        order
+        let mut drawn = Vec::with_capacity(batches);
+        while drawn.len() < batches {
+            let mut order: Vec<usize> = (0..graphs).collect();
+            order.shuffle(&mut random);
+            drawn.extend(order.chunks(size).take(batches - drawn.len()).map(<[usize]>::to_vec));
+        }
+        drawn
     }
 }

@@ -26,7 +26,7 @@ impl<S: Scalar> Trainer<'_, S> {
 
     /// The same; `tell` is called when a split begins, with its number and that of the last, and within it.
     pub(super) fn evaluate_observed(&self, tell: TellPart<'_>) -> ModelEvaluation {
-        self.with_gap(self.evaluate_all(&self.state.variables.weights, |_| true, tell))
+        self.with_gap(self.evaluate_all(&self.kept_weights(), |_| true, tell))
     }
 
     /// The evaluation of the last epoch: the same, but without the spectral radius where the weights of an epoch before
@@ -34,20 +34,20 @@ impl<S: Scalar> Trainer<'_, S> {
     pub(super) fn evaluate_last(&self, tell: TellPart<'_>) -> ModelEvaluation {
         let asked = self.plan.config().eval_sample.is_none();
         let radius = |evaluation: &ModelEvaluation| asked || self.is_best(evaluation);
-        self.with_gap(self.evaluate_all(&self.state.variables.weights, radius, tell))
+        self.with_gap(self.evaluate_all(&self.kept_weights(), radius, tell))
     }
 
     /// The same, as often as the plan has it before training ends: of the training graphs it measures a sample, and
     /// it leaves out the spectral radius, unless the plan asks for all.
     pub(super) fn evaluate_in_passing(&self, tell: TellPart<'_>) -> ModelEvaluation {
         if self.held_out_only {
-            let (parts, converged) = self.score_from(1, &self.state.variables.weights, tell);
+            let (parts, converged) = self.score_from(1, &self.kept_weights(), tell);
             return unfinished(parts, &converged, None);
         }
         if self.plan.config().eval_sample.is_none() {
             return self.evaluate_observed(tell);
         }
-        let weights = &self.state.variables.weights;
+        let weights = &self.kept_weights();
         let Some(sample) = &self.sample else {
             let (parts, converged) = self.score_from(0, weights, tell);
             return self.with_gap(unfinished(parts, &converged, None));
@@ -112,7 +112,7 @@ impl<S: Scalar> Trainer<'_, S> {
         evaluation: &ModelEvaluation,
     ) -> Option<f64> {
         let fresh = evaluation.parts[0].1.accuracy?;
-        let weights = &self.state.variables.weights;
+        let weights = &self.kept_weights();
         let along = predict(self.model, weights, graphs, trained, &self.scratch);
         metrics(graphs, supervision, &along, None).accuracy.map(|accuracy| accuracy - fresh)
     }

@@ -1,5 +1,6 @@
 //! Training: a configuration becomes a checked plan, and the plan runs.
 
+mod average;
 mod classes;
 mod config;
 mod constraints;

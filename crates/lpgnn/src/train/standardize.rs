@@ -1,5 +1,6 @@
 //! Layers that read states descend in coordinates in which these have mean 0 and standard deviation 1.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::graph::{GraphBatch, Share};
@@ -26,7 +27,8 @@ pub(super) fn start_standardized<S: Scalar>(
     };
     let mut f_x: Option<Matrix<S>> = None;
     for layer in 0..model.layers() {
-        for coordinates in feature_coordinates(model, layer, graphs, &at.states) {
+        let states = handed_states(model, graphs, (&at.weights, &at.states), scratch);
+        for coordinates in feature_coordinates(model, layer, graphs, &states) {
             coordinates.initialize(&mut at.weights);
         }
         let (known, rest) = at.states.split_at_mut(layer);
@@ -34,11 +36,15 @@ pub(super) fn start_standardized<S: Scalar>(
             ReadFrom::State => known.last(),
             ReadFrom::Transition => f_x.as_ref(),
         };
+        let normalized = below
+            .and_then(|below| model.normalized(layer - 1, &at.weights, graphs, below, scratch));
+        let below = normalized.as_deref().or(below);
         let layer = Layer::of(model, layer, &at.weights, below, scratch);
         let found = layer.converge(graphs, std::mem::take(&mut rest[0]), &options, &mut || ());
         (rest[0], f_x) = (found.states, Some(found.f_x));
     }
-    for coordinates in readout_coordinates(model, graphs, &at.states) {
+    let states = handed_states(model, graphs, (&at.weights, &at.states), scratch);
+    for coordinates in readout_coordinates(model, graphs, &states) {
         coordinates.initialize(&mut at.weights);
     }
 }
@@ -47,11 +53,28 @@ pub(super) fn start_standardized<S: Scalar>(
 pub(super) fn coordinates<S: Scalar>(
     model: &Model<S>,
     graphs: &GraphBatch<S>,
-    states: &[Matrix<S>],
+    (weights, states): (&[S], &[Matrix<S>]),
+    scratch: &Scratch<S>,
 ) -> Arc<[Coordinates]> {
+    let states = handed_states(model, graphs, (weights, states), scratch);
     let of_h =
-        (1..model.layers()).flat_map(|layer| feature_coordinates(model, layer, graphs, states));
-    of_h.chain(readout_coordinates(model, graphs, states)).collect()
+        (1..model.layers()).flat_map(|layer| feature_coordinates(model, layer, graphs, &states));
+    of_h.chain(readout_coordinates(model, graphs, &states)).collect()
+}
+
+/// What layers hand on of their states.
+fn handed_states<'a, S: Scalar>(
+    model: &Model<S>,
+    graphs: &GraphBatch<S>,
+    (weights, states): (&[S], &'a [Matrix<S>]),
+    scratch: &Scratch<S>,
+) -> Cow<'a, [Matrix<S>]> {
+    let normalized = |(layer, states)| model.normalized(layer, weights, graphs, states, scratch);
+    if model.normalizations().is_empty() {
+        return Cow::Borrowed(states);
+    }
+    let all = states.iter().enumerate().filter_map(normalized);
+    Cow::Owned(all.map(|rows| Matrix::clone(&rows)).collect())
 }
 
 /// Those for `h` of a layer above another.

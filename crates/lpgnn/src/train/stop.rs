@@ -150,7 +150,7 @@ impl<S: Scalar> Trainer<'_, S> {
                 epoch: self.state.epoch,
                 score: *score,
                 evaluation: evaluation.clone(),
-                weights: self.state.variables.weights.clone(),
+                weights: self.kept_weights().into_owned(),
             });
         }
     }
@@ -187,7 +187,7 @@ impl<S: Scalar> Trainer<'_, S> {
                     }
                     _ => Some(self.evaluate_observed(&mut tell)),
                 },
-                weights: self.state.variables.weights,
+                weights: self.kept_weights().into_owned(),
                 epoch: self.state.epoch,
                 reason,
                 multipliers,

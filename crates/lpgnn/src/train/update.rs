@@ -129,22 +129,18 @@ impl<S: Scalar> Trainer<'_, S> {
         (rate > 0.0).then(|| graphs.with_feature_dropout(rate, !self.dropout()))
     }
 
-    /// After an update: restores frozen weights and enforces the bound on `f_a`.
+    /// After an update: restores frozen weights, enforces the bound on `f_a` and averages.
     fn bound(&mut self) -> Result<(), Error> {
         self.state.updates += 1;
         for (range, weights) in &self.frozen {
             self.state.variables.weights[range.clone()].copy_from_slice(weights);
         }
-        match self.plan.config().lipschitz {
-            None => Ok(()),
-            Some(bound) => contract(
-                self.model,
-                &mut self.state.variables.weights,
-                self.degrees,
-                bound,
-                &mut self.state.norms,
-            ),
+        if let Some(bound) = self.plan.config().lipschitz {
+            let weights = &mut self.state.variables.weights;
+            contract(self.model, weights, self.degrees, bound, &mut self.state.norms)?;
         }
+        self.average_weights();
+        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@ use lpgnn::lagrangian::{
     Evaluation, Lagrangian, Multipliers, Objective, ReadFrom, ReadLayers, Reads, Request, Scale,
     Variables, Weighing,
 };
+use lpgnn::normalization::Normalization;
 use lpgnn::parameters::{Init, Parameters, Role};
 use lpgnn::readout::{
     Mlp, MlpGradients, NodeReadout, Pooling, Readout, ReadoutGradients, ReadoutInput, Supervision,
@@ -94,7 +95,7 @@ proptest! {
         let recipe = Recipe {
             transition, layers, h: networks()[network].clone(), constraint: CONSTRAINTS[constraint],
             multipliers: Multipliers::PerComponent, reads: READS[reads], pooling: POOLINGS[readout],
-            state: 2,
+            state: 2, normalization: Normalization::None,
         };
         let scale = if mean { Scale::Mean } else { Scale::Sum };
         let weighing = Weighing { loss_weight, loss: scale, constraint: scale };
@@ -102,6 +103,34 @@ proptest! {
         let graphs = batch(seed, FORMS[form]).with_groups_of(groups);
         let error = worst(&recipe, &graphs, (weighing, 0.0), seed);
         prop_assert!(error < 1e-6, "{error:e}");
+    }
+}
+
+/// What a layer hands on has a derivative of its own, in states and in weights, whoever reads it.
+#[test]
+fn normalised_layers_agree_with_central_differences() {
+    let mut seed = 0;
+    for transition in 0..TRANSITIONS {
+        for pooling in POOLINGS {
+            for layers in 1..=3 {
+                seed += 1;
+                let recipe = Recipe {
+                    transition,
+                    layers,
+                    pooling,
+                    reads: READS[seed % 5],
+                    normalization: Normalization::GraphNorm,
+                    ..Recipe::default()
+                };
+                let graphs = batch(seed as u64 % 7, FORMS[seed % 3]);
+                let error = worst(&recipe, &graphs, (Weighing::default(), 0.3), seed as u64);
+                let reads = recipe.reads;
+                assert!(
+                    error < 1e-6,
+                    "transition {transition}, {pooling:?}, {layers} layers, {reads:?}: {error:e}"
+                );
+            }
+        }
     }
 }
 

@@ -28,6 +28,7 @@ mod run_files;
 mod settings;
 mod solvers;
 mod stages;
+mod structure;
 mod tensorboard;
 mod training;
 mod warm_start;

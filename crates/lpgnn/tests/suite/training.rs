@@ -584,6 +584,70 @@ fn a_penalty_keeps_weights_small() {
     assert!(size(1.0) < 0.5 * size(0.0));
 }
 
+/// With a half-life far beyond the end, what is kept is the mean of the weights after every update.
+#[test]
+fn the_average_of_the_weights_is_what_is_kept() {
+    let batch = graphs(12);
+    let split = Split { level: Level::Graph, train: (0..12).collect(), val: vec![], test: vec![] };
+    let data = TrainingData::new(&batch, &split, Level::Node).unwrap();
+    let model = small().build::<f32>(data.dims()).unwrap();
+    let of = |average_half_life, updates_per_epoch| {
+        let config = TrainingConfig {
+            batch_size: Some(4),
+            updates_per_epoch,
+            average_half_life,
+            lipschitz: None,
+            ..config(20)
+        };
+        let (mut sum, mut last) = (vec![0.0_f64; model.weights()], vec![]);
+        let mut observer = |_: &EpochReport, state: &TrainerState<f32>| {
+            last.clone_from(&state.variables.weights);
+            sum.iter_mut().zip(&last).for_each(|(sum, &w)| *sum += f64::from(w));
+            ControlFlow::Continue(())
+        };
+        let trainer = Trainer::new(config.check().unwrap(), &model, &data).unwrap();
+        let trained = trainer.run(&mut observer).unwrap();
+        (trained.weights, sum.into_iter().map(|sum| sum / 20.0).collect::<Vec<_>>(), last)
+    };
+    // One update per epoch, so that the observer sees all weights.
+    let (kept, mean, last) = of(Some(1e9), Some(1));
+    for (kept, mean) in kept.iter().zip(&mean) {
+        assert!((f64::from(*kept) - mean).abs() < 1e-5, "{kept} is kept, the mean is {mean}");
+    }
+    assert_ne!(kept, last);
+    // Training itself does not notice.
+    let (plain, _, again) = of(None, Some(1));
+    assert_eq!((&plain, &again), (&last, &last));
+    // A short memory is the last update.
+    let (short, ..) = of(Some(1e-9), Some(1));
+    assert!(short.iter().zip(&last).all(|(a, b)| (a - b).abs() < 1e-6));
+}
+
+/// Graphs of 12 in batches of 4: an epoch of three updates is a pass, one of six has two.
+#[test]
+fn an_epoch_has_as_many_updates_as_it_is_given() {
+    let batch = graphs(12);
+    let split = Split { level: Level::Graph, train: (0..12).collect(), val: vec![], test: vec![] };
+    let data = TrainingData::new(&batch, &split, Level::Node).unwrap();
+    let model = small().build::<f32>(data.dims()).unwrap();
+    let run = |updates_per_epoch, solver: SolverConfig| {
+        let config = TrainingConfig { batch_size: Some(4), updates_per_epoch, solver, ..config(3) };
+        let mut updates = 0;
+        let mut observer = |_: &EpochReport, state: &TrainerState<f32>| {
+            updates = state.updates;
+            ControlFlow::Continue(())
+        };
+        let trainer = Trainer::new(config.check().unwrap(), &model, &data).unwrap();
+        let trained = trainer.run(&mut observer).unwrap();
+        (updates, trained.weights)
+    };
+    let one_shot = SolverConfig::OneShot(OneShot::default());
+    assert_eq!(run(Some(50), one_shot).0, 150);
+    assert_eq!(run(Some(2), one_shot).0, 6);
+    assert_eq!(run(Some(3), one_shot), run(None, one_shot));
+    assert_eq!(run(None, one_shot).0, 9);
+}
+
 #[test]
 fn plans_that_do_not_fit_are_refused_with_the_reason() {
     let batch = graphs(6);

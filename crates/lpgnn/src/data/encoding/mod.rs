@@ -1,4 +1,8 @@
+mod options;
 mod part;
+mod structure;
+
+pub use options::{FeatureOptions, FeatureSource, UnseenCategories};
 
 use std::any::Any;
 
@@ -6,10 +10,12 @@ use super::dataset::{Dataset, TargetColumn};
 use super::features::FeatureColumns;
 use super::parts::GraphInParts;
 use super::split::Split;
+use super::structure::{Structure, StructureOptions};
 use crate::graph::Level;
 use crate::graph::{BatchParts, Features, GraphBatch, Targets};
 use crate::{Error, Scalar};
 use part::{Part, categories, encode, values};
+use structure::{counts, returns};
 
 /// How the columns of a [`Dataset`] become the numeric features `l_v` and `l_(u,v)`.
 ///
@@ -40,98 +46,6 @@ impl Seen {
         Self {
             edges: edges.filter(|(_, (u, _))| seen[*u as usize]).map(|(edge, _)| edge).collect(),
             nodes: (0..seen.len()).filter(|&node| seen[node]).collect(),
-        }
-    }
-}
-
-/// Which columns are used as node features.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    serde::Serialize,
-    serde::Deserialize,
-    schemars::JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum FeatureSource {
-    /// Categories if there are any, otherwise real values, otherwise the degree.
-    #[default]
-    Auto,
-    /// Categories, one-hot.
-    Categories,
-    /// Real values, dense or sparse.
-    Values,
-    /// Categories and real values.
-    All,
-    /// The degree of the node, one-hot.
-    Degree,
-    /// The constant 1.
-    Constant,
-}
-
-/// What becomes of a category that the encoding does not have.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    serde::Serialize,
-    serde::Deserialize,
-    schemars::JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum UnseenCategories {
-    /// An error, which names it.
-    #[default]
-    Error,
-    /// None of the columns of its feature is 1.
-    Ignore,
-    /// It has a column of its own, with all others like it and with those that only one training row has.
-    Other,
-}
-
-/// Options for an [`Encoding`].
-#[derive(
-    Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
-)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct FeatureOptions {
-    /// Which columns of the nodes are used.
-    #[schemars(extend("x-data-default" = "all if the data name both categories and values, otherwise auto"))]
-    pub source: FeatureSource,
-    /// Largest degree with a column of its own; larger ones share it.
-    pub largest_degree: usize,
-    /// Whether real values are scaled to mean 0 and standard deviation 1.
-    #[schemars(extend(
-        "x-data-default" = "false for homophilous graphs with values of one unit, otherwise true"
-    ))]
-    pub standardize: bool,
-    /// Whether every sparse row is divided by its sum.
-    ///
-    /// A bag of words becomes word frequencies, so that long texts count no more than short ones.
-    #[schemars(extend("x-data-default" = "true for homophilous graphs with sparse features, otherwise false"))]
-    pub row_normalize: bool,
-    /// Whether columns of the edges are used.
-    pub edges: bool,
-    /// What becomes of categories that are not in the training data.
-    pub unseen: UnseenCategories,
-}
-
-impl Default for FeatureOptions {
-    fn default() -> Self {
-        Self {
-            source: FeatureSource::Auto,
-            largest_degree: 255,
-            standardize: true,
-            row_normalize: false,
-            edges: true,
-            unseen: UnseenCategories::Error,
         }
     }
 }
@@ -177,7 +91,7 @@ impl Encoding {
             |features, seen| values(features, options.standardize.then_some(seen), row_normalize);
         let rows = &seen.nodes[..];
         let categories = |features, seen| categories(features, options.unseen, seen);
-        let nodes = match options.source {
+        let mut nodes = match options.source {
             FeatureSource::Auto if !features.categories().is_empty() => categories(features, rows),
             FeatureSource::Auto if !features.is_empty() => values(features, rows),
             FeatureSource::Auto | FeatureSource::Degree => vec![degree(dataset, options)],
@@ -192,13 +106,17 @@ impl Encoding {
                 dataset.name()
             )));
         }
-        let edges = if options.edges {
+        let mut edges = if options.edges {
             let features = dataset.edge_features();
             let rows = &seen.edges[..];
             [categories(features, rows), values(features, rows)].concat()
         } else {
             vec![]
         };
+        let structure = Structure::new(dataset, false, options.structure.check()?)?;
+        nodes.extend(counts(&structure.nodes));
+        nodes.extend(returns(&structure.returns, options.standardize.then_some(rows)));
+        edges.extend(counts(&structure.edges));
         let classes = |targets: Option<&TargetColumn>| match targets {
             Some(TargetColumn::Classes(classes)) => Some(classes.values().to_vec()),
             _ => None,
@@ -293,17 +211,13 @@ impl Encoding {
         if let Some(graph) = dataset.in_parts() {
             return self.batch_of_parts(graph, node_targets);
         }
-        let degrees = if self.nodes.iter().any(|part| matches!(part, Part::Degree { .. })) {
-            degrees(dataset)
-        } else {
-            vec![]
-        };
+        let structure = Structure::new(dataset, self.reads_degree(), self.structure())?;
         GraphBatch::from_parts(BatchParts {
             node_starts: dataset.node_starts().to_vec(),
             edges: dataset.edges().to_vec(),
-            node_features: encode(&self.nodes, "node", dataset.node_features(), &degrees)
+            node_features: encode(&self.nodes, "node", dataset.node_features(), &structure)
                 .map_err(|error| in_graph(error, dataset))?,
-            edge_features: encode(&self.edges, "edge", dataset.edge_features(), &[])
+            edge_features: encode(&self.edges, "edge", dataset.edge_features(), &structure)
                 .map_err(|error| in_graph(error, dataset))?,
             node_targets,
             graph_targets,
@@ -337,7 +251,7 @@ impl Encoding {
     ///
     /// [`Error::UnknownCategory`], [`Error::Mismatch`] if a column is missing.
     pub fn node(&self, columns: &FeatureColumns, degree: u32) -> Result<Features<f32>, Error> {
-        encode(&self.nodes, "node", columns, &[degree])
+        encode(&self.nodes, "node", columns, &Structure::of_degree(degree))
     }
 
     /// The features of one edge, likewise.
@@ -346,12 +260,28 @@ impl Encoding {
     ///
     /// Those of [`node`](Self::node).
     pub fn edge(&self, columns: &FeatureColumns) -> Result<Features<f32>, Error> {
-        encode(&self.edges, "edge", columns, &[])
+        encode(&self.edges, "edge", columns, &Structure::of_degree(0))
     }
 
     /// Whether the degree of a node is one of its features.
     pub fn reads_degree(&self) -> bool {
         self.nodes.iter().any(|part| matches!(part, Part::Degree { .. }))
+    }
+
+    /// Whether rings, cliques or random walks are among the features, which change far from where edges do.
+    pub fn reads_structure(&self) -> bool {
+        self.structure() != StructureOptions::default()
+    }
+
+    /// What has to be counted for it.
+    fn structure(&self) -> StructureOptions {
+        let mut wanted = StructureOptions::default();
+        self.nodes.iter().for_each(|part| part.wants(&mut wanted));
+        for part in &self.edges {
+            part.wants(&mut wanted);
+            wanted.edges |= matches!(part, Part::Count { .. });
+        }
+        wanted
     }
 
     /// The columns of `dataset` that it does not read, as in `node feature charge`.
@@ -368,20 +298,18 @@ impl Encoding {
         for part in self.nodes.iter().chain(&self.edges) {
             let width = match part {
                 Part::Degree { largest } => largest.saturating_add(1),
+                Part::Count { largest, .. } => (*largest as usize).saturating_add(1),
                 part => part.width(),
             };
             total = total.saturating_add(width);
-            if let Part::Values { names, mean, scale } = part
-                && (names.len() != mean.len() || names.len() != scale.len())
-            {
-                return Err(Error::Mismatch("the encoding has values without a scale".into()));
-            }
+            part.check()?;
         }
         if self.nodes.is_empty() {
             return Err(Error::Mismatch("the encoding has no node features".into()));
         }
-        if self.edges.iter().any(|part| matches!(part, Part::Degree { .. })) {
-            return Err(Error::Mismatch("the encoding gives edges a degree".into()));
+        if self.edges.iter().any(|part| matches!(part, Part::Degree { .. } | Part::Returns { .. }))
+        {
+            return Err(Error::Mismatch("the encoding gives edges a feature of nodes".into()));
         }
         if total <= largest {
             Ok(())

@@ -4,8 +4,10 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use super::UnseenCategories;
+use super::structure::{encode_counts, encode_returns};
 use crate::data::ColumnNames;
 use crate::data::features::{Categories, FeatureColumns};
+use crate::data::structure::{Shape, Structure};
 use crate::graph::{Features, OneHot, SparseRows};
 use crate::{Error, Matrix, Scalar, memory};
 
@@ -32,6 +34,10 @@ pub(super) enum Part {
     Degree { largest: usize },
     /// One column that is `1`.
     Constant,
+    /// One-hot: a column per [bin](structure::bin) of how many of these shapes go through a row; larger ones count as `largest`.
+    Count { shape: Shape, size: usize, largest: u32 },
+    /// `(p − mean) · scale` of the probabilities that a random walk of 2, 3, … steps is back.
+    Returns { mean: Vec<f32>, scale: Vec<f32> },
 }
 
 /// `rows` are those of the training data.
@@ -70,6 +76,7 @@ pub(super) fn unread(parts: &[Part], what: &str, features: &FeatureColumns) -> V
                     read.extend(features.value_names().iter());
                 }
             }
+            Part::Count { .. } | Part::Returns { .. } => {}
             // It was not to read any.
             Part::Degree { .. } | Part::Constant => return vec![],
         }
@@ -107,7 +114,7 @@ pub(super) fn values(
 ///
 /// A constant column becomes 1: networks whose inputs are all zero would not learn.
 #[allow(clippy::cast_possible_truncation, reason = "features are kept in single precision")]
-fn mean_and_scale(matrix: &Matrix<f32>, rows: &[usize], column: usize) -> (f32, f32) {
+pub(super) fn mean_and_scale(matrix: &Matrix<f32>, rows: &[usize], column: usize) -> (f32, f32) {
     let count = rows.len().max(1) as f64;
     let entries = || rows.iter().map(|&row| f64::from(matrix.row(row)[column]));
     let mean = entries().sum::<f64>() / count;
@@ -127,6 +134,8 @@ impl Part {
             Self::Sparse { width, .. } => *width,
             Self::Degree { largest } => largest + 1,
             Self::Constant => 1,
+            Self::Count { largest, .. } => *largest as usize + 1,
+            Self::Returns { mean, .. } => mean.len(),
         }
     }
 
@@ -137,6 +146,9 @@ impl Part {
             Self::Sparse { width, .. } => format!("{width} sparse values"),
             Self::Degree { largest } => format!("degree up to {largest}"),
             Self::Constant => "the constant 1".to_owned(),
+            Self::Count { shape: Shape::Ring, size, .. } => format!("rings of {size}"),
+            Self::Count { shape: Shape::Clique, size, .. } => format!("cliques of {size}"),
+            Self::Returns { mean, .. } => format!("{} return probabilities", mean.len()),
         }
     }
 }
@@ -146,13 +158,13 @@ pub(super) fn encode<S: Scalar>(
     parts: &[Part],
     what: &'static str,
     features: &FeatureColumns,
-    degrees: &[u32],
+    structure: &Structure,
 ) -> Result<Features<S>, Error> {
     let rows = features.rows();
     check_memory::<S>(parts, what, features)?;
     let columns: Vec<Features<S>> = parts
         .iter()
-        .map(|part| part_features(part, what, features, degrees))
+        .map(|part| part_features(part, what, features, structure))
         .collect::<Result<_, _>>()?;
     match <[_; 1]>::try_from(columns) {
         Ok([only]) => Ok(only),
@@ -194,7 +206,8 @@ fn check_memory<S>(
         (Part::Values { names, .. }, _) => rows.saturating_mul(names.len()),
         (Part::Sparse { .. }, Some(sparse)) => sparse.stored(),
         (Part::Sparse { width, .. }, None) => rows.saturating_mul(*width),
-        (Part::OneHot { .. } | Part::Degree { .. } | Part::Constant, _) => rows,
+        (Part::Returns { mean, .. }, _) => rows.saturating_mul(mean.len()),
+        _ => rows,
     };
     let stored = parts.iter().map(stored).fold(0_usize, usize::saturating_add);
     // Of several groups, each is made before they are joined; sparse entries have a column.
@@ -207,7 +220,7 @@ fn part_features<S: Scalar>(
     part: &Part,
     what: &'static str,
     features: &FeatureColumns,
-    degrees: &[u32],
+    structure: &Structure,
 ) -> Result<Features<S>, Error> {
     let rows = features.rows();
     if rows == 0 {
@@ -250,10 +263,15 @@ fn part_features<S: Scalar>(
         }
         Part::Degree { largest } => {
             let cut = u32::try_from(*largest).map_err(|_| Error::TooLarge)?;
-            let columns = degrees.iter().map(|&degree| degree.min(cut)).collect();
+            let columns = structure.degrees.iter().map(|&degree| degree.min(cut)).collect();
             Ok(Features::OneHot(OneHot::new(largest + 1, columns)?))
         }
         Part::Constant => Ok(Features::OneHot(OneHot::new(1, vec![0; rows])?)),
+        Part::Count { shape, size, largest } => {
+            let found = if what == "edge" { &structure.edges } else { &structure.nodes };
+            encode_counts(found, (*shape, *size), *largest)
+        }
+        Part::Returns { mean, scale } => encode_returns(&structure.returns, mean, scale),
     }
 }
 
@@ -383,7 +401,8 @@ mod tests {
         let features = FeatureColumns::none(3).with_sparse(rows.unwrap()).unwrap();
         let features = |row_normalize| {
             let part = values(&features, None, row_normalize);
-            let features: Features<f32> = encode(&part, "node", &features, &[]).unwrap();
+            let features: Features<f32> =
+                encode(&part, "node", &features, &Structure::of_degree(0)).unwrap();
             (0..3).map(|row| features.entries(row).collect::<Vec<_>>()).collect::<Vec<_>>()
         };
         assert_eq!(features(false), [vec![(0, 1.0), (2, 3.0)], vec![], vec![(1, -2.0)]]);
@@ -392,7 +411,7 @@ mod tests {
 
     fn read(parts: &[Part], features: &FeatureColumns) -> Result<Vec<Vec<(usize, f32)>>, String> {
         let features: Features<f32> =
-            encode(parts, "node", features, &[]).map_err(|e| e.to_string())?;
+            encode(parts, "node", features, &Structure::of_degree(0)).map_err(|e| e.to_string())?;
         Ok((0..features.rows()).map(|row| features.entries(row).collect()).collect())
     }
 
@@ -468,7 +487,8 @@ mod tests {
                 scale: vec![1.0],
             },
         ];
-        let none: Features<f32> = encode(&parts, "edge", &FeatureColumns::none(0), &[]).unwrap();
+        let none: Features<f32> =
+            encode(&parts, "edge", &FeatureColumns::none(0), &Structure::of_degree(0)).unwrap();
         assert_eq!((none.rows(), none.width()), (0, 3));
     }
 }

@@ -276,6 +276,11 @@ pub fn write_parts(
     let values = features.map(Values::open).transpose()?;
     let split = config.split.divide(dataset, Level::Node)?;
     let mut encoding = Encoding::for_split(dataset, &config.features, &split)?;
+    if encoding.edge_width() > 0 {
+        return Err(Error::Mismatch(
+            "parts cannot hold edge features: features.structure.edges is to be false".into(),
+        ));
+    }
     let ordered = dataset.reordered(order)?;
     let batch = encoding.batch::<f32>(&ordered)?;
     if let Some(values) = &values {

@@ -35,6 +35,9 @@ pub struct GraphConvergence {
     pub iterations: Vec<usize>,
     /// Whether its residual is within the tolerance.
     pub converged: Vec<bool>,
+    /// How far its states are from the fixed point at most, by the [`Certificate`](crate::inference::Certificate).
+    #[serde(default, with = "crate::nan::numbers")]
+    pub distances: Vec<f64>,
 }
 
 impl FinalEvaluation {
@@ -90,6 +93,7 @@ impl FinalEvaluation {
                 residuals: found.residuals.clone(),
                 iterations: found.graph_iterations.clone(),
                 converged: found.converged.clone(),
+                distances: model.distances(predictions)?,
             },
         })
     }

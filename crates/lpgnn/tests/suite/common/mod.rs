@@ -15,6 +15,7 @@ use lpgnn::constraint::ConstraintFunction;
 use lpgnn::graph::{Features, GraphBatch, OneHot, SparseRows, Targets};
 use lpgnn::lagrangian::{Model, Multipliers, Reads, Variables};
 use lpgnn::network::Network;
+use lpgnn::normalization::Normalization;
 use lpgnn::readout::{NodeReadout, PooledReadout, Pooling, Readout};
 use lpgnn::transition::{
     Aggregation, Degrees, EdgeInputs, EdgeNetwork, Isolated, NeighbourSum, NodeNetwork, Transition,
@@ -177,6 +178,7 @@ pub struct Recipe {
     /// What is pooled over a graph; nothing where nodes are predicted.
     pub pooling: Option<Pooling>,
     pub state: usize,
+    pub normalization: Normalization,
 }
 
 impl Default for Recipe {
@@ -190,6 +192,7 @@ impl Default for Recipe {
             reads: Reads::default(),
             pooling: None,
             state: 3,
+            normalization: Normalization::None,
         }
     }
 }
@@ -231,6 +234,7 @@ pub fn model<S: Scalar>(recipe: &Recipe) -> Model<S> {
     let readout = readout(recipe.pooling, (read, features), Network::one_hidden(4));
     Model::new(transitions, readout, recipe.reads, Box::new(recipe.constraint), recipe.multipliers)
         .unwrap()
+        .with_normalization(recipe.normalization)
 }
 
 /// A point at which nothing is zero.

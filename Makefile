@@ -132,12 +132,22 @@ fuzz-coverage: setup
 	@set -e; for target in $(TARGETS); do echo "fuzzing $$target for $(EACH) seconds"; \
 		RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run $$target -- -max_total_time=$(EACH) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1; done
 
-# The database of vulnerabilities is fetched; without a network, what can be checked without it is.
+# The RustSec database of advisories is fetched; ADVISORIES=FOLDER takes a clone of it instead, with a branch main, where it cannot be.
+# What is ignored, and why, stands in deny.toml alone.
+ADVISORIES ?=
+RUSTSEC := https://github.com/RustSec/advisory-db
+DENY_FROM := $(if $(ADVISORIES),GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0="url.file://$(abspath $(ADVISORIES)).insteadOf" GIT_CONFIG_VALUE_0=$(RUSTSEC))
+AUDIT_FROM := $(if $(ADVISORIES),--db "$(ADVISORIES)" --no-fetch --stale)
+IGNORED = $(shell sed -n 's/.*id = "\(RUSTSEC-[0-9-]*\)".*/--ignore \1/p' deny.toml)
+UNFETCHED := { echo "a known vulnerability was found, or the database of advisories could not be fetched: see above" >&2; exit 1; }
 deny: setup
-	@$(CARGO) deny --version >/dev/null 2>&1 || { echo "cargo-deny is not here: run cargo install cargo-deny, and make again" >&2; exit 1; }
+	@for tool in deny audit; do $(CARGO) $$tool --version >/dev/null 2>&1 || { echo "cargo-$$tool is not here: run cargo install cargo-$$tool, and make again" >&2; exit 1; }; done
 	$(CARGO) deny --all-features check bans licenses sources
 	$(CARGO) deny --manifest-path fuzz/Cargo.toml --config deny.toml --all-features check bans licenses sources
-	$(CARGO) deny --all-features check advisories || { echo "known vulnerabilities were found, or their database could not be fetched" >&2; exit 1; }
+	$(DENY_FROM) $(CARGO) deny --all-features check advisories || $(UNFETCHED)
+	$(DENY_FROM) $(CARGO) deny --manifest-path fuzz/Cargo.toml --config deny.toml --all-features check advisories || $(UNFETCHED)
+	$(CARGO) audit $(AUDIT_FROM) --deny warnings $(IGNORED) || $(UNFETCHED)
+	$(CARGO) audit $(AUDIT_FROM) --deny warnings $(IGNORED) --file fuzz/Cargo.lock || $(UNFETCHED)
 
 # Every crate is built from its package alone. lpgnn-python is published as wheels.
 CRATES := --workspace --exclude lpgnn-python --locked

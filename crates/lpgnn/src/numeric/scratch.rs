@@ -1,32 +1,61 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::{Matrix, Scalar};
 
 /// Numbers of single precision in a line of the cache.
 const LINE: usize = 16;
 
+/// Threads with a shelf of their own; of more, some share one.
+const SHELVES: usize = 32;
+
 /// Buffers that are used again from update to update, so that none is allocated twice.
-#[derive(Default)]
 pub struct Scratch<S = f32> {
-    /// By their [class](class_for): many are taken for every tile, and none is searched for.
-    free: Mutex<Vec<Vec<Vec<S>>>>,
+    /// A thread finds what it has laid down itself: that is in its cache, and nobody else is at its shelf.
+    shelves: [Shelf<S>; SHELVES],
     matrices: Mutex<Vec<Matrix<S>>>,
+}
+
+/// Buffers by their [class](class_for): many are taken for every tile, and none is searched for. A shelf has lines of the
+/// cache for itself, which come in pairs.
+#[repr(align(128))]
+struct Shelf<S>(Mutex<Vec<Vec<Vec<S>>>>);
+
+impl<S> Shelf<S> {
+    fn open(&self) -> MutexGuard<'_, Vec<Vec<Vec<S>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A buffer of that class or a little larger.
+    fn take(&self, class: usize) -> Option<Vec<S>> {
+        self.open().iter_mut().skip(class).take(LARGER).find_map(Vec::pop)
+    }
+}
+
+/// The shelf of this thread.
+fn own_shelf() -> usize {
+    rayon::current_thread_index().map_or(0, |thread| thread % SHELVES)
+}
+
+impl<S: Scalar> Default for Scratch<S> {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl<S: Scalar> Scratch<S> {
     /// No buffers yet.
     pub fn new() -> Self {
-        Self { free: Mutex::new(vec![]), matrices: Mutex::new(vec![]) }
+        let shelf = |_| Shelf(Mutex::new(vec![]));
+        Self { shelves: std::array::from_fn(shelf), matrices: Mutex::new(vec![]) }
     }
 
     /// A buffer of `len` numbers, whatever they are; it comes back when dropped.
     pub(crate) fn take(&self, len: usize) -> Spare<'_, S> {
-        let class = class_for(len + LINE);
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = free.iter_mut().skip(class).take(LARGER).find_map(Vec::pop);
-        drop(free);
+        let (class, own) = (class_for(len + LINE), own_shelf());
+        // What others have laid down is taken before more is allocated.
+        let known = (0..SHELVES).find_map(|i| self.shelves[(own + i) % SHELVES].take(class));
         let mut buffer = known.unwrap_or_else(|| {
             let mut buffer = Vec::new();
             buffer.reserve_exact(room_of(class));
@@ -146,7 +175,7 @@ impl<S: Scalar> Drop for Spare<'_, S> {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
         let class = class_for(buffer.len());
-        let mut free = self.home.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.home.shelves[own_shelf()].open();
         if free.len() <= class {
             free.resize_with(class + 1, Vec::new);
         }

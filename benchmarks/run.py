@@ -3,7 +3,7 @@
 
     benchmarks/run.py [SECTION…] [OPTION…]          or: make bench-peers ARGS="…"
 
-Sections are `peers`, `scaling`, `program`, `training` and `live`, all of them by default. `--quick` takes about two
+Sections are `peers`, `scaling`, `program`, `training`, `live` and `cluster`, all of them by default. `--quick` takes about two
 minutes per section once the peers are installed. A run replaces the section of the same name in RESULTS.md;
 `--dry` leaves the file alone. `benchmarks/README.md` explains what is measured.
 """
@@ -16,10 +16,11 @@ import subprocess
 import sys
 import time
 
+import cluster
 import workers
 from workers import OURS, PEERS, ROOT, WORK, Failure, Worker
 
-SECTIONS = ["peers", "scaling", "program", "training", "live"]
+SECTIONS = ["peers", "scaling", "program", "training", "live", "cluster"]
 
 
 def main():
@@ -29,9 +30,10 @@ def main():
         # numpy is there.
         workers.make_venv()
         os.execv(workers.PYTHON, [workers.PYTHON, os.path.abspath(__file__), *sys.argv[1:]])
-    benches = workers.build()
+    benches = {} if options.sections == ["cluster"] else workers.build()
     import report
-    measure = {"peers": peers, "scaling": scaling, "program": program, "training": training, "live": live}
+    measure = {"peers": peers, "scaling": scaling, "program": program, "training": training, "live": live,
+               "cluster": cluster.measure}
     for name in options.sections:
         facts = surroundings()
 
@@ -61,6 +63,7 @@ def parse():
     parser.add_argument("--dry", action="store_true", help="do not write RESULTS.md")
     options = parser.parse_args()
     quick = options.quick
+    options.cluster_workloads = options.workloads or (["c"] if quick else ["c", "d"])
     options.workloads = options.workloads or (["a", "b"] if quick else ["a", "b", "b_l", "c"])
     options.outputs = options.outputs or (["tanh"] if quick else ["tanh", "linear"])
     cores = len(os.sched_getaffinity(0))

@@ -145,7 +145,7 @@ def busy_seconds():
 
 def build():
     """The benchmarks and the program, as cargo builds them for release: name → path."""
-    command = ["cargo", "bench", "--locked", "--workspace", "--all-features", "--no-run",
+    command = ["cargo", "bench", "--locked", "--workspace", "--features", "lpgnn/fetch", "--no-run",
                "--bench", "update", "--bench", "training", "--bench", "machine", "--bench", "live", "--message-format", "json"]
     answer = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if answer.returncode:
@@ -156,7 +156,7 @@ def build():
 
 
 def build_program():
-    command = ["cargo", "build", "--release", "--locked", "--workspace", "--all-features", "--bin", "lpgnn"]
+    command = ["cargo", "build", "--release", "--locked", "--workspace", "--features", "lpgnn/fetch", "--bin", "lpgnn"]
     if subprocess.run(command, cwd=ROOT).returncode:
         sys.exit("the program does not build")
     return os.path.join(TARGET, "release", "lpgnn")

@@ -181,10 +181,10 @@ fn measure(
 
 /// A few updates; how many make up a block of a tenth of a second, and its seconds, which all ranks agree on.
 fn warm_up(updates: &mut Updates<'_>, ranks: &dyn Communicator) -> (usize, f64) {
-    (0..3).for_each(|_| updates.step());
+    (0..2).for_each(|_| updates.step());
     let begin = Instant::now();
-    (0..3).for_each(|_| updates.step());
-    let once = ranks.all(begin.elapsed().as_secs_f64() / 3.0)[0];
+    updates.step();
+    let once = ranks.all(begin.elapsed().as_secs_f64())[0];
     let count = ((0.1 / once) as usize).max(1);
     (count, count as f64 * once)
 }

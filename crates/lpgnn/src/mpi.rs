@@ -129,11 +129,14 @@ impl Communicator for Mpi {
                 started.incoming.push(source.immediate_receive_into(StaticScope, bytes));
             }
         }
-        for (to, bytes) in sends {
-            for message in bytes.chunks(MESSAGE) {
-                let message: &'static [u8] = Box::leak(message.into());
+        for (to, mut bytes) in sends {
+            while !bytes.is_empty() {
+                // No copy is made of what is one message, as nearly everything is.
+                let rest = bytes.split_off(MESSAGE.min(bytes.len()));
+                let message: &'static [u8] = Box::leak(bytes.into_boxed_slice());
                 let target = world.process_at_rank(count(to));
                 started.outgoing.push(target.immediate_send(StaticScope, message));
+                bytes = rest;
             }
         }
         Box::new(started)
@@ -193,8 +196,10 @@ impl Pending for Started {
     fn finish(mut self: Box<Self>) -> Vec<Vec<u8>> {
         let mut messages = std::mem::take(&mut self.incoming).into_iter().map(taken);
         let received = self.lengths.iter().map(|&count| {
-            let all: Vec<Vec<u8>> = messages.by_ref().take(count).collect();
-            all.concat()
+            if count == 1 {
+                return messages.next().unwrap_or_default();
+            }
+            messages.by_ref().take(count).collect::<Vec<_>>().concat()
         });
         let received = received.collect();
         std::mem::take(&mut self.outgoing).into_iter().for_each(|request| _ = taken(request));

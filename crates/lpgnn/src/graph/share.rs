@@ -140,7 +140,7 @@ impl Share {
         let start = || halo.start(&*self.communicator, width, rows);
         match self.stale.swap(width, start) {
             None => halo.exchange(&*self.communicator, width, rows),
-            Some(received) => halo.fill(&received, width, rows),
+            Some(received) => halo.fill(received, width, rows),
         }
     }
 
@@ -469,8 +469,13 @@ impl Halo {
         width: usize,
         rows: &[S],
     ) -> Box<dyn Pending> {
-        let packed = self.packed(width, rows).into_iter();
-        let sends = packed.map(|(rank, rows)| (rank, bytes(&rows).to_vec())).collect();
+        let row = |&row: &u32| bytes(&rows[row as usize * width..][..width]);
+        let pack = |(rank, of): &(usize, Vec<u32>)| {
+            let mut packed = Vec::with_capacity(of.len() * width * size_of::<S>());
+            of.iter().for_each(|of| packed.extend_from_slice(row(of)));
+            (*rank, packed)
+        };
+        let sends = self.sends.iter().map(pack).collect();
         let size = width * size_of::<S>();
         let receives: Vec<(usize, usize)> =
             self.receives.iter().map(|&(rank, count)| (rank, count * size)).collect();
@@ -478,11 +483,11 @@ impl Halo {
     }
 
     /// Sets the rows of ghosts to what has come.
-    fn fill<S: Scalar>(&self, received: &[Vec<u8>], width: usize, rows: &mut [S]) {
+    fn fill<S: Scalar>(&self, received: Vec<Vec<u8>>, width: usize, rows: &mut [S]) {
         let ghosts = bytes_mut(&mut rows[self.own * width..]);
         let mut start = 0;
         for from in received {
-            ghosts[start..start + from.len()].copy_from_slice(from);
+            ghosts[start..start + from.len()].copy_from_slice(&from);
             start += from.len();
         }
     }
@@ -526,7 +531,7 @@ impl<S: Scalar> Exchange<S> for Share {
 
     fn finish_nodes(&self, coming: Coming, _: &Topology, width: usize, rows: &mut [S]) {
         if let Some(coming) = coming {
-            self.nodes_at_cuts.fill(&coming.finish(), width, rows);
+            self.nodes_at_cuts.fill(coming.finish(), width, rows);
         }
     }
 

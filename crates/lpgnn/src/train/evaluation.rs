@@ -221,7 +221,7 @@ fn metrics_of_parts<S: Scalar>(
         Monitor::Loss => Some(-loss),
         Monitor::Accuracy => accuracy,
         _ => {
-            let rows = outputs.select(supervised(supervision));
+            let rows = outputs.select(supervised(supervision).into_iter());
             monitor.of(&of_all(share, supervision), &share.concatenate_rows(&rows))
         }
     });

@@ -1,12 +1,10 @@
 //! What is done while rows of ghosts are on their way: everything about nodes that have none among their neighbours.
 //!
 //! ```text
-//! project │ p → │ s_v, g_v of interior v │ s_v, g_v of the others, d_v │ d → │ ∂𝓛/∂p_u of interior u │ ∂𝓛/∂p_u of the others
-//!         │ q →                                                             │
+//! project │ p →  s_v, g_v of interior v │ q →  s_v, g_v of the others, d_v of all │ d →  ∂𝓛/∂p_u of interior u │ ∂𝓛/∂p_u of the others
 //! ```
 //!
-//! An arrow is an exchange that starts; it ends before the next stroke, and that of `q`, which only sums by source need of
-//! ghosts, with that of `d`. A row is computed from the same numbers in the same order whenever it is, and sums over rows are
+//! An arrow is an exchange that starts, and the next stroke is where it is waited for. Only sums by source need `q` of ghosts. A row is computed from the same numbers in the same order whenever it is, and sums over rows are
 //! taken afterwards: so the bits are those of one process. No other table is needed: `s`, `g` and `∂𝓛/∂p` wait in rows of `d`,
 //! of `∂𝓛/∂q` and of `p` that nobody needs meanwhile.
 

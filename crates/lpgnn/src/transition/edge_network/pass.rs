@@ -155,7 +155,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     /// `f_a` of the nodes of all groups: first of those that need no ghosts.
     fn forward_phases(&self, groups: &mut [(Range<usize>, &mut [S])]) {
         let (topology, exchange, width) = (self.input.topology, self.input.exchange, self.first());
-        let (mut p, q) = self.project_all();
+        let (mut p, q) = self.project_all(topology.nodes());
         let some = |interior: bool, p: &[S], (range, f_x): &mut (Range<usize>, &mut [S])| {
             for nodes in topology.pieces_that(interior, range.clone()) {
                 let state = self.network.state_dim;
@@ -169,12 +169,12 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         for_each_group(groups, |group| some(false, &p, group));
     }
 
-    /// The projections of all nodes; those of ghosts are not known yet.
-    fn project_all(&self) -> (Spare<'w, S>, Spare<'w, S>) {
+    /// The projections of all nodes, with rows for those of ghosts, which are not known yet; `targets` is the number of rows of `q`.
+    fn project_all(&self, targets: usize) -> (Spare<'w, S>, Spare<'w, S>) {
         let (topology, width) = (self.input.topology, self.first());
         let ranges = topology.groups().ranges();
         let mut p = self.scratch.take(topology.rows() * width);
-        let mut q = self.scratch.take(topology.rows() * width);
+        let mut q = self.scratch.take(targets * width);
         let rows =
             split_rows(&mut p, width, ranges).into_iter().zip(split_rows(&mut q, width, ranges));
         let mut groups: Vec<_> = ranges.iter().cloned().zip(rows).collect();
@@ -235,19 +235,19 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     /// All groups, phase by phase.
     fn phases(&self, groups: &mut [Group<'_, S>]) {
         let (topology, exchange, width) = (self.input.topology, self.input.exchange, self.first());
-        let (mut p, mut q) = self.project_all();
+        let (mut p, mut q) = self.project_all(topology.rows());
         let mut coming = exchange.start_nodes(topology, width, &p);
         let mut d_q = self.scratch.take(topology.nodes() * width);
         if self.is_fused() {
-            let mut q_coming = exchange.start_nodes(topology, width, &q);
             let mut d = self.scratch.take(topology.rows() * width);
             self.interior_sums((&p, &q), &mut coming, &mut d, &mut d_q);
             exchange.finish_nodes(coming, topology, width, &mut p);
+            let mut q_coming = exchange.start_nodes(topology, width, &q);
             let tables = (self.table(&p, 0), self.table(&q, 0));
             self.fused_phase(tables, groups, &mut q_coming, &mut d, &mut d_q);
+            exchange.finish_nodes(q_coming, topology, width, &mut q);
             let mut coming = exchange.start_nodes(topology, width, &d);
             self.interior_sources(&mut p, &q, &mut coming, &d);
-            exchange.finish_nodes(q_coming, topology, width, &mut q);
             exchange.finish_nodes(coming, topology, width, &mut d);
             let (p, q, d) = (self.table(&p, 0), self.table(&q, 0), self.table(&d, 0));
             self.back_by_source(groups, &mut d_q, |tile, d_p| {

@@ -15,7 +15,7 @@ use lpgnn::constraint::ConstraintFunction;
 use lpgnn::data::generate::CliqueConfig;
 use lpgnn::data::{Dataset, Level, Split};
 use lpgnn::experiment::run::{CheckpointInterval, Progress, Run, RunFolder};
-use lpgnn::graph::{Communicator, Features, GraphBatch, SparseRows, Targets};
+use lpgnn::graph::{Communicator, Features, GraphBatch, Part, SparseRows, Targets};
 use lpgnn::inference::{FixedPointOptions, Inference, RelaxOptions};
 use lpgnn::lagrangian::{
     Lagrangian, Multipliers, Objective, ReadFrom, ReadLayers, Reads, Request, Scale, Variables,
@@ -166,6 +166,39 @@ fn every_transition_trains_a_large_graph_to_the_same_bits() {
             same_on_ranks(&model, &plan(solvers()[1]), &data);
         }
     }
+}
+
+/// A ring of nodes that know the next two on both sides: most have no neighbours on another rank.
+fn ring(nodes: usize) -> GraphBatch<f32> {
+    let count = nodes as u32;
+    let mut edges: Vec<(u32, u32)> =
+        (0..count).flat_map(|v| [(v, (v + 1) % count), (v, (v + 2) % count)]).collect();
+    edges.sort_unstable();
+    let class = (0..count).map(|v| (v / 7) % 3).collect();
+    GraphBatch::of_graph(dense(nodes, 3, 1), &edges)
+        .unwrap()
+        .with_node_targets(Targets::classes(3, class).unwrap())
+        .unwrap()
+}
+
+#[test]
+fn nodes_that_are_worked_on_while_ghosts_are_on_their_way_keep_the_bits() {
+    let batch = ring(700);
+    for own in on_ranks(3, |ranks| batch.clone().shared_by(&ranks).share().unwrap().nodes()) {
+        let part = Part::new(batch.topology(), own.clone().map(|v| v as u32).collect());
+        let interior = &part.topology.ghosts().interior;
+        assert_eq!(interior[..], [2..own.len() - 2], "all but two on both sides");
+    }
+    let data = nodes_in_thirds(&batch);
+    for transition in TRANSITIONS {
+        for from in [ReadFrom::State, ReadFrom::Transition] {
+            let reads = Reads { from, ..Reads::default() };
+            let model = ModelConfig { reads, ..small(transition) };
+            same_on_ranks(&model, &plan(solvers()[0]), &data);
+            same_on_ranks(&model, &plan(solvers()[2]), &data);
+        }
+    }
+    same_on_ranks(&ModelConfig { layers: 2, ..small("gnn-sum") }, &plan(solvers()[1]), &data);
 }
 
 #[test]

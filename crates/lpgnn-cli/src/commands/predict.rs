@@ -19,6 +19,10 @@ pub(crate) struct Arguments {
     /// Output format.
     #[arg(long = "as", value_name = "FORMAT", value_enum, default_value_t = Shape::Csv)]
     shape: Shape,
+
+    /// Add a column: how far the states of a graph are from their fixed point at most
+    #[arg(long)]
+    distance: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -31,7 +35,7 @@ pub(crate) enum Shape {
 
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let used = arguments.model.apply(false, console)?;
-    let names = Columns::new(&used)?;
+    let names = Columns::new(&used, arguments.distance)?;
     if let Some(graph) = used.dataset.in_parts() {
         return of_parts(arguments.shape, &used, graph, &names);
     }
@@ -90,12 +94,12 @@ fn of_parts(
 /// The columns of the output.
 struct Columns {
     names: Vec<String>,
-    /// How far the states of every graph are from the fixed point at most.
-    distances: Vec<f64>,
+    /// How far the states of every graph are from the fixed point at most, if that is asked for.
+    distances: Option<Vec<f64>>,
 }
 
 impl Columns {
-    fn new(used: &Used) -> Result<Self, lpgnn::Error> {
+    fn new(used: &Used, with_distances: bool) -> Result<Self, lpgnn::Error> {
         let mut names = vec!["graph".to_owned()];
         if used.model.task == Level::Node {
             names.push("node".into());
@@ -107,8 +111,10 @@ impl Columns {
             }
             None => names.extend(used.model.value_names.iter().cloned()),
         }
-        names.extend(["converged".into(), "residual".into(), "distance".into()]);
-        Ok(Self { names, distances: used.model.distances(&used.predictions)? })
+        names.extend(["converged".into(), "residual".into()]);
+        names.extend(with_distances.then(|| "distance".into()));
+        let distances = with_distances.then(|| used.model.distances(&used.predictions));
+        Ok(Self { names, distances: distances.transpose()? })
     }
 
     fn header(&self) -> String {
@@ -143,8 +149,8 @@ impl Columns {
         cells.push(json!(converged.converged[graph]));
         cells.push(json!(rounded(converged.residuals[graph])));
         // Nothing is known where f_a may not contract.
-        let distance = Some(self.distances[graph]).filter(|distance| distance.is_finite());
-        cells.push(json!(distance.map(rounded_up)));
+        let known = |distance: f64| distance.is_finite().then(|| rounded_up(distance));
+        cells.extend(self.distances.as_ref().map(|all| json!(known(all[graph]))));
         cells
     }
 }

@@ -17,6 +17,7 @@ mod instructions;
 mod isolated;
 mod laws;
 mod live;
+mod one_shot_rate;
 mod promises;
 mod ranks;
 mod readers;

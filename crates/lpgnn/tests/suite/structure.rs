@@ -1,11 +1,13 @@
 //! Rings, cliques and random walks as features: they tell apart what neighbours alone cannot, on new graphs too.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::ops::ControlFlow;
+
 use lpgnn::data::{Categories, Dataset, DatasetParts, FeatureColumns, Split, TargetColumn};
 use lpgnn::graph::{Features, Level};
 use lpgnn::live::{LiveData, LiveOptions};
 use lpgnn::run::{RunConfig, SavedModel, Setting, Setup};
-use lpgnn::train::Trainer;
+use lpgnn::train::{EpochReport, Trainer, TrainerState};
 
 /// Rings of six, and pairs of triangles, in turn: all nodes have two neighbours, which have two, and so on.
 fn hexagons_and_triangles(count: usize) -> Dataset {
@@ -35,7 +37,7 @@ fn hexagons_and_triangles(count: usize) -> Dataset {
 }
 
 fn config(dataset: &Dataset, settings: &[&str]) -> RunConfig {
-    let all = ["training.epochs=40", "training.patience=none"].iter().chain(settings);
+    let all = ["training.epochs=150", "training.patience=none"].iter().chain(settings);
     let settings: Vec<Setting> = all.map(|text| Setting::parse("test", text).unwrap()).collect();
     RunConfig::for_data("rings", dataset, &settings).with(&settings).unwrap()
 }
@@ -45,8 +47,8 @@ fn trained(dataset: &Dataset, settings: &[&str]) -> SavedModel {
     let config = config(dataset, settings);
     let setup = Setup::new(&config, dataset).unwrap();
     let trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data).unwrap();
-    let weights =
-        trainer.run(&mut |_: &_, _: &_| std::ops::ControlFlow::Continue(())).unwrap().weights;
+    let mut observer = |_: &EpochReport, _: &TrainerState| ControlFlow::Continue(());
+    let weights = trainer.run(&mut observer).unwrap().weights;
     let saved = SavedModel::new(&setup, &config, "rings", dataset.graphs(), weights);
     SavedModel::from_bytes(&saved.to_bytes().unwrap()).unwrap()
 }

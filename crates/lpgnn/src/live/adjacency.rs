@@ -86,6 +86,18 @@ impl Adjacency {
         self.links.len(v)
     }
 
+    /// The degree of `v` will soon be asked.
+    #[inline]
+    pub(super) fn call_for(&self, v: usize) {
+        self.links.call_for(v);
+    }
+
+    /// The neighbours of `v` will be, too.
+    #[inline]
+    pub(super) fn call_for_neighbours(&self, v: usize) {
+        self.links.call_for_entries(v);
+    }
+
     /// `ne[v]`
     #[inline]
     pub(super) fn of(&self, v: usize) -> &[Link] {

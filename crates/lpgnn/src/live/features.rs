@@ -1,6 +1,7 @@
 use super::slots::Slots;
 use super::{EventError, Sink, Source};
 use crate::graph::{Features, FeaturesView, OneHot, SparseRows};
+use crate::numeric::prefetch;
 use crate::{Error, Matrix};
 
 /// One feature per node or edge, each of which can change.
@@ -78,6 +79,15 @@ impl FeatureTable {
                 rows.iter().for_each(|&row| sparse.push_row(from.of(row as usize).iter().copied()));
                 Features::Sparse(sparse)
             }
+        }
+    }
+
+    /// A row will soon be read.
+    pub(super) fn call_for(&self, row: usize) {
+        match self {
+            Self::Dense { width, values } => prefetch(values, row * width),
+            Self::OneHot { columns, .. } => prefetch(columns, row),
+            Self::Sparse { rows, .. } => rows.call_for(row),
         }
     }
 

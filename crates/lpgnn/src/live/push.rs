@@ -7,6 +7,7 @@ use super::bound::{ABOVE_FLOOR, UP};
 use super::precision::Precision;
 use crate::Matrix;
 use crate::graph::{Features, FeaturesView, Local, NO_EDGE, Patch};
+use crate::numeric::prefetch;
 use crate::transition::{Input, for_each_group};
 
 /// Nodes that are computed before any of them is changed.
@@ -166,6 +167,7 @@ impl LiveGraph {
         if width == 0 {
             return;
         }
+        self.call_for_readers(layer, nodes);
         self.compute_messages(layer, nodes, &mut found.messages);
         let rows = found.messages.chunks_exact(width);
         let largest = rows.map(|row| precision.size(row)).fold(0.0, f64::max);
@@ -176,6 +178,17 @@ impl LiveGraph {
             let distance = self.layers[layer].distance(old, new);
             old.copy_from_slice(new);
             self.spread(layer, v as usize, self.layers[layer].sensitivity.message * distance);
+        }
+    }
+
+    /// What is kept of the neighbours of these nodes is on its way while their messages are computed.
+    fn call_for_readers(&self, layer: usize, nodes: &[u32]) {
+        for &v in &nodes[..nodes.len().min(GROUP)] {
+            for link in self.adjacency.of(v as usize) {
+                prefetch(&self.residuals[layer], link.node());
+                self.queues[layer].call_for(link.node());
+                self.adjacency.call_for(link.node());
+            }
         }
     }
 
@@ -354,6 +367,8 @@ impl LiveGraph {
         rows.clear();
         rows.extend_from_slice(nodes);
         edges.clear();
+        self.call_for_nodes(layer, nodes);
+        let (width, messages) = (self.message_width(layer), &self.messages[layer]);
         let missing = usize::from(without.is_some());
         let counts_degrees = self.layers[layer].sensitivity.weighing.reads_source_degree();
         for &v in nodes {
@@ -363,6 +378,7 @@ impl LiveGraph {
                 if without == Some(link.node()) {
                     continue;
                 }
+                prefetch(messages, link.node() * width);
                 let joined = link_edges.map(|link_edges| {
                     link_edges[at].map(|edge| {
                         if edge == NO_EDGE {
@@ -394,6 +410,19 @@ impl LiveGraph {
         self.edge_features.gather(edges, &mut work.edge_features);
         self.gather_features(layer, nodes, work);
         work.f.reshape(nodes.len(), self.widths[layer]);
+    }
+
+    /// All that is kept of these nodes is on its way before the first of them is looked at.
+    fn call_for_nodes(&self, layer: usize, nodes: &[u32]) {
+        let width = self.state_width(layer);
+        for &v in nodes {
+            self.adjacency.call_for(v as usize);
+            prefetch(&self.states[layer], v as usize * width);
+            if layer == 0 {
+                self.node_features.call_for(v as usize);
+            }
+        }
+        nodes.iter().for_each(|&v| self.adjacency.call_for_neighbours(v as usize));
     }
 
     fn gather_states(&self, layer: usize, nodes: &[u32], to: &mut Matrix<f64>) {

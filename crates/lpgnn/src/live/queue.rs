@@ -1,3 +1,5 @@
+use crate::numeric::prefetch;
+
 /// Nodes whose residual is to be reduced, the largest first.
 ///
 /// Nodes with residuals of the same power of two share a bucket, and come in the order of their numbers. So the order
@@ -22,6 +24,12 @@ impl Queue {
 
     pub(super) fn push_node(&mut self) {
         self.places.push(NONE);
+    }
+
+    /// The place of a node will soon be asked.
+    #[inline]
+    pub(super) fn call_for(&self, node: usize) {
+        prefetch(&self.places, node);
     }
 
     /// Puts a node where a residual of `ratio` times the smallest that matters belongs; nowhere below 1.

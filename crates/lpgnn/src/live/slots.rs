@@ -1,3 +1,5 @@
+use crate::numeric::prefetch;
+
 /// Lists that grow and shrink, all of them in one block of memory.
 ///
 /// A list that outgrows its room moves to one a quarter larger or so; what it leaves is used by others. So a change
@@ -30,6 +32,18 @@ impl<T: Copy + Default> Slots<T> {
     pub(super) fn of(&self, list: usize) -> &[T] {
         let Slot { start, len, .. } = self.lists[list];
         &self.entries[start as usize..][..len as usize]
+    }
+
+    /// Where a list is will soon be asked.
+    #[inline]
+    pub(super) fn call_for(&self, list: usize) {
+        prefetch(&self.lists, list);
+    }
+
+    /// Its entries will be, too.
+    #[inline]
+    pub(super) fn call_for_entries(&self, list: usize) {
+        prefetch(&self.entries, self.lists[list].start as usize);
     }
 
     /// The same, to be changed.

@@ -54,11 +54,22 @@ impl Arithmetic for Avx2 {
 
     #[inline(always)]
     fn prefetch<S>(numbers: &[S], place: usize) {
+        prefetch(numbers, place);
+    }
+}
+
+/// Starts to fetch the number at `place` from memory, where the processor can be told to; nobody waits for it.
+#[inline(always)]
+pub(crate) fn prefetch<S>(numbers: &[S], place: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let address = numbers.as_ptr().wrapping_add(place);
         // SAFETY: a prefetch is a hint, which no address makes fail.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
     }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (numbers, place);
 }
 
 /// On an x86 processor with AVX-512 for vectors of all lengths: eight numbers are what they are with
@@ -79,7 +90,7 @@ impl Arithmetic for Avx512 {
 
     #[inline(always)]
     fn prefetch<S>(numbers: &[S], place: usize) {
-        Avx2::prefetch(numbers, place);
+        prefetch(numbers, place);
     }
 }
 

@@ -12,7 +12,7 @@ mod sums;
 mod transposed;
 
 pub use dispatch::check_instruction_set;
-pub(crate) use dispatch::{Arithmetic, InstructionSet, Kernel, dispatch};
+pub(crate) use dispatch::{Arithmetic, InstructionSet, Kernel, dispatch, prefetch};
 pub(crate) use lanes::{Eights, LANES, Lanes, Numbers, each, for_lanes, total};
 pub use matrix::Matrix;
 pub use norms::NormMemory;

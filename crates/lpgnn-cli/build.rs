@@ -14,7 +14,7 @@ fn main() {
         }
         let commit = git(&["rev-parse", "--short=9", "HEAD"])?;
         // A result that no commit gives says so.
-        let sources = ["src", "../lpgnn/src", "../../Cargo.lock"];
+        let sources = ["src", "../lpgnn/src", "../lpgnn-baselines/src", "../../Cargo.lock"];
         sources.iter().for_each(|path| println!("cargo:rerun-if-changed={path}"));
         let changes = git(&[&["status", "--porcelain", "--"], &sources[..]].concat())?;
         Some(if changes.is_empty() { commit } else { format!("{commit}+changes") })

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-CRATES = ["lpgnn", "lpgnn-cli", "lpgnn-python"]
+CRATES = ["lpgnn", "lpgnn-baselines", "lpgnn-cli", "lpgnn-python"]
 VERSION = re.search(r'^version = "(.*)"$', (ROOT / "Cargo.toml").read_text(encoding="utf-8"), re.MULTILINE).group(1)
 
 
@@ -37,7 +37,7 @@ def test_metadata_are_complete():
     project = tomllib.loads((ROOT / "crates/lpgnn-python/pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = {"name", "description", "readme", "requires-python", "license", "license-files", "keywords", "classifiers", "authors"}
     assert wanted <= set(project)
-    for crate in ("lpgnn", "lpgnn-cli"):
+    for crate in ("lpgnn", "lpgnn-baselines", "lpgnn-cli"):
         package = tomllib.loads((ROOT / f"crates/{crate}/Cargo.toml").read_text(encoding="utf-8"))["package"]
         wanted = {"description", "license", "readme", "keywords", "categories", "include", "metadata", "rust-version", "authors"}
         assert wanted <= set(package), crate

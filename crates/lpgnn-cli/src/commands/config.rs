@@ -1,5 +1,6 @@
 use lpgnn::run::{Schema, Setup};
 
+use super::functions;
 use super::settings::SettingArguments;
 use crate::console::{print, print_json};
 
@@ -19,6 +20,6 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let chosen = arguments.settings.choose()?;
     // Only a configuration that training accepts is printed.
-    Setup::new(&chosen.config, &chosen.dataset)?;
+    Setup::with_registry(&functions(), &chosen.config, &chosen.dataset, None)?;
     print(&chosen.config.to_toml())
 }

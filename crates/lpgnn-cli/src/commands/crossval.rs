@@ -13,6 +13,7 @@ use lpgnn::report::LiveReport;
 use lpgnn::run::refuse;
 use lpgnn::tensorboard::TrialEvents;
 
+use super::functions;
 use super::settings::{Chosen, SettingArguments};
 use super::sharing::{Place, ShareArguments, names};
 use super::views::ViewArguments;
@@ -142,7 +143,7 @@ fn prepare<'a>(arguments: &Arguments, chosen: &'a Chosen) -> anyhow::Result<Cros
     let Arguments { folds, fold_files, fold_seed, protocol, .. } = arguments;
     let division = Division { folds: *folds, files: fold_files.clone(), seed: *fold_seed };
     let folds = division.folds(dataset, task, *protocol, &candidates)?;
-    Ok(Crossval::new(dataset, *protocol, folds)?)
+    Ok(Crossval::with_registry(&functions(), dataset, *protocol, folds)?)
 }
 
 /// Puts together what shards have done.

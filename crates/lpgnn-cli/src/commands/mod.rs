@@ -19,8 +19,14 @@ mod train;
 mod views;
 
 use clap::Subcommand;
+use lpgnn::registry::Registry;
 
 use crate::console::Console;
+
+/// All functions that a model can name: those of the library, and the systems it is compared with.
+fn functions() -> Registry<f32> {
+    lpgnn_baselines::registry()
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

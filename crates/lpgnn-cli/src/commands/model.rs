@@ -9,6 +9,7 @@ use lpgnn::run::{Predictions, SavedModel};
 use serde_json::Value;
 
 use super::data::read_format;
+use super::functions;
 use super::settings::load_shared;
 use crate::console::Console;
 use crate::ranks;
@@ -100,7 +101,7 @@ impl ModelArguments {
 /// The model of a run or a model file.
 pub(super) fn read_model(path: &Path) -> anyhow::Result<SavedModel> {
     if !path.is_dir() {
-        return Ok(SavedModel::read(path)?);
+        return Ok(SavedModel::read_with(&functions(), path)?);
     }
     let file = path.join(RunFolder::MODEL);
     if !file.exists() && path.join(RunFolder::CONFIG).exists() {
@@ -117,7 +118,7 @@ pub(super) fn read_model(path: &Path) -> anyhow::Result<SavedModel> {
             RunFolder::MODEL
         );
     }
-    Ok(SavedModel::read(&file)?)
+    Ok(SavedModel::read_with(&functions(), &file)?)
 }
 
 impl Used {

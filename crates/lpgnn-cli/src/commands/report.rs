@@ -4,6 +4,7 @@ use clap::Args;
 use lpgnn::experiment::run::RunFolder;
 use lpgnn::report::Report;
 
+use super::functions;
 use super::settings::load;
 use crate::console::{Console, print};
 
@@ -31,7 +32,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
         let config = RunFolder::open(folder)?.config()?;
         let source = if data.is_empty() { &config.data.source } else { data };
         let (_, dataset) = load(source, config.data.format)?;
-        report = report.with_drawings(folder, &dataset)?;
+        report = report.with_drawings_by(&functions(), folder, &dataset)?;
     } else if arguments.data.is_some() {
         console.say("note: --data applies to a single run; nothing is drawn");
     }

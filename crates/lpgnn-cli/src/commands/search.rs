@@ -8,6 +8,7 @@ use lpgnn::experiment::{ResultFolder, TrialName};
 use lpgnn::report::LiveReport;
 use lpgnn::tensorboard::TrialEvents;
 
+use super::functions;
 use super::settings::{Chosen, SettingArguments};
 use super::sharing::{Place, ShareArguments, names};
 use super::views::ViewArguments;
@@ -70,7 +71,13 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     let Chosen { config, dataset, .. } = &chosen;
     let Arguments { budget, halving, min_epochs, .. } = *arguments;
     let options = SearchOptions { budget, halving, min_epochs };
-    let search = ranks::agree(Search::new(dataset, config.clone(), &space, options))?;
+    let search = ranks::agree(Search::with_registry(
+        &functions(),
+        dataset,
+        config.clone(),
+        &space,
+        options,
+    ))?;
     let live = |token: &str| LiveReport::new(dataset.name(), token);
     let page = ranks::agree(arguments.views.page(console, live))?;
     let (plan, name) = (search.plan(), format!("{}-search", dataset.name()));

@@ -40,6 +40,7 @@ use crate::data::Dataset;
 use crate::experiment::record::ModelNotes;
 use crate::experiment::run::RunFolder;
 use crate::experiment::{ResultFolder, Versions, today};
+use crate::registry::Registry;
 use crate::run::{SavedModel, write_file};
 use crate::{Error, Place};
 use crossval::CrossvalPage;
@@ -130,9 +131,23 @@ impl Report {
     /// # Errors
     ///
     /// [`Error::Folder`] when these are other data than the run was trained on.
-    pub fn with_drawings(mut self, folder: &Path, dataset: &Dataset) -> Result<Self, Error> {
+    pub fn with_drawings(self, folder: &Path, dataset: &Dataset) -> Result<Self, Error> {
+        self.with_drawings_by(&Registry::default(), folder, dataset)
+    }
+
+    /// The same of a model that is made of functions in `registry`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`with_drawings`](Self::with_drawings).
+    pub fn with_drawings_by(
+        mut self,
+        registry: &Registry<f32>,
+        folder: &Path,
+        dataset: &Dataset,
+    ) -> Result<Self, Error> {
         if let [run] = self.runs.as_mut_slice() {
-            run.draw(folder, dataset)?;
+            run.draw(registry, folder, dataset)?;
         }
         Ok(self)
     }

@@ -7,6 +7,7 @@ use crate::experiment::run::RunFolder;
 use crate::experiment::{Machine, Versions};
 use crate::graph::Level;
 use crate::inference::Inference;
+use crate::registry::Registry;
 use crate::run::{DataOrigin, RunConfig, SavedModel, Schema, fingerprint};
 use crate::train::StopReason;
 
@@ -135,6 +136,7 @@ impl RunPage {
 
     pub(super) fn draw(
         &mut self,
+        registry: &Registry<f32>,
         folder: &std::path::Path,
         dataset: &Dataset,
     ) -> Result<(), Error> {
@@ -142,7 +144,7 @@ impl RunPage {
             let problem = format!("was trained on other data than {}", dataset.name());
             return Err(Error::Folder { path: folder.into(), problem });
         }
-        let model = SavedModel::read(&folder.join(RunFolder::MODEL))?;
+        let model = SavedModel::read_with(registry, &folder.join(RunFolder::MODEL))?;
         if let Some(items) = &self.items {
             self.drawings = drawings(&model, dataset, items, &self.classes)?;
         }

@@ -9,6 +9,7 @@ use lpgnn::experiment::{ResultFolder, Share, TrialName};
 use lpgnn::graph::Level;
 use lpgnn::run::{RunConfig, Setting, Setup, fingerprint};
 
+use super::super::functions;
 use super::super::settings::config_for;
 use super::data::Wanted;
 use super::record::{COMMIT, Record};
@@ -90,7 +91,12 @@ impl Work<'_> {
     ) -> anyhow::Result<Outcome> {
         let Self { row, arguments, console, .. } = self;
         let about = &row.about;
-        let crossval = Crossval::new(dataset, about.protocol, self.folds(dataset, config)?)?;
+        let crossval = Crossval::with_registry(
+            &functions(),
+            dataset,
+            about.protocol,
+            self.folds(dataset, config)?,
+        )?;
         let folds = crossval.folds();
         let place = match self.place {
             (_, 1) => String::new(),
@@ -160,7 +166,7 @@ impl Work<'_> {
         let task = Level::of_task(config.data.task, dataset)?;
         let seeds = about.seeds.as_deref().unwrap_or_default();
         let mut folds = if about.protocol == Protocol::Split {
-            let split = Setup::new(config, dataset)?.split;
+            let split = Setup::with_registry(&functions(), config, dataset, None)?.split;
             // Without a validation split, the last epoch counts.
             if split.test.is_empty() {
                 bail!("the test split of {} is empty", self.row.name);

@@ -6,13 +6,14 @@ use anyhow::{Context, bail};
 use clap::Args;
 use lpgnn::data::{Dataset, FeatureSource};
 use lpgnn::experiment::record::RunRecord;
-use lpgnn::experiment::run::{CheckpointInterval, Run, RunFolder};
+use lpgnn::experiment::run::{CheckpointInterval, Run, RunFolder, Runs};
 use lpgnn::graph::SparseRows;
 use lpgnn::report::LiveReport;
 use lpgnn::run::{RunConfig, Setup};
 use lpgnn::tensorboard::EventWriter;
 use lpgnn::train::StopReason;
 
+use super::functions;
 use super::settings::{Loading, SettingArguments};
 use super::views::ViewArguments;
 use crate::console::{Console, print};
@@ -82,15 +83,18 @@ fn begin(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let (config, dataset) = (chosen.config.clone(), &chosen.dataset);
     // First, since it fails without leaving anything.
     let page = ranks::agree(arguments.page(dataset, console))?;
+    let functions = Runs::new(functions());
     let run = match &arguments.out {
         _ if ranks::follows() => {
-            Run::follow(Path::new("runs"), config, dataset).map_err(anyhow::Error::from)
+            functions.follow(Path::new("runs"), config, dataset).map_err(anyhow::Error::from)
         }
         Some(path) if arguments.force => {
-            Run::replace(path, config, dataset).map_err(anyhow::Error::from)
+            functions.replace(path, config, dataset).map_err(anyhow::Error::from)
         }
-        Some(path) => Run::create(path, config, dataset).map_err(|error| in_use(error, path)),
-        None => Run::create_in(Path::new("runs"), config, dataset).map_err(anyhow::Error::from),
+        Some(path) => functions.create(path, config, dataset).map_err(|error| in_use(error, path)),
+        None => {
+            functions.create_in(Path::new("runs"), config, dataset).map_err(anyhow::Error::from)
+        }
     };
     let run = ranks::agree(run)?;
     let folder = ranks::path_of_first(run.folder().path());
@@ -159,11 +163,11 @@ fn resume(arguments: &Arguments, path: &Path, console: &Console) -> anyhow::Resu
         .with_context(|| format!("the data of {} are no longer there", path.display()));
     let (_, dataset) = ranks::agree(ranks::agree(read)?.finish())?;
     let page = ranks::agree(arguments.page(&dataset, console))?;
-    let epochs = Some(config.training.epochs);
+    let (epochs, functions) = (Some(config.training.epochs), Runs::new(functions()));
     let run = ranks::agree(if arguments.accept_changes {
-        Run::resume_with_changes(folder, &dataset, epochs).map_err(anyhow::Error::from)
+        functions.resume_with_changes(folder, &dataset, epochs).map_err(anyhow::Error::from)
     } else {
-        Run::resume(folder, &dataset, epochs).map_err(hint_at_acceptance)
+        functions.resume(folder, &dataset, epochs).map_err(hint_at_acceptance)
     })?;
     if run.epoch() > 0 {
         console.say(format_args!("resuming {} after epoch {}", path.display(), run.epoch()));

@@ -22,11 +22,13 @@ use crate::Error;
 use crate::data::Dataset;
 use crate::evaluate::{Baseline, Protocol};
 use crate::graph::Level;
+use crate::registry::Registry;
 use crate::run::{RunConfig, Setting, Setup, fingerprint, notes};
 
 /// A cross-validation that is ready to run.
 #[derive(Clone, Debug)]
 pub struct Crossval<'a> {
+    registry: Registry<f32>,
     dataset: &'a Dataset,
     protocol: Protocol,
     folds: Vec<Fold>,
@@ -43,10 +45,24 @@ impl<'a> Crossval<'a> {
     /// [`Error::Mismatch`] when there is nothing to train, or nothing to test a fold on, and what is wrong with the
     /// first candidate that does not fit the data.
     pub fn new(dataset: &'a Dataset, protocol: Protocol, folds: Vec<Fold>) -> Result<Self, Error> {
+        Self::with_registry(&Registry::default(), dataset, protocol, folds)
+    }
+
+    /// The same with the functions in `registry`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`new`](Self::new).
+    pub fn with_registry(
+        registry: &Registry<f32>,
+        dataset: &'a Dataset,
+        protocol: Protocol,
+        folds: Vec<Fold>,
+    ) -> Result<Self, Error> {
         let first = folds.first().filter(|_| folds.iter().all(|fold| !fold.candidates.is_empty()));
         let first = first.ok_or_else(|| Error::Mismatch("there is nothing to train".into()))?;
         for candidate in &first.candidates {
-            Setup::with_split(candidate, dataset, first.split.clone())?;
+            Setup::with_registry(registry, candidate, dataset, Some(first.split.clone()))?;
         }
         let task = Level::of_task(first.candidates[0].data.task, dataset)?;
         for Fold { name, split, .. } in &folds {
@@ -60,7 +76,7 @@ impl<'a> Crossval<'a> {
                 )));
             }
         }
-        Ok(Self { dataset, protocol, folds })
+        Ok(Self { registry: registry.clone(), dataset, protocol, folds })
     }
 
     /// Its folds.
@@ -179,7 +195,7 @@ impl<'a> Crossval<'a> {
     ) -> Result<Option<FoldRecord>, Error> {
         let mut best: Option<(usize, TrialRecord)> = None;
         for (i, config) in fold.candidates.iter().enumerate() {
-            let setup = Setup::with_split(config, self.dataset, fold.split.clone())?;
+            let setup = self.setup(config, fold)?;
             let files = files(fold, i, folder);
             let trial = Trial { name: fold.name, config, setup: &setup, files: &files };
             let Some(done) = trial.train(config.training.epochs, watched)? else {
@@ -193,11 +209,15 @@ impl<'a> Crossval<'a> {
         let (candidate, trial) =
             best.ok_or_else(|| Error::Mismatch("there is nothing to train".into()))?;
         let config = &fold.candidates[candidate];
-        let setup = Setup::with_split(config, self.dataset, fold.split.clone())?;
+        let setup = self.setup(config, fold)?;
         let baseline = Baseline { seed: config.training.seed, ..Baseline::default() };
         let baseline = baseline.train(&setup.data).unwrap_or_default();
         let majority = majority_accuracy(self.dataset, &setup);
         Ok(Some(FoldRecord::new(fold.name, candidate, trial, &baseline, majority)))
+    }
+
+    fn setup(&self, config: &RunConfig, fold: &Fold) -> Result<Setup, Error> {
+        Setup::with_registry(&self.registry, config, self.dataset, Some(fold.split.clone()))
     }
 }
 

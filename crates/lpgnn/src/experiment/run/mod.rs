@@ -21,6 +21,7 @@ use crate::Error;
 use crate::data::Dataset;
 use crate::evaluate::Baseline;
 use crate::graph::{Communicator, agree};
+use crate::registry::Registry;
 use crate::run::{
     CheckpointFile, EpochChange, RunConfig, SavedModel, Setup, SplitSource, TrainingOrigin,
 };
@@ -39,6 +40,105 @@ pub struct Run<'a> {
     interval: CheckpointInterval,
     commit: Option<String>,
     baseline: bool,
+}
+
+/// Begins and resumes runs whose functions are those of a registry; the constructors of [`Run`] do so with
+/// those that are built in.
+#[derive(Clone, Debug, Default)]
+pub struct Runs {
+    registry: Registry<f32>,
+}
+
+impl Runs {
+    /// With these functions.
+    pub fn new(registry: Registry<f32>) -> Self {
+        Self { registry }
+    }
+
+    /// See [`Run::create`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Run::create`].
+    pub fn create<'a>(
+        &self,
+        folder: &Path,
+        config: RunConfig,
+        dataset: &'a Dataset,
+    ) -> Result<Run<'a>, Error> {
+        Run::begin(&self.registry, config, dataset, || RunFolder::create(folder))
+    }
+
+    /// See [`Run::replace`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Run::replace`].
+    pub fn replace<'a>(
+        &self,
+        folder: &Path,
+        config: RunConfig,
+        dataset: &'a Dataset,
+    ) -> Result<Run<'a>, Error> {
+        Run::begin(&self.registry, config, dataset, || RunFolder::replace(folder))
+    }
+
+    /// See [`Run::create_in`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Run::create_in`].
+    pub fn create_in<'a>(
+        &self,
+        parent: &Path,
+        config: RunConfig,
+        dataset: &'a Dataset,
+    ) -> Result<Run<'a>, Error> {
+        let create = || RunFolder::create(&create_next(parent, dataset.name())?);
+        Run::begin(&self.registry, config, dataset, create)
+    }
+
+    /// See [`Run::follow`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Run::follow`].
+    pub fn follow<'a>(
+        &self,
+        folder: &Path,
+        config: RunConfig,
+        dataset: &'a Dataset,
+    ) -> Result<Run<'a>, Error> {
+        Run::begin(&self.registry, config, dataset, || Ok(RunFolder::followed(folder)))
+    }
+
+    /// See [`Run::resume`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Run::resume`].
+    pub fn resume<'a>(
+        &self,
+        folder: RunFolder,
+        dataset: &'a Dataset,
+        epochs: Option<usize>,
+    ) -> Result<Run<'a>, Error> {
+        Run::go_on(&self.registry, folder, dataset, epochs, false)
+    }
+
+    /// See [`Run::resume_with_changes`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Run::resume_with_changes`].
+    pub fn resume_with_changes<'a>(
+        &self,
+        folder: RunFolder,
+        dataset: &'a Dataset,
+        epochs: Option<usize>,
+    ) -> Result<Run<'a>, Error> {
+        Run::go_on(&self.registry, folder, dataset, epochs, true)
+    }
 }
 
 /// When checkpoints are written, besides after the last epoch.
@@ -66,7 +166,7 @@ impl<'a> Run<'a> {
     /// [`Error::Folder`] when the folder is in use; what does not fit in configuration and data, and
     /// then there is no folder.
     pub fn create(folder: &Path, config: RunConfig, dataset: &'a Dataset) -> Result<Self, Error> {
-        Self::begin(config, dataset, || RunFolder::create(folder))
+        Runs::default().create(folder, config, dataset)
     }
 
     /// A new run in place of the one in the folder, if there is one.
@@ -75,7 +175,7 @@ impl<'a> Run<'a> {
     ///
     /// As [`create`](Self::create), for a folder that is something else than a run.
     pub fn replace(folder: &Path, config: RunConfig, dataset: &'a Dataset) -> Result<Self, Error> {
-        Self::begin(config, dataset, || RunFolder::replace(folder))
+        Runs::default().replace(folder, config, dataset)
     }
 
     /// A new run in the next free folder of `parent`, called after the data.
@@ -88,7 +188,7 @@ impl<'a> Run<'a> {
         config: RunConfig,
         dataset: &'a Dataset,
     ) -> Result<Self, Error> {
-        Self::begin(config, dataset, || RunFolder::create(&create_next(parent, dataset.name())?))
+        Runs::default().create_in(parent, config, dataset)
     }
 
     /// A new run that another rank, the first one, creates and writes to `folder`.
@@ -97,16 +197,17 @@ impl<'a> Run<'a> {
     ///
     /// What does not fit in configuration and data.
     pub fn follow(folder: &Path, config: RunConfig, dataset: &'a Dataset) -> Result<Self, Error> {
-        Self::begin(config, dataset, || Ok(RunFolder::followed(folder)))
+        Runs::default().follow(folder, config, dataset)
     }
 
     fn begin(
+        registry: &Registry<f32>,
         config: RunConfig,
         dataset: &'a Dataset,
         folder: impl FnOnce() -> Result<RunFolder, Error>,
     ) -> Result<Self, Error> {
         // Errors are found before a folder is created.
-        let setup = Setup::new(&config, dataset)?;
+        let setup = Setup::with_registry(registry, &config, dataset, None)?;
         Trainer::check(&setup.plan, &setup.model, &setup.data)?;
         let folder = folder()?;
         folder.write_split(&setup.split_to_keep())?;
@@ -134,7 +235,7 @@ impl<'a> Run<'a> {
         dataset: &'a Dataset,
         epochs: Option<usize>,
     ) -> Result<Self, Error> {
-        Self::go_on(folder, dataset, epochs, false)
+        Runs::default().resume(folder, dataset, epochs)
     }
 
     /// The same with the settings that `config.toml` has now; the record tells which were changed.
@@ -147,10 +248,11 @@ impl<'a> Run<'a> {
         dataset: &'a Dataset,
         epochs: Option<usize>,
     ) -> Result<Self, Error> {
-        Self::go_on(folder, dataset, epochs, true)
+        Runs::default().resume_with_changes(folder, dataset, epochs)
     }
 
     fn go_on(
+        registry: &Registry<f32>,
         folder: RunFolder,
         dataset: &'a Dataset,
         epochs: Option<usize>,
@@ -175,10 +277,7 @@ impl<'a> Run<'a> {
             });
         }
         let given = kept_split.filter(|_| config.split.source == SplitSource::Given);
-        let setup = match given {
-            Some(split) => Setup::with_split(&config, dataset, split)?,
-            None => Setup::new(&config, dataset)?,
-        };
+        let setup = Setup::with_registry(registry, &config, dataset, given)?;
         let mut run = Self::ready(folder, config, dataset, setup);
         let checkpoint = run.folder.file(RunFolder::CHECKPOINT);
         if checkpoint.exists() {

@@ -27,6 +27,7 @@ use super::run::RunFolder;
 use super::shared_work::{Item, SharedWork};
 use super::trial::{Trial, TrialFiles, TrialRecord, test_value};
 use crate::data::{Dataset, Split};
+use crate::registry::Registry;
 use crate::run::{RunConfig, SavedModel, Setup, fingerprint, write_file};
 use crate::train::SplitName;
 use crate::{Error, Place};
@@ -60,6 +61,7 @@ pub struct Search<'a> {
     split: Split,
     options: SearchOptions,
     rounds: Vec<Round>,
+    registry: Registry<f32>,
 }
 
 /// The file of the record.
@@ -82,6 +84,21 @@ impl<'a> Search<'a> {
         space: &Space,
         options: SearchOptions,
     ) -> Result<Self, Error> {
+        Self::with_registry(&Registry::default(), dataset, config, space, options)
+    }
+
+    /// The same with the functions in `registry`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`new`](Self::new).
+    pub fn with_registry(
+        registry: &Registry<f32>,
+        dataset: &'a Dataset,
+        config: RunConfig,
+        space: &Space,
+        options: SearchOptions,
+    ) -> Result<Self, Error> {
         let most = match options.budget {
             Some(Budget::Trials(trials)) => Some(trials),
             _ => None,
@@ -89,7 +106,7 @@ impl<'a> Search<'a> {
         let trials = space.trials(&config, most, config.training.seed)?;
         let first =
             trials.first().ok_or_else(|| Error::Mismatch("the search space is empty".into()))?;
-        let Setup { split, data, .. } = Setup::new(first, dataset)?;
+        let Setup { split, data, .. } = Setup::with_registry(registry, first, dataset, None)?;
         if !data.has(SplitName::Val) {
             return Err(Error::Mismatch(format!(
                 "{} has no validation split with targets, which a search requires",
@@ -98,7 +115,8 @@ impl<'a> Search<'a> {
         }
         let SearchOptions { halving, min_epochs, .. } = options;
         let rounds = rounds(trials.len(), config.training.epochs, halving, min_epochs);
-        Ok(Self { config, trials, dataset, split, options, rounds })
+        let registry = registry.clone();
+        Ok(Self { config, trials, dataset, split, options, rounds, registry })
     }
 
     /// The configurations that are tried.
@@ -270,7 +288,7 @@ impl Work<'_> {
 
     /// A trial, from where the round before has left it.
     fn train(&self, trial: usize, share: usize, before: &[RankedTrial]) -> Result<(), Error> {
-        let Search { trials, dataset, split, .. } = self.search;
+        let Search { trials, dataset, split, registry, .. } = self.search;
         let config = &trials[trial];
         let epochs = config.training.epochs.div_ceil(share);
         let before = before.iter().find(|before| before.trial == trial + 1);
@@ -278,7 +296,7 @@ impl Work<'_> {
             return self.save(trial, share, epochs, &ended.result);
         }
         let split = Split { test: vec![], ..split.clone() };
-        let setup = Setup::with_split(config, dataset, split)?;
+        let setup = Setup::with_registry(registry, config, dataset, Some(split))?;
         let job = Trial { name: name(trial), config, setup: &setup, files: &self.files(trial) };
         let Some(done) = job.train(epochs, self.watched)? else { return Ok(()) };
         let (epoch, weights) = (done.record.best_epoch, done.weights.clone());
@@ -343,15 +361,16 @@ impl Work<'_> {
             let cannot = |source| Error::Io { action: "read", path: path.clone(), source };
             write_file(&kept, &std::fs::read(&path).map_err(cannot)?)?;
         }
-        let mut saved = SavedModel::read(&kept)?;
+        let mut saved = SavedModel::read_with(&self.search.registry, &kept)?;
         // Its trial did not see the test split.
         saved.members = Some(self.search.split.clone());
         saved.write(&kept)?;
         let test = if self.search.split.test.is_empty() {
             None
         } else {
-            let split = self.search.split.clone();
-            test_value(&Setup::with_split(config, self.search.dataset, split)?, saved)?
+            let Search { registry, dataset, split, .. } = self.search;
+            let setup = Setup::with_registry(registry, config, dataset, Some(split.clone()))?;
+            test_value(&setup, saved)?
         };
         let record = SearchRecord {
             trial: best.trial,

@@ -8,6 +8,7 @@ use lpgnn::train::{
     EpochReport, ModelEvaluation, SplitName, Trainer, TrainerState, TrainingConfig,
 };
 
+use super::super::super::functions;
 use super::file::Action;
 use super::measure::{Measure, Measured, of_data};
 use crate::interrupt;
@@ -25,7 +26,7 @@ pub(super) fn run(
     config: &RunConfig,
     dataset: &Dataset,
 ) -> anyhow::Result<Option<Vec<Measured>>> {
-    let setup = Setup::new(config, dataset)?;
+    let setup = Setup::with_registry(&functions(), config, dataset, None)?;
     let mut found = match action {
         Action::Converge => vec![converge(config, &setup)?],
         Action::Update => vec![update(config, &setup)?],

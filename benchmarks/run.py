@@ -18,7 +18,7 @@ import time
 
 import cluster
 import workers
-from workers import OURS, PEERS, ROOT, WORK, Failure, Worker
+from workers import OURS, PEERS, ROOT, WORK, Failure, Worker, run_json, talk
 
 SECTIONS = ["peers", "scaling", "program", "training", "live", "cluster"]
 
@@ -30,12 +30,16 @@ def main():
         # numpy is there.
         workers.make_venv()
         os.execv(workers.PYTHON, [workers.PYTHON, os.path.abspath(__file__), *sys.argv[1:]])
-    benches = {} if options.sections == ["cluster"] else workers.build()
+    needed = {"live": ["live"], "cluster": []}
+    everything = ["update", "training", "machine", "live"]
+    benches = sorted({name for section in options.sections for name in needed.get(section, everything)})
+    benches = workers.build(benches) if benches else {}
+    import live
     import report
-    measure = {"peers": peers, "scaling": scaling, "program": program, "training": training, "live": live,
+    measure = {"peers": peers, "scaling": scaling, "program": program, "training": training, "live": live.measure,
                "cluster": cluster.measure}
     for name in options.sections:
-        facts = surroundings()
+        facts = options.facts = surroundings()
 
         def keep(section):
             """Writes what is known so far: a run that is cut short leaves what it has measured."""
@@ -59,6 +63,7 @@ def parse():
     parser.add_argument("--rounds", type=int, help="turns of each program [default: 5]")
     parser.add_argument("--seconds", type=float, help="seconds per turn [default: 2]")
     parser.add_argument("--data", help="a folder that contains the folders MUTAG, NCI1, IMDB-BINARY and cora and the files coauthor-physics.npz and amazon-computer.npz, at any depth")
+    parser.add_argument("--only", type=words, help="parts of the section live; the others stay as they are in RESULTS.md")
     parser.add_argument("--quick", action="store_true", help="a,b with one thread, tanh and few rounds")
     parser.add_argument("--dry", action="store_true", help="do not write RESULTS.md")
     options = parser.parse_args()
@@ -407,80 +412,12 @@ def wide(options, benches):
     return rows
 
 
-# ---- live --------------------------------------------------------------------------------------------------------
-
-
-def live(options, benches, keep):
-    """Events on graphs of several sizes, of several tolerances, and on real graphs beside recomputing k hops."""
-    bench = lambda *arguments: run_json([benches["live"], *map(str, arguments)])
-    section = {"sizes": [], "tols": [], "batches": [], "real": []}
-    for nodes in (10_000, 100_000) if options.quick else (10_000, 100_000, 1_000_000):
-        talk(f"live: {nodes:,} nodes")
-        # Residuals that nobody has looked at pile up before the number of nodes touched is that of the long run.
-        warm = min(nodes // 2, 2_000 if options.quick else 100_000)
-        section["sizes"].append(bench("--nodes", nodes, "--warm", warm, "--events", 4_000 if options.quick else 20_000))
-        keep(section)
-    for tol in (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5):
-        talk(f"live: tol {tol}")
-        events = 1_000 if options.quick or tol < 1e-3 else 10_000
-        section["tols"].append(bench("--nodes", 100_000, "--tol", tol, "--warm", events // 2, "--events", events))
-    for batch in (1, 10, 100, 1000):
-        talk(f"live: batches of {batch}")
-        section["batches"].append(bench("--nodes", 100_000, "--batch", batch, "--threads", max(options.threads), "--events", 20_000))
-    keep(section)
-    for name in ("coauthor-physics", "amazon-computer"):
-        path = find_file(options.data, f"{name}.npz")
-        section["real"].append(real(options, bench, name, path) if path else {"data": name, "problem": "no data: give --data"})
-        keep(section)
-    return section
-
-
-def real(options, bench, name, path):
-    """A trained model on a real graph, and a GCN and a GIN of about its accuracy."""
-    lpgnn, out = workers.build_program(), os.path.join(WORK, f"live-{name}")
-    if not os.path.exists(os.path.join(out, "model.safetensors")):
-        talk(f"live: training on {name}")
-        subprocess.run([lpgnn, "train", path, "--layers", "2", "--state-dim", "32", "--hidden-dims", "32", "--epochs", "300", "--patience", "none",
-                        "--set", "training.lipschitz=0.9", "--out", out, "--quiet"], check=True, stdout=subprocess.DEVNULL)
-    scores = run_json([lpgnn, "evaluate", out, path, "--split", "test", "--json"])
-    talk(f"live: {name}")
-    events = 200 if options.quick else 2_000
-    row = {"data": name, "accuracy": scores["accuracy"], "tols": [], "peers": []}
-    for tol in (1e-2, 1e-3):
-        row["tols"].append(bench("--model", os.path.join(out, "model.safetensors"), "--data", path, "--tol", tol, "--events", events))
-    problem = workers.install(["torch", "torch-geometric", "numpy"])
-    for kind in ("gcn", "gin"):
-        talk(f"live: {name}, {kind}")
-        command = [workers.PYTHON, os.path.join(workers.HERE, "peers", "geometric_live.py"), path, "--model", kind, "--events", "20" if options.quick else "100"]
-        row["peers"].append({"model": kind, "problem": problem} if problem else run_json(command))
-    return row
-
-
-def find_file(data, name):
-    """The file of that name, however deep."""
-    for folder, _, files in sorted(os.walk(data)) if data else []:
-        if name in files:
-            return os.path.join(folder, name)
-    return None
-
-
 def find(data, name):
     """The folder of that name, however deep, that is a data set rather than its folds."""
     for folder, folders, _ in sorted(os.walk(data)) if data else []:
         if name in folders and "folds" not in folder:
             return os.path.join(folder, name)
     return None
-
-
-def run_json(command):
-    answer = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    if answer.returncode:
-        sys.exit(f"{' '.join(command)} failed")
-    return json.loads(answer.stdout)
-
-
-def talk(text):
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

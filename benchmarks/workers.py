@@ -136,6 +136,17 @@ def take_turns(alive, rounds, seconds, talk):
             worker.run(seconds)
 
 
+def run_json(command):
+    answer = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if answer.returncode:
+        sys.exit(f"{' '.join(command)} failed")
+    return json.loads(answer.stdout)
+
+
+def talk(text):
+    print(text, file=sys.stderr, flush=True)
+
+
 def busy_seconds():
     """Seconds that all processors together have worked."""
     with open("/proc/stat") as file:
@@ -143,10 +154,11 @@ def busy_seconds():
     return (sum(fields[:3]) + sum(fields[5:8])) / os.sysconf("SC_CLK_TCK")
 
 
-def build():
-    """The benchmarks and the program, as cargo builds them for release: name → path."""
-    command = ["cargo", "bench", "--locked", "--workspace", "--features", "lpgnn/fetch", "--no-run",
-               "--bench", "update", "--bench", "training", "--bench", "machine", "--bench", "live", "--message-format", "json"]
+def build(benches):
+    """These benchmarks, as cargo builds them for release: name → path."""
+    command = ["cargo", "bench", "--locked", "--workspace", "--features", "lpgnn/fetch", "--no-run", "--message-format", "json"]
+    for name in benches:
+        command += ["--bench", name]
     answer = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if answer.returncode:
         sys.exit("the benchmarks do not build")

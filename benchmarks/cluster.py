@@ -52,9 +52,26 @@ def measure(options, _, keep):
     for ranks in (1, 4):
         name = workloads[-1]
         talk(f"{name}, {ranks} ranks: memory of training and evaluation")
-        section["memory"].append({"workload": name, "ranks": ranks, **peaks(lpgnn, parts(bench, name), ranks)})
+        section["memory"].append({"workload": name, "ranks": ranks, **peaks(train(lpgnn, parts(bench, name), ranks))})
         keep(section)
+    if options.large:
+        section["large"] = large(lpgnn, len(os.sched_getaffinity(0)))
     return section
+
+
+# Nodes, and neighbours of each: 10⁸ pairs of neighbours.
+LARGE = 5_000_000, 20
+
+
+def large(lpgnn, threads):
+    """A graph that is written node by node, and an epoch of training on it, which is one update and its evaluation."""
+    nodes, degree = LARGE
+    folder = os.path.join(WORK, "cluster", "large")
+    talk("large: writing it")
+    written = peaks([lpgnn, "data", "generate", "large", "--nodes", str(nodes), "--degree", str(degree), "--parts", "128",
+                     "--out", folder, "--force", "--quiet"])
+    talk("large: training")
+    return {"nodes": nodes, "degree": degree, "threads": threads, "written": written, "trained": peaks(train(lpgnn, folder, 1, threads))}
 
 
 def build():
@@ -94,10 +111,14 @@ def parts(bench, name):
     return folder
 
 
-def peaks(lpgnn, folder, ranks):
-    """The most memory of any process that trains for an epoch and evaluates, in megabytes; and the part of it that is no file."""
+def train(lpgnn, folder, ranks, threads=1):
+    """The command for an epoch and its evaluation."""
     out = os.path.join(WORK, "cluster", f"run-{ranks}")
-    command = [*mpirun(ranks), lpgnn, "train", folder, "--epochs", "1", "--threads", "1", "--no-baseline", "--force", "--out", out, "--quiet"]
+    return [*mpirun(ranks), lpgnn, "train", folder, "--epochs", "1", "--threads", str(threads), "--no-baseline", "--force", "--out", out, "--quiet"]
+
+
+def peaks(command):
+    """The most memory of any process of a job, in megabytes; the part of it that is no file; and its seconds."""
     begin = time.perf_counter()
     job = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     peak, own = 0, 0
@@ -109,7 +130,7 @@ def peaks(lpgnn, folder, ranks):
                 own = max(own, megabytes(status, "RssAnon"))
         time.sleep(0.02)
     if job.returncode:
-        sys.exit("lpgnn train failed")
+        sys.exit(f"{' '.join(command)} failed")
     return {"peak_mb": peak, "own_mb": own, "seconds": time.perf_counter() - begin}
 
 
@@ -187,8 +208,13 @@ def memory(section, table, number):
     alone = section["memory"][0]
     rows = [[f"{row['workload']}, {row['ranks']} ranks", f"{row['peak_mb']:,.0f}", f"{row['peak_mb'] / alone['peak_mb']:.2f}", f"{row['own_mb']:,.0f}",
              f"{row['own_mb'] / alone['own_mb']:.2f}"] for row in section["memory"]]
+    text = ""
+    if "large" in section:
+        of = section["large"]
+        text = (f"\nA graph of {of['nodes']:,} nodes with {of['degree']} neighbours each is written in {number(of['written']['seconds'])} s with {of['written']['peak_mb']:,.0f} MB, and an epoch, "
+                f"with its evaluations, takes one process of {of['threads']} threads {number(of['trained']['seconds'])} s and {of['trained']['peak_mb']:,.0f} MB at its peak.\n")
     return ("Memory of the rank that has most, in MB, of an epoch of training by the defaults with all evaluations: at its peak, and without files that are mapped.\n\n"
-            + table(["", "peak", "of one", "own", "of one"], rows))
+            + table(["", "peak", "of one", "own", "of one"], rows) + text)
 
 
 def model(section, table, number):

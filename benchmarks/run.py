@@ -64,6 +64,7 @@ def parse():
     parser.add_argument("--seconds", type=float, help="seconds per turn [default: 2]")
     parser.add_argument("--data", help="a folder that contains the folders MUTAG, NCI1, IMDB-BINARY and cora and the files coauthor-physics.npz and amazon-computer.npz, at any depth")
     parser.add_argument("--only", type=words, help="parts of the section live; the others stay as they are in RESULTS.md")
+    parser.add_argument("--large", action="store_true", help="cluster: also train on 10⁸ pairs of neighbours, which takes up to 20 GB")
     parser.add_argument("--quick", action="store_true", help="a,b with one thread, tanh and few rounds")
     parser.add_argument("--dry", action="store_true", help="do not write RESULTS.md")
     options = parser.parse_args()

@@ -24,6 +24,10 @@ pub(crate) struct Arguments {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+
+    /// Print how far states are from their fixed point at most; JSON always has it
+    #[arg(long)]
+    distance: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -86,7 +90,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
         largest_residual: converged.largest_residual(),
         largest_distance: largest(&used.model.distances(&used.predictions)?),
     };
-    if arguments.json { print_json(&report) } else { print(&text(&report)?) }
+    if arguments.json { print_json(&report) } else { print(&text(&report, arguments.distance)?) }
 }
 
 /// The largest of these bounds, if all of them are some.
@@ -177,7 +181,7 @@ fn note(
     ))
 }
 
-fn text(report: &Report) -> Result<String, std::fmt::Error> {
+fn text(report: &Report, with_distance: bool) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     match &report.metrics {
         Metrics::Classes {
@@ -218,8 +222,11 @@ fn text(report: &Report) -> Result<String, std::fmt::Error> {
         "\nconverged            {converged} of {} graphs, largest residual {:.1e}",
         report.graphs, report.largest_residual
     )?;
-    if let Some(distance) = report.largest_distance {
-        writeln!(text, "from fixed point     {distance:.1e} at most")?;
+    if with_distance {
+        let distance = report.largest_distance;
+        let known =
+            distance.map_or("not known".into(), |distance| format!("{distance:.1e} at most"));
+        writeln!(text, "from fixed point     {known}")?;
     }
     Ok(text)
 }

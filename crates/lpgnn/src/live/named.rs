@@ -47,7 +47,10 @@ struct Renamed {
 pub struct Name(String);
 
 #[derive(serde::Serialize, serde::Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "the name of a node or graph is expected, text or a non-negative integer"
+)]
 enum NameOrNumber {
     Number(u64),
     Name(String),
@@ -170,7 +173,10 @@ pub enum NamedEvent {
 
 /// The features of a node or edge: columns by their names, or real values in order.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "features are expected as an object of columns with a number or text each, as an array of values, or as an array of pairs"
+)]
 pub enum Columns {
     /// Text is a category, a number is a category or a real value as the model reads it.
     Named(BTreeMap<String, Cell>),

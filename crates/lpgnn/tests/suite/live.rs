@@ -31,6 +31,9 @@ struct World {
     live: LiveGraph,
     options: LiveOptions,
     draw: Draw,
+    /// Events that were possible: those that were accepted, and those that were refused for the sake of the bound.
+    accepted: usize,
+    refused: usize,
 }
 
 fn features<S: Scalar>(form: Form, width: usize, rows: &[&Row]) -> Features<S> {
@@ -105,6 +108,8 @@ impl World {
             live,
             options: *options,
             draw,
+            accepted: 0,
+            refused: 0,
         }
     }
 
@@ -151,9 +156,11 @@ impl World {
             let bounded =
                 matches!(error, EventError::Lipschitz { .. } | EventError::Rounding { .. });
             assert!(!possible || bounded, "{event:?}: {error}");
+            self.refused += usize::from(possible);
             return;
         }
         assert!(possible, "{event:?} was accepted");
+        self.accepted += 1;
         match event {
             Event::AddEdge { source: u, target: v, features }
             | Event::UpdateEdge { source: u, target: v, features } => {
@@ -301,20 +308,28 @@ fn after_ten_thousand_events_states_are_within_their_bound_of_the_fixed_point() 
             }
             // A bound that is far away would be no bound.
             assert!(largest > 1e-3, "transition {transition}, {layers} layers: {largest:e}");
+            // Nor would one that hardly lets anything change.
+            let (accepted, refused) = (world.accepted, world.refused);
+            assert!(
+                accepted > 4 * refused && accepted > 3000,
+                "transition {transition}, {layers} layers: {accepted} accepted, {refused} refused"
+            );
         }
     }
 }
 
 #[test]
 fn the_bound_holds_after_every_single_event() {
-    for transition in 0..TRANSITIONS {
-        let recipe =
-            Recipe { pooling: POOLINGS[transition % 4], ..recipe(transition, 1, transition) };
-        let form = FORMS[(transition + 1) % 3];
-        let mut world = World::new(transition as u64, &recipe, form, &options(1), 0.7);
-        for _ in 0..60 {
-            world.step(1);
-            world.check(&name(transition));
+    for (layers, events) in [(1, 60), (3, 40)] {
+        for transition in 0..TRANSITIONS {
+            let pooling = POOLINGS[(transition + layers / 2) % 4];
+            let recipe = Recipe { pooling, ..recipe(transition, layers, transition) };
+            let form = FORMS[(transition + 1) % 3];
+            let mut world = World::new(transition as u64, &recipe, form, &options(layers), 0.7);
+            for _ in 0..events {
+                world.step(1);
+                world.check(&name(transition));
+            }
         }
     }
 }

@@ -79,7 +79,7 @@ impl Session {
                     places.push(place);
                 }
                 Err(error) => {
-                    errors.push((place, format!("the line is not an event: {error}")));
+                    errors.push((place, not_an_event(line, &error)));
                     self.data.skip();
                 }
             }
@@ -210,4 +210,11 @@ fn map<const N: usize>(entries: [(&str, Value); N]) -> Map<String, Value> {
 /// To four significant digits.
 fn rounded(x: f64) -> f64 {
     format!("{x:.3e}").parse().unwrap_or(x)
+}
+
+fn not_an_event(line: &str, error: &serde_json::Error) -> String {
+    if line.trim_start().starts_with('{') {
+        return format!("the line is not an event: {error}");
+    }
+    "the line is neither an event, which is a JSON object, nor a query: predict, explain, stats or digest".into()
 }

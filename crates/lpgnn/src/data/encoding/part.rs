@@ -290,7 +290,7 @@ fn one_hot<S: Scalar>(
         Error::Mismatch(if real {
             format!("column {column} of the {what}s has fractions, the model reads categories")
         } else {
-            format!("the {what}s have no column {column}, the model reads one")
+            format!("the {what}s have no column “{column}”, which the model reads")
         })
     })?;
     let places: HashMap<&str, u32> = values.iter().map(String::as_str).zip(0..).collect();

@@ -223,9 +223,10 @@ fn text(report: &Report, with_distance: bool) -> Result<String, std::fmt::Error>
         report.graphs, report.largest_residual
     )?;
     if with_distance {
+        // A bound that was rounded down to two digits would be none.
         let distance = report.largest_distance;
-        let known =
-            distance.map_or("not known".into(), |distance| format!("{distance:.1e} at most"));
+        let known = distance
+            .map_or("not known".into(), |distance| format!("{:.1e} at most", 1.05 * distance));
         writeln!(text, "from fixed point     {known}")?;
     }
     Ok(text)

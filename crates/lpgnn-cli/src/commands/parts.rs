@@ -1,11 +1,11 @@
 //! What is written of every node of a graph in parts, in the order of the data set. The first rank writes.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use lpgnn::data::parts::GraphInParts;
+use lpgnn::data::parts::{GraphInParts, Names};
 use serde_json::Value;
 
 use crate::ranks;
@@ -22,10 +22,10 @@ pub(super) struct Lines {
     to: Option<Box<dyn Write>>,
     /// The file, which gets its name when it is whole.
     path: Option<PathBuf>,
-    names: Option<io::Lines<BufReader<File>>>,
+    names: Option<Names>,
     text: Vec<u8>,
     /// What went wrong first. The other ranks do not know of it, and go on.
-    error: Option<io::Error>,
+    error: Option<anyhow::Error>,
 }
 
 impl Lines {
@@ -43,7 +43,7 @@ impl Lines {
     /// The line of a node, from its name or number.
     pub(super) fn write(&mut self, node: usize, line: impl FnOnce(Value, &mut Vec<u8>)) {
         let Some(to) = self.to.as_mut().filter(|_| self.error.is_none()) else { return };
-        let next = || -> io::Result<()> {
+        let next = || -> anyhow::Result<()> {
             let name = self.names.as_mut().and_then(Iterator::next).transpose()?;
             line(name.map_or_else(|| node.into(), Value::String), &mut self.text);
             to.write_all(&self.text)?;
@@ -57,26 +57,29 @@ impl Lines {
     ///
     /// Whatever has gone wrong.
     pub(super) fn finish(mut self) -> anyhow::Result<()> {
-        let done = match self.error.take() {
+        // A name that no node has is an error too.
+        let surplus = self.names.as_mut().and_then(Iterator::next).and_then(Result::err);
+        let done = match self.error.take().or(surplus.map(Into::into)) {
             Some(error) => Err(error),
             None => self
                 .to
                 .as_mut()
-                .map_or(Ok(()), |to| to.write_all(&self.text).and_then(|()| to.flush())),
+                .map_or(Ok(()), |to| to.write_all(&self.text).and_then(|()| to.flush()))
+                .map_err(anyhow::Error::from),
         };
         drop(self.to);
         let done = done.and_then(|()| match &self.path {
-            Some(path) => std::fs::rename(part_of(path), path),
+            Some(path) => Ok(std::fs::rename(part_of(path), path)?),
             None => Ok(()),
         });
         match &self.path {
             Some(path) => done.with_context(|| format!("cannot write {}", path.display())),
-            None => done.map_err(Into::into),
+            None => done,
         }
     }
 }
 
-type Opened = (Option<Box<dyn Write>>, Option<io::Lines<BufReader<File>>>);
+type Opened = (Option<Box<dyn Write>>, Option<Names>);
 
 fn open(graph: &GraphInParts, path: Option<&Path>) -> anyhow::Result<Opened> {
     let to: Box<dyn Write> = match path {
@@ -87,11 +90,7 @@ fn open(graph: &GraphInParts, path: Option<&Path>) -> anyhow::Result<Opened> {
             Box::new(BufWriter::new(file))
         }
     };
-    let names = graph.names().map(|path| {
-        let file = File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        anyhow::Ok(BufReader::new(file).lines())
-    });
-    Ok((Some(to), names.transpose()?))
+    Ok((Some(to), graph.names()?))
 }
 
 fn part_of(path: &Path) -> PathBuf {

@@ -142,7 +142,7 @@ impl Loading {
             return Ok(Self::Whole(name, Box::new(dataset)));
         }
         let job = ranks::or_alone();
-        let parts = Parts::read(path, job.rank(), job.ranks())?;
+        let parts = Parts::read(path, job.rank(), job.ranks())?.unchanged()?;
         Ok(Self::Parts(absolute(path).display().to_string(), Box::new(parts)))
     }
 

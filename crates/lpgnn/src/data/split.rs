@@ -147,6 +147,15 @@ impl Ratio {
 }
 
 impl Split {
+    /// For each of so many nodes: 0 if it is in no split, 1, 2 or 3 for training, validation and test.
+    pub(super) fn by_node(&self, nodes: usize) -> Vec<u8> {
+        let mut of_nodes = vec![0; nodes];
+        for (number, members) in (1..).zip([&self.train, &self.val, &self.test]) {
+            members.iter().for_each(|&node| of_nodes[node] = number);
+        }
+        of_nodes
+    }
+
     /// A random stratified split with these proportions. Indices are in ascending order.
     ///
     /// The size of every split is within one of its proportion of all members, and within two of its

@@ -31,6 +31,13 @@ impl<'a> PartRows<'a> {
         first(rank)..first(rank + 1)
     }
 
+    /// The neighbours of an own node.
+    #[allow(clippy::cast_possible_truncation, reason = "it is in memory")]
+    pub(crate) fn list(&self, v: usize) -> &'a [u32] {
+        let start = |v: usize| (self.starts[v] - self.starts[0]) as usize;
+        &self.neighbours[start(v)..start(v + 1)]
+    }
+
     /// The neighbours of every own node.
     fn lists(&self) -> impl Iterator<Item = &'a [u32]> + Clone + use<'a> {
         let (starts, all) = (self.starts, self.neighbours);

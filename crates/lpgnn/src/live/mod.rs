@@ -44,6 +44,7 @@
 mod adjacency;
 mod bound;
 mod change;
+mod columns;
 mod event;
 mod features;
 mod levels;
@@ -58,8 +59,9 @@ mod slots;
 mod snapshot;
 mod undo;
 
+pub use columns::{Cell, Columns};
 pub use event::{Event, EventError};
-pub use named::{Cell, Columns, LiveData, Name, NamedEvent, NamedPrediction, NamedReport};
+pub use named::{LiveData, Name, NamedEvent, NamedPrediction, NamedReport};
 pub use outputs::{Explanation, Prediction};
 
 use std::collections::BTreeSet;

@@ -1,13 +1,15 @@
 //! Live graphs whose nodes have the names of a data set, and features as they are in files.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 
-use super::{Event, EventError, Explanation, LiveGraph, LiveOptions, Prediction, Sink, Source};
-use crate::data::{Categories, Dataset, Encoding, FeatureColumns};
-use crate::graph::{Features, Level, SparseRows};
+use super::{
+    Columns, Event, EventError, Explanation, LiveGraph, LiveOptions, Prediction, Sink, Source,
+};
+use crate::Error;
+use crate::data::{Dataset, Encoding};
+use crate::graph::{Features, Level};
 use crate::run::SavedModel;
-use crate::{Error, Matrix};
 
 /// A saved model on a data set that changes.
 ///
@@ -169,70 +171,6 @@ pub enum NamedEvent {
         /// Its columns.
         features: Columns,
     },
-}
-
-/// The features of a node or edge: columns by their names, or real values in order.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(
-    untagged,
-    expecting = "features are expected as an object of columns with a number or text each, as an array of values, or as an array of pairs"
-)]
-pub enum Columns {
-    /// Text is a category, a number is a category or a real value as the model reads it.
-    Named(BTreeMap<String, Cell>),
-    /// All real values.
-    Values(Vec<f32>),
-    /// Columns with the values that are not zero.
-    Sparse(Vec<(u32, f32)>),
-}
-
-/// A category or a real value.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(untagged)]
-pub enum Cell {
-    /// A real value.
-    Value(f32),
-    /// A category.
-    Category(String),
-}
-
-impl Default for Columns {
-    fn default() -> Self {
-        Self::Named(BTreeMap::new())
-    }
-}
-
-impl Columns {
-    /// As a table of one row, for an encoding that reads `width` columns.
-    fn table(&self, width: usize) -> Result<FeatureColumns, Error> {
-        let mut table = FeatureColumns::none(1);
-        match self {
-            Self::Named(cells) => {
-                let (mut names, mut values) = (vec![], vec![]);
-                for (name, cell) in cells {
-                    match cell {
-                        Cell::Category(value) => {
-                            table = table.with_categories(Categories::from_text(name, &[value]))?;
-                        }
-                        Cell::Value(value) => {
-                            names.push(name.clone());
-                            values.push(*value);
-                        }
-                    }
-                }
-                let values = Matrix::from_entries(1, names.len(), values)?;
-                table.with_values(names, values)
-            }
-            Self::Values(values) => {
-                let rows = Matrix::from_entries(1, values.len(), values.clone())?;
-                table.with_sparse(SparseRows::of_dense(&rows)?)
-            }
-            Self::Sparse(entries) => {
-                let (columns, values): (Vec<u32>, Vec<f32>) = entries.iter().copied().unzip();
-                table.with_sparse(SparseRows::new(width, vec![0, columns.len()], columns, values)?)
-            }
-        }
-    }
 }
 
 /// What became of some events.

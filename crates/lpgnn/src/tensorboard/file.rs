@@ -77,12 +77,14 @@ fn milliseconds() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The number of the newest file of ours: a clock may have been put back since.
+/// The number of the newest file of ours, which has 13 digits: a clock may have been put back since.
 fn newest(folder: &Path) -> Option<u64> {
     let names = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.file_name());
     let number = |name: std::ffi::OsString| {
         let name = name.to_str()?;
-        name.strip_prefix("events.out.tfevents.")?.strip_suffix(".lpgnn")?.parse().ok()
+        let number: u64 =
+            name.strip_prefix("events.out.tfevents.")?.strip_suffix(".lpgnn")?.parse().ok()?;
+        (number < 10_u64.pow(13)).then_some(number)
     };
     names.filter_map(number).max()
 }
@@ -108,5 +110,14 @@ mod tests {
         assert_eq!(bytes[..8], 24_u64.to_le_bytes());
         assert_eq!(bytes[8..12], 0x224b_7fa3_u32.to_le_bytes());
         assert_eq!(&bytes[21..36], b"\x1a\x0dbrain.Event:2");
+    }
+
+    #[test]
+    fn a_file_with_another_number_is_not_ours() {
+        let folder = tempfile::tempdir().unwrap();
+        let stranger = format!("events.out.tfevents.{}.lpgnn", u64::MAX);
+        std::fs::write(folder.path().join(stranger), "").unwrap();
+        let file = EventFile::create(folder.path(), 1).unwrap();
+        assert!(file.path.to_string_lossy().len() < folder.path().as_os_str().len() + 41);
     }
 }

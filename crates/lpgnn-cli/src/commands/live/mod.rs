@@ -22,6 +22,7 @@ use super::model::read_model;
 use super::settings::load;
 use super::views::address;
 use crate::console::Console;
+use journal::has_snapshot;
 use request::Request;
 use session::Session;
 
@@ -93,7 +94,16 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
         None => Session::new(start()?, &model),
         Some(folder) => {
             let every = arguments.snapshot_every.get() as u64;
-            Session::recover(folder, every, &model, &options, start)?
+            let kept = has_snapshot(folder);
+            let session = Session::recover(folder, every, &model, &options, start)?;
+            if kept {
+                console.say(format_args!(
+                    "the graph is that of {}; {} is not read",
+                    folder.display(),
+                    arguments.data
+                ));
+            }
+            session
         }
     };
     console.say(format_args!(
@@ -122,11 +132,9 @@ type Line = io::Result<String>;
 fn read(lines: &SyncSender<Line>) {
     let mut input = BufReader::new(io::stdin());
     loop {
-        let mut line = vec![];
-        let read = input.by_ref().take(MOST_LINE).read_until(b'\n', &mut line);
-        let line = match read {
-            Ok(0) => return,
-            Ok(_) => Ok(String::from_utf8_lossy(&line).trim().to_owned()),
+        let line = match read_line(&mut input) {
+            Ok(None) => return,
+            Ok(Some(line)) => Ok(line),
             Err(error) => Err(error),
         };
         let failed = line.is_err();
@@ -134,6 +142,31 @@ fn read(lines: &SyncSender<Line>) {
             return;
         }
     }
+}
+
+/// What stands for lines that are no text, or too long to be looked at: no event, which is what the answer and the journal say.
+const NO_TEXT: &str = "a line that is not UTF-8";
+const TOO_LONG: &str = "a line of more than 16 MB";
+
+/// The next line; none at the end.
+fn read_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
+    let mut line = vec![];
+    if input.by_ref().take(MOST_LINE).read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    if line.len() as u64 == MOST_LINE && !line.ends_with(b"\n") {
+        // Its rest is not another line.
+        let mut rest = vec![];
+        while input.by_ref().take(1 << 16).read_until(b'\n', &mut rest)? > 0
+            && !rest.ends_with(b"\n")
+        {
+            rest.clear();
+        }
+        return Ok(Some(TOO_LONG.to_owned()));
+    }
+    Ok(Some(
+        String::from_utf8(line).map_or_else(|_| NO_TEXT.to_owned(), |line| line.trim().to_owned()),
+    ))
 }
 
 /// Applies the events among some lines, up to a batch of them together, and answers the queries.
@@ -195,4 +228,23 @@ fn serve(session: &mut Session, lines: &Receiver<Line>, batch: usize) -> anyhow:
     }
     out.flush()?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_whole_text_or_none() {
+        let mut input = b" {} \ncaf\xe9\n".to_vec();
+        input.extend(vec![b' '; MOST_LINE as usize + 70_000]);
+        input.extend(b"{\"op\": \"stats\"}\nlast");
+        let mut input = BufReader::new(&input[..]);
+        let mut next = || read_line(&mut input).unwrap();
+        assert_eq!(next().as_deref(), Some("{}"));
+        assert_eq!(next().as_deref(), Some(NO_TEXT));
+        assert_eq!(next().as_deref(), Some(TOO_LONG));
+        assert_eq!(next().as_deref(), Some("last"));
+        assert_eq!(next(), None);
+    }
 }

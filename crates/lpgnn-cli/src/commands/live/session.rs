@@ -5,11 +5,13 @@ use std::time::Instant;
 use lpgnn::evaluate::probabilities;
 use lpgnn::live::{LiveData, LiveOptions, NamedEvent, NamedPrediction, Prediction};
 use lpgnn::run::SavedModel;
+use lpgnn::shortened;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::journal::Journal;
 use super::request::Query;
+use super::{NO_TEXT, TOO_LONG};
 
 /// A live graph, with the journal that keeps it.
 pub(super) struct Session {
@@ -91,7 +93,9 @@ impl Session {
         let last = number(lines.len().saturating_sub(1));
         let mut answers: Vec<Map<String, Value>> = errors
             .into_iter()
-            .map(|(place, error)| map([("event", json!(number(place))), ("error", json!(error))]))
+            .map(|(place, error)| {
+                map([("event", json!(number(place))), ("error", json!(shortened(&error)))])
+            })
             .collect();
         for changed in &report.changed {
             let mut answer = map([("event", json!(last))]);
@@ -158,7 +162,7 @@ impl Session {
         match answer.1 {
             Ok(found) => line.extend(found),
             Err(error) => {
-                line.insert("error".into(), json!(error.to_string()));
+                line.insert("error".into(), json!(shortened(&error.to_string())));
             }
         }
         writeln!(out, "{}", Value::Object(line))?;
@@ -168,7 +172,7 @@ impl Session {
 
     /// Answers a query that cannot be understood.
     pub(super) fn refuse(query: &str, error: &str, out: &mut impl Write) -> anyhow::Result<()> {
-        let line = map([("query", json!(query)), ("error", json!(error))]);
+        let line = map([("query", json!(query)), ("error", json!(shortened(error)))]);
         writeln!(out, "{}", Value::Object(line))?;
         out.flush()?;
         Ok(())
@@ -213,6 +217,9 @@ fn rounded(x: f64) -> f64 {
 }
 
 fn not_an_event(line: &str, error: &serde_json::Error) -> String {
+    if [NO_TEXT, TOO_LONG].contains(&line) {
+        return format!("it is {line}");
+    }
     if line.trim_start().starts_with('{') {
         return format!("the line is not an event: {error}");
     }

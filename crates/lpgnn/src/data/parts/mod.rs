@@ -17,10 +17,13 @@
 //! | `names.txt` | text | the names of nodes, in the order of the data set, a line each; if they have any |
 
 mod array;
+mod fingerprint;
+mod names;
 mod read;
 mod write;
 
 pub(crate) use array::Mapped;
+pub use names::Names;
 pub use read::Parts;
 pub(crate) use write::info_of;
 pub use write::{NodeRow, PartsWriter, RowFeatures, write_parts};
@@ -97,9 +100,11 @@ pub struct PartsInfo {
     pub(crate) alike: Option<usize>,
     /// Whether nodes have names.
     pub(crate) names: bool,
-    /// The SHA-256 of all arrays but the split.
+    /// The SHA-256 of the arrays of every part: of all but the split, and of the split.
+    pub(crate) part_fingerprints: Vec<[String; 2]>,
+    /// The SHA-256 of all of these but the splits.
     pub fingerprint: String,
-    /// The SHA-256 of the split.
+    /// The SHA-256 of the splits.
     pub split_fingerprint: String,
 }
 
@@ -265,10 +270,5 @@ impl GraphInParts {
             places.sort_unstable();
             places.iter().for_each(|&(node, row)| each(node, rows.row(row)));
         }
-    }
-
-    /// Where the names of nodes are, in the order of the data set, a line each; none if they have none.
-    pub fn names(&self) -> Option<PathBuf> {
-        self.info.names.then(|| self.folder.join(NAMES))
     }
 }

@@ -38,17 +38,17 @@ use crate::{Error, Matrix, Place};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Parts {
-    folder: PathBuf,
-    info: PartsInfo,
-    rank_starts: Vec<usize>,
-    rank: usize,
-    nodes: Range<usize>,
+    pub(super) folder: PathBuf,
+    pub(super) info: PartsInfo,
+    pub(super) rank_starts: Vec<usize>,
+    pub(super) rank: usize,
+    pub(super) nodes: Range<usize>,
     starts: Mapped<u64>,
     neighbours: Mapped<u32>,
-    features: Features<f32>,
-    targets: Option<TargetColumn>,
-    split: Split,
-    original: Mapped<u32>,
+    pub(super) features: Features<f32>,
+    pub(super) targets: Option<TargetColumn>,
+    pub(super) split: Split,
+    pub(super) original: Mapped<u32>,
 }
 
 impl Parts {
@@ -77,7 +77,7 @@ impl Parts {
         let starts = Mapped::open(&folder.join(STARTS), [all + 1, 1], nodes.start..nodes.end + 1)?;
         let neighbours = Mapped::open(&folder.join(NEIGHBOURS), [total, 1], entries)?;
         let targets = targets(folder, &info, nodes.clone())?;
-        let original = Mapped::open(&folder.join(ORIGINAL), [all, 1], nodes.clone())?;
+        let original = original(folder, all, nodes.clone())?;
         let parts = Self {
             features: features(folder, &info, nodes.clone())?,
             split: split(folder, &info, nodes.clone())?,
@@ -103,7 +103,7 @@ impl Parts {
         self.nodes.clone()
     }
 
-    fn rows(&self) -> PartRows<'_> {
+    pub(super) fn rows(&self) -> PartRows<'_> {
         PartRows {
             part_starts: &self.info.part_starts,
             rank_starts: &self.rank_starts,
@@ -253,10 +253,31 @@ fn targets(
 
 /// The split of own nodes, by their numbers here.
 fn split(folder: &Path, info: &PartsInfo, nodes: Range<usize>) -> Result<Split, Error> {
-    let of_nodes = Mapped::<u8>::open(&folder.join(SPLIT), [info.nodes(), 1], nodes)?;
+    let path = folder.join(SPLIT);
+    let of_nodes = Mapped::<u8>::open(&path, [info.nodes(), 1], nodes)?;
+    if of_nodes.as_slice().iter().any(|&split| split > 3) {
+        return Err(Place::file(&path).error("has a number that is none of 0, 1, 2 and 3"));
+    }
     let members = |number: u8| {
         let all = of_nodes.as_slice().iter().enumerate();
         all.filter(|(_, of)| **of == number).map(|(node, _)| node).collect()
     };
     Ok(Split { level: Level::Node, train: members(1), val: members(2), test: members(3) })
+}
+
+/// Which node of the data set every own node is: each of them is one node, and no two are the same.
+fn original(folder: &Path, all: usize, nodes: Range<usize>) -> Result<Mapped<u32>, Error> {
+    let path = folder.join(ORIGINAL);
+    let original = Mapped::<u32>::open(&path, [all, 1], nodes)?;
+    let mut seen = vec![0_u64; all / 64 + 1];
+    for &node in original.as_slice() {
+        let (place, bit) = (node as usize / 64, 1 << (node % 64));
+        if node as usize >= all || seen[place] & bit != 0 {
+            return Err(
+                Place::file(&path).error(format!("has node {node} twice, or has no such node"))
+            );
+        }
+        seen[place] |= bit;
+    }
+    Ok(original)
 }

@@ -3,18 +3,17 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
-
-use super::array::{ArrayWriter, Entry, Mapped};
+use super::array::{ArrayWriter, Mapped};
+use super::fingerprint::{PartHash, whole};
 use super::{
     FEATURE_COLUMNS, FEATURE_STARTS, FEATURE_VALUES, FEATURES, FORMAT, FeatureForm, NAMES,
     NEIGHBOURS, ORIGINAL, PARTS, PartsInfo, SPLIT, STARTS, TargetForm, Y,
 };
 use crate::data::write::{Overwrite, fill_folder};
-use crate::data::{Dataset, Encoding, FeatureOptions, Split, TargetColumn};
+use crate::data::{Dataset, Encoding, FeatureOptions, TargetColumn};
 use crate::graph::{Features, GraphBatch, Level, NO_TARGET, Targets};
 use crate::readout::{Supervision, TargetScale};
-use crate::run::{RunConfig, SplitConfig, hex};
+use crate::run::{RunConfig, SplitConfig};
 use crate::{Error, Place};
 
 /// A node, as it is written.
@@ -58,8 +57,7 @@ pub struct PartsWriter {
     original: ArrayWriter<u32>,
     /// Nodes and neighbours so far.
     written: (usize, usize),
-    hash: Sha256,
-    split_hash: Sha256,
+    hash: PartHash,
 }
 
 enum FeatureArrays {
@@ -94,9 +92,6 @@ impl PartsWriter {
         let values = matches!(info.targets, TargetForm::Values { .. });
         let mut starts = ArrayWriter::create(at(STARTS))?;
         starts.push(&[0])?;
-        let description = serde_json::to_vec(&(&info.form, &info.targets, &info.encoding));
-        let mut hash = Sha256::new();
-        hash.update(description.unwrap_or_default());
         Ok(Self {
             starts,
             neighbours: ArrayWriter::create(at(NEIGHBOURS))?,
@@ -106,8 +101,7 @@ impl PartsWriter {
             split: ArrayWriter::create(at(SPLIT))?,
             original: ArrayWriter::create(at(ORIGINAL))?,
             written: (0, 0),
-            hash,
-            split_hash: Sha256::new(),
+            hash: PartHash::default(),
             folder: folder.to_owned(),
             info: PartsInfo {
                 part_starts: vec![0],
@@ -132,21 +126,16 @@ impl PartsWriter {
         self.info.largest_degree = self.info.largest_degree.max(neighbours.len()).max(1);
         self.starts.push(&[self.written.1 as u64])?;
         self.neighbours.push(neighbours)?;
-        update(&mut self.hash, &[neighbours.len() as u64]);
-        update(&mut self.hash, neighbours);
+        self.hash.add(row);
         match (&mut self.features, features) {
             (FeatureArrays::Dense(all), RowFeatures::Dense(row)) => {
-                update(&mut self.hash, row);
                 all.push(row)?;
             }
             (FeatureArrays::OneHot(all), RowFeatures::OneHot(column)) => {
-                update(&mut self.hash, &[column]);
                 all.push(&[column])?;
             }
             (FeatureArrays::Sparse { starts, columns, values, end }, RowFeatures::Sparse(c, x)) => {
                 *end += c.len() as u64;
-                update(&mut self.hash, c);
-                update(&mut self.hash, x);
                 starts.push(&[*end])?;
                 columns.push(c)?;
                 values.push(x)?;
@@ -154,18 +143,14 @@ impl PartsWriter {
             _ => return Err(Error::Mismatch("the features of a node have another form".into())),
         }
         if let Some(classes) = &mut self.classes {
-            update(&mut self.hash, &[class]);
             classes.push(&[class])?;
         }
         if let Some(all) = &mut self.values {
-            update(&mut self.hash, values);
             all.push(values)?;
         }
         if let Some(size) = usize::from(split).checked_sub(1) {
             self.info.split_sizes[size.min(2)] += 1;
         }
-        update(&mut self.split_hash, &[split]);
-        update(&mut self.hash, &[original]);
         self.split.push(&[split])?;
         self.original.push(&[original])
     }
@@ -176,7 +161,7 @@ impl PartsWriter {
         if self.info.part_starts.last() != Some(&self.written.0) {
             self.info.part_starts.push(self.written.0);
             self.info.part_neighbours.push(self.written.1 - before);
-            update(&mut self.hash, &[u64::MAX]);
+            self.info.part_fingerprints.push(self.hash.end());
         }
     }
 
@@ -212,22 +197,13 @@ impl PartsWriter {
         self.classes.map_or(Ok(()), |classes| classes.finish(None))?;
         self.split.finish(None)?;
         self.original.finish(None)?;
-        self.info.fingerprint = hex(&self.hash.finalize());
-        self.info.split_fingerprint = hex(&self.split_hash.finalize());
+        [self.info.fingerprint, self.info.split_fingerprint] = whole(&self.info);
         let path = self.folder.join(PARTS);
         let text = serde_json::to_string_pretty(&self.info)
             .map_err(|error| Place::file(&path).error(error.to_string()))?;
         crate::run::write_file(&path, (text + "\n").as_bytes())?;
         Ok(self.info)
     }
-}
-
-/// Adds the bytes of entries.
-fn update<T: Entry>(hash: &mut Sha256, entries: &[T]) {
-    // SAFETY: entries have no padding, and the length is that of the same memory.
-    let bytes =
-        unsafe { std::slice::from_raw_parts(entries.as_ptr().cast(), size_of_val(entries)) };
-    hash.update(bytes);
 }
 
 /// A description of what has not been counted yet.
@@ -252,6 +228,7 @@ pub(crate) fn info_of(
         target_scale: None,
         alike: None,
         names: false,
+        part_fingerprints: vec![],
         fingerprint: String::new(),
         split_fingerprint: String::new(),
     }
@@ -315,7 +292,7 @@ pub fn write_parts(
             write_names(dataset, &new.join(NAMES))?;
         }
         let mut writer = PartsWriter::create(new, info)?;
-        let members = members(&split, of_all);
+        let members = split.by_node(of_all);
         write_rows(&mut writer, (&batch, values.as_ref()), (order, starts), &members)?;
         writer.finish()
     })
@@ -384,15 +361,6 @@ fn check(dataset: &Dataset) -> Result<(), Error> {
     Err(Error::Mismatch(problem))
 }
 
-/// The split of every node, as it is written.
-fn members(split: &Split, nodes: usize) -> Vec<u8> {
-    let mut of_nodes = vec![0; nodes];
-    for (number, members) in (1..).zip([&split.train, &split.val, &split.test]) {
-        members.iter().for_each(|&node| of_nodes[node] = number);
-    }
-    of_nodes
-}
-
 #[allow(clippy::cast_possible_truncation, reason = "nodes are numbered with 32 bits")]
 fn write_rows(
     writer: &mut PartsWriter,
@@ -414,9 +382,7 @@ fn write_rows(
             neighbours: if isolated { &[] } else { batch.neighbours().of(v) },
             features: match batch.node_features() {
                 _ if given.is_some() => RowFeatures::Dense(given.map_or(&[], |all| all.row(node))),
-                Features::Dense(matrix) => RowFeatures::Dense(matrix.row(v)),
-                Features::OneHot(one_hot) => RowFeatures::OneHot(one_hot.columns()[v]),
-                Features::Sparse(rows) => RowFeatures::Sparse(rows.row(v).0, rows.row(v).1),
+                features => RowFeatures::of(features, v),
             },
             class,
             values,

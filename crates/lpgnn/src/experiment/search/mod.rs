@@ -28,7 +28,7 @@ use super::shared_work::{Item, SharedWork};
 use super::trial::{Trial, TrialFiles, TrialRecord, test_value};
 use crate::data::{Dataset, Split};
 use crate::registry::Registry;
-use crate::run::{RunConfig, SavedModel, Setup, fingerprint, write_file};
+use crate::run::{RunConfig, SavedModel, Setup, fingerprint, read_file, write_file};
 use crate::train::SplitName;
 use crate::{Error, Place};
 use record::differences;
@@ -358,8 +358,7 @@ impl Work<'_> {
         let path = self.model(trial);
         let kept = self.folder.file(RunFolder::MODEL);
         if path.exists() {
-            let cannot = |source| Error::Io { action: "read", path: path.clone(), source };
-            write_file(&kept, &std::fs::read(&path).map_err(cannot)?)?;
+            write_file(&kept, &read_file(&path)?)?;
         }
         let mut saved = SavedModel::read_with(&self.search.registry, &kept)?;
         // Its trial did not see the test split.

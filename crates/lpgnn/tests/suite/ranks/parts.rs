@@ -348,3 +348,108 @@ fn ghosts_one_update_old_lead_to_the_same_fixed_point() {
     assert!(exact == states(1, 300, 1), "one rank has no ghosts");
     assert!(TrainingConfig { staleness: 2, ..TrainingConfig::default() }.check().is_err());
 }
+
+#[test]
+fn changed_parts_are_noticed() {
+    let place = tempfile::tempdir().unwrap();
+    let parts = place.path().join("parts");
+    write(&parts, &whole(), 3);
+    let read = |rank, ranks| Parts::read(&parts, rank, ranks).and_then(Parts::unchanged).map(drop);
+    let said = |rank, ranks| read(rank, ranks).unwrap_err().to_string();
+    read(0, 1).unwrap();
+    (0..3).for_each(|rank| read(rank, 3).unwrap());
+    let changed = |name: &str, change: &dyn Fn(&mut Vec<u8>)| {
+        let before = std::fs::read(parts.join(name)).unwrap();
+        let mut after = before.clone();
+        change(&mut after);
+        assert_ne!(after, before, "{name}");
+        std::fs::write(parts.join(name), after).unwrap();
+        before
+    };
+    let put_back = |name: &str, before: Vec<u8>| std::fs::write(parts.join(name), before).unwrap();
+    // Training and test nodes change places, in the second part alone.
+    let before = changed("split.npy", &|bytes| {
+        bytes[128 + 300..128 + 600]
+            .iter_mut()
+            .for_each(|split| *split = [0, 3, 2, 1][*split as usize]);
+    });
+    assert!(said(0, 1).contains("the split of part 2 has changed since"), "{}", said(0, 1));
+    assert!(read(0, 3).is_ok() && read(1, 3).is_err() && read(2, 3).is_ok());
+    put_back("split.npy", before);
+    // Two rows of features, two classes, two nodes of the data set; and what is not a number of any split.
+    let swap = |width: usize| {
+        move |bytes: &mut Vec<u8>| (0..width).for_each(|i| bytes.swap(128 + i, 128 + 5 * width + i))
+    };
+    let form: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(parts.join("parts.json")).unwrap()).unwrap();
+    let width = form["form"]["width"].as_u64().unwrap() as usize;
+    for (name, bytes) in [("features.npy", 4 * width), ("original.npy", 4)] {
+        let before = changed(name, &swap(bytes));
+        assert!(
+            said(0, 1).contains("the arrays of part 1 have changed since"),
+            "{name}: {}",
+            said(0, 1)
+        );
+        put_back(name, before);
+    }
+    let before = changed("y.npy", &|bytes| bytes[128] = (bytes[128] + 1) % 3);
+    assert!(said(0, 1).contains("the arrays of part 1 have changed since"), "{}", said(0, 1));
+    put_back("y.npy", before);
+    let before = changed("split.npy", &|bytes| bytes[130] = 7);
+    assert!(said(0, 1).contains("none of 0, 1, 2 and 3"), "{}", said(0, 1));
+    put_back("split.npy", before);
+    let before = changed("original.npy", &|bytes| bytes.copy_within(128..132, 132));
+    assert!(said(0, 1).contains("original.npy: has node 11 twice"), "{}", said(0, 1));
+    put_back("original.npy", before);
+    // What is stated counts as well.
+    let edited = |from: &'static str, to: &'static str| {
+        move |bytes: &mut Vec<u8>| {
+            *bytes = String::from_utf8_lossy(bytes).replacen(from, to, 1).into_bytes();
+        }
+    };
+    let before = changed("parts.json", &edited("\"largest-degree\": ", "\"largest-degree\": 1"));
+    assert!(said(0, 1).contains("what is stated of the parts has changed"), "{}", said(0, 1));
+    put_back("parts.json", before);
+    let before = changed("parts.json", &edited("\"alike\": ", "\"alike\": 1"));
+    // `null` becomes no number at all, which is refused before.
+    assert!(read(0, 1).is_err());
+    put_back("parts.json", before);
+    read(0, 1).unwrap();
+}
+
+#[test]
+fn names_that_do_not_fit_the_nodes_are_an_error() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir(place.path().join("tables")).unwrap();
+    let nodes: String = (0..9).map(|node| format!("n{node},{},{}\n", node % 2, node % 3)).collect();
+    std::fs::write(place.path().join("tables/nodes.csv"), format!("id,x,y\n{nodes}")).unwrap();
+    let edges: String = (0..8).map(|node| format!("n{node},n{}\n", node + 1)).collect();
+    std::fs::write(place.path().join("tables/edges.csv"), format!("source,target\n{edges}"))
+        .unwrap();
+    let options = lpgnn::data::ReadOptions::default();
+    let whole = lpgnn::data::read(&place.path().join("tables"), &options).unwrap();
+    let (parts, order) = (place.path().join("parts"), (0..9).rev().collect::<Vec<_>>());
+    let config = (&RunConfig::for_data("tables", &whole, &[]), None);
+    write_parts(&whole, (&order, &[0]), config, &parts, Overwrite::Refuse).unwrap();
+    let names = || {
+        let dataset = read(&parts, &(Arc::new(Alone) as _));
+        dataset.in_parts().unwrap().names().map(|names| names.unwrap().take(20))
+    };
+    let whole: Vec<String> = names().unwrap().collect::<Result<_, _>>().unwrap();
+    assert_eq!((whole.len(), &whole[8][..]), (9, "n8"));
+    let file = parts.join("names.txt");
+    for (text, problem) in [
+        ("a\nb\n", "has 2 names for 9 nodes"),
+        (&"a\n".repeat(10), "has more names than the 9 nodes"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let error = names().unwrap().find_map(Result::err).unwrap().to_string();
+        assert!(error.contains(problem), "{error}");
+    }
+    #[cfg(unix)]
+    {
+        std::fs::remove_file(&file).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+        assert!(names().err().unwrap().to_string().contains("is a pipe or a device"));
+    }
+}

@@ -19,6 +19,10 @@ from ._native import Error
 from ._splits import SPLITS, SplitTuple, indices, level_of, split_dict, split_tuple
 
 
+#: The arguments that columns belong to, in the order in which they are told.
+PLACES = ("x", "edge_attr", "y", "graph_y")
+
+
 class Dataset:
     """Graphs with features of their nodes and edges, and targets to predict."""
 
@@ -131,11 +135,13 @@ class Dataset:
         return max((len(name) for _, name, _ in self._native.columns()), default=0)
 
     def _described(self) -> list[tuple[str, str, str]]:
-        lines = []
+        lines, guesses = [], dict(self._guesses)
         for place, name, text in self._native.columns():
-            guess = self._guesses.get((place, name), "")
+            guess = guesses.pop((place, name), "")
             lines.append((place, name, f"{text}  (guessed: it {guess})" if guess else text))
-        return lines
+        # Many columns share a line.
+        lines += [(place, name, f"guessed: it {guess}") for (place, name), guess in guesses.items()]
+        return sorted(lines, key=lambda line: PLACES.index(line[0]))
 
     def with_split(self, split: Mapping[str, Any] | None) -> Dataset:
         """The same graphs with another split, or with none."""

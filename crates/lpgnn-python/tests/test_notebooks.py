@@ -1,6 +1,6 @@
 """The notebooks of the gallery run from top to bottom."""
 
-import time
+import os
 from pathlib import Path
 
 import pytest
@@ -26,7 +26,9 @@ def test_a_notebook_runs(path, tmp_path, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "agg")
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
-    start = time.monotonic()
-    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
-    assert time.monotonic() - start < 90, "a notebook of the gallery takes seconds"
+    before = sum(os.times()[2:4])
+    nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
+    # Of the processor, as the machine may be busy; Windows does not tell that of children.
+    spent = sum(os.times()[2:4]) - before
+    assert 0 < spent < 90 or os.name == "nt", f"a notebook of the gallery takes seconds, but this one {spent:.0f}"
     assert any(cell.get("outputs") for cell in notebook.cells)

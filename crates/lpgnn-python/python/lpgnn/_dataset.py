@@ -19,10 +19,6 @@ from ._native import Error
 from ._splits import SPLITS, SplitTuple, indices, level_of, split_dict, split_tuple
 
 
-#: The arguments that columns belong to, in the order in which they are told.
-PLACES = ("x", "edge_attr", "y", "graph_y")
-
-
 class Dataset:
     """Graphs with features of their nodes and edges, and targets to predict."""
 
@@ -141,7 +137,8 @@ class Dataset:
             lines.append((place, name, f"{text}  (guessed: it {guess})" if guess else text))
         # Many columns share a line.
         lines += [(place, name, f"guessed: it {guess}") for (place, name), guess in guesses.items()]
-        return sorted(lines, key=lambda line: PLACES.index(line[0]))
+        places = list(dict.fromkeys(place for place, _, _ in lines))
+        return sorted(lines, key=lambda line: places.index(line[0]))
 
     def with_split(self, split: Mapping[str, Any] | None) -> Dataset:
         """The same graphs with another split, or with none."""

@@ -18,10 +18,13 @@ EDGES = [[0, 1, 2], [1, 2, 3]]
 
 def understood(**arguments):
     """The kind of every column, by name."""
-    edges = arguments.pop("edges", EDGES)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", lpgnn.DataWarning)
-        lines = lpgnn.from_arrays(edges, **arguments)._native.columns()
+        return understood_with_warnings(**arguments)
+
+
+def understood_with_warnings(**arguments):
+    lines = lpgnn.from_arrays(arguments.pop("edges", EDGES), **arguments)._native.columns()
     return {name: text.split(",")[0].split(":")[0] for _, name, text in lines}
 
 
@@ -70,6 +73,27 @@ def test_integers_of_many_values_are_numbers_and_that_is_told():
     same = lpgnn.from_arrays(edges, x=counts.astype(float))
     assert sparse._native.parts()[3]["sparse"][3] == 300
     assert (sparse._native.parts()[3]["sparse"][2] == same._native.parts()[3]["sparse"][2]).all()
+
+
+@pytest.mark.parametrize("frame", [pandas.DataFrame, polars.DataFrame, pyarrow.table, dict])
+def test_a_bag_of_words_is_numbers_in_a_frame_as_in_an_array(frame):
+    edges = [list(range(29)), list(range(1, 30))]
+    words = (np.random.default_rng(0).random((30, 300)) < 0.02).astype(int)
+    columns = {**{f"w{at}": words[:, at] for at in range(300)}, "kind": np.array(list("abc" * 10)), "size": np.ones(30)}
+    with pytest.warns(lpgnn.DataWarning, match="x has 300 integer columns, read as numbers") as told:
+        data = lpgnn.from_arrays(edges, x=frame(columns), y=np.arange(30) % 2)
+    assert len(told) == 1 and "guessed" in repr(data)
+    parts = data._native.parts()[3]
+    assert [name for name, _, _ in parts["categories"]] == ["kind"] and parts["values"][1].shape == (30, 301)
+    # Columns are known by their names, whatever their order.
+    model = lpgnn.train(data, epochs=2)
+    with pytest.warns(lpgnn.DataWarning, match="integer columns"):
+        turned = lpgnn.from_arrays(edges, x=frame(dict(reversed(columns.items()))))
+    assert (model.predict(turned).outputs == model.predict(data).outputs).all()
+    with pytest.warns(lpgnn.DataWarning, match="x has 40 integer columns, read as numbers"):
+        assert understood_with_warnings(x=frame({f"w{at}": words[:4, at] for at in range(40)})) == {"w0 … w39": "40 numbers"}
+    # Booleans are categories, however many.
+    assert understood(x=frame({f"w{at}": words[:4, at] > 0 for at in range(40)})) == {f"w{at}": "category" for at in range(40)}
 
 
 @pytest.mark.parametrize(
@@ -129,8 +153,9 @@ def test_what_was_understood_is_told(caplog):
         ({"a": [datetime.date(2024, 1, 1)] * 4}, "x: a has date objects"),
         ({"a": np.array([1, "b", 2, "c"], dtype=object)}, "x: a mixes numbers and strings"),
         ({"a": [0.5, "b", 2, "c"]}, "x: a mixes numbers and strings"),
-        ({"a": [np.nan, "b", "c", "c"]}, "row 0 has no a"),
-        (pandas.DataFrame({"a": pandas.array([1, None, 2, 3], "Int64")}), "row 1 has no a"),
+        ({"a": [np.nan, "b", "c", "c"]}, "x: row 0 has no a"),
+        (pandas.DataFrame({"a": pandas.array([1, None, 2, 3], "Int64")}), "x: row 1 has no a"),
+        (polars.LazyFrame({"a": [1.0, 2.0, 3.0, 4.0]}), r"x is a LazyFrame, .*\.collect\(\)"),
         (pandas.DataFrame({"a": [0.5, None, 2, 3]}), "x: a is nan in row 1"),
     ],
 )

@@ -87,7 +87,7 @@ def test_scikit_learn_takes_graphs_of_every_kind(kind, molecules):
     assert probabilities.shape == (48, 2) and probabilities.sum(axis=1) == pytest.approx(np.ones(48))
 
 
-@pytest.mark.parametrize("kind", [lpgnn.GraphClassifier, lpgnn.GraphRegressor])
+@pytest.mark.parametrize("kind", [lpgnn.GraphClassifier, lpgnn.GraphRegressor, lpgnn.NodeClassifier, lpgnn.NodeRegressor])
 def test_all_checks_of_scikit_learn_pass(kind):
     estimator = kind(**{name: value for name, value in QUICK.items() if name != "random_state"})
     with warnings.catch_warnings():

@@ -102,6 +102,23 @@ def test_targets_of_networkx_graphs_are_a_name_or_a_list(arguments, message):
         lpgnn.from_networkx([networkx.path_graph(2), networkx.path_graph(3)], **arguments)
 
 
+@pytest.mark.parametrize("convert", [lpgnn.from_networkx, lpgnn.from_pyg])
+@pytest.mark.parametrize(
+    "graphs, message",
+    [
+        (None, "is None, but a"),
+        (3, "is 3, but a"),
+        (["a"], r"\[0\] is a str, but a"),
+        ([networkx.path_graph(2), None], "a NoneType, but a|is a Graph, but a"),
+        ({"train": 1}, r"\[0\] is a str, but a"),
+        ([], "there are no graphs"),
+    ],
+)
+def test_what_is_no_graph_is_named(convert, graphs, message):
+    with pytest.raises(lpgnn.Error, match=message):
+        convert(graphs)
+
+
 def test_attributes_of_any_node_or_edge_are_warned_of():
     graph = networkx.path_graph(3)
     graph.nodes[2]["charge"] = 1.0

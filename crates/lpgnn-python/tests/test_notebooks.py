@@ -32,3 +32,11 @@ def test_a_notebook_runs(path, tmp_path, monkeypatch):
     spent = sum(os.times()[2:4]) - before
     assert 0 < spent < 90 or os.name == "nt", f"a notebook of the gallery takes seconds, but this one {spent:.0f}"
     assert any(cell.get("outputs") for cell in notebook.cells)
+
+
+def test_progress_in_a_notebook_warns_of_nothing(tmp_path):
+    cell = nbformat.v4.new_code_cell("import lpgnn\nlpgnn.train(lpgnn.read('clique'), epochs=2, seed=0)")
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
+    written = "".join(output.text for output in notebook.cells[0].outputs if output.output_type == "stream")
+    assert "epoch" in written and "Warning" not in written, written

@@ -1,10 +1,10 @@
 """Arrays, data frames and sparse matrices as columns: numbers, categories, sparse rows.
 
-How a column is read depends on its own dtype alone:
+How a column is read depends on its own dtype, and not on columns of other dtypes beside it:
 
 - floats are numbers;
-- integers are a category if they have at most :data:`FEW_VALUES` distinct values, otherwise a number, and so is every
-  column of an integer array of at least :data:`TABLE` columns, which is a table of counts: this is a guess, and says so;
+- integers are a category if they have at most :data:`FEW_VALUES` distinct values, otherwise a number, and so is every one
+  of at least :data:`TABLE` integer columns of an array or a data frame, which are a table of counts: this is a guess, and says so;
 - booleans, strings and pandas' or Polars' categories are categories;
 - dates, durations and mixtures of types are refused.
 """
@@ -26,7 +26,7 @@ NO_TARGET = np.uint32(2**32 - 1)
 WIDE, FEW = 256, 0.05
 #: An integer column with more distinct values than this is a number.
 FEW_VALUES = 20
-#: An integer array with at least this many columns is a table of counts.
+#: Integer columns of an array or a data frame that are at least as many are a table of counts.
 TABLE = 32
 
 
@@ -116,8 +116,10 @@ def is_frame(data: Any) -> bool:
     return hasattr(data, "columns") and hasattr(data, "dtypes")
 
 
-def frame_of(data: Any) -> Any:
+def frame_of(data: Any, name: str) -> Any:
     """Whatever else exports Arrow tables, as a dictionary of its columns; all other things as they are."""
+    if hasattr(data, "collect") and hasattr(data, "collect_schema"):
+        raise Error(f"{name} is a {type(data).__name__}, whose rows are not computed yet: pass {name}.collect()")
     if is_frame(data) or hasattr(data, "dtype") or not hasattr(data, "__arrow_c_stream__") or hasattr(data, "null_count"):
         return data
     try:
@@ -188,16 +190,15 @@ def feature_columns(data: Any, what: str, rows: int, guesses: Guesses) -> dict[s
     found: dict[str, Any] = {"categories": [], "values": None, "sparse": None}
     names: list[str] = []
     values: list[tuple[str, np.ndarray]] = []
+    tables: list[tuple[str, np.ndarray]] = []
     for name, column in _named_columns(data, what):
-        if hasattr(column, "tocsr"):
-            if found["sparse"] is not None:
-                raise Error(f"{what} has two sparse matrices, but only one is supported: join them with scipy.sparse.hstack")
+        if not hasattr(column, "tocsr"):
+            tables.append((name, _table(column, name if name == what else f"{what}: {name}", rows)))
+        elif found["sparse"] is None:
             found["sparse"] = _sparse(column, name, rows)
-            continue
-        table = _table(column, name if name == what else f"{what}: {name}", rows)
-        if table.dtype.kind in "iu" and table.shape[1] >= TABLE:
-            guesses[what, name] = f"has {table.shape[1]} integer columns, read as numbers; pass floats to say so"
-            table = table.astype(np.float32)
+        else:
+            raise Error(f"{what} has two sparse matrices, but only one is supported: join them with scipy.sparse.hstack")
+    for name, table in _counts_as_numbers(tables, what, guesses):
         wide = table.dtype.kind == "f" and table.shape[1] >= WIDE and np.count_nonzero(table) < FEW * table.size
         if wide and found["sparse"] is None:
             row, place = np.nonzero(table)
@@ -210,7 +211,7 @@ def feature_columns(data: Any, what: str, rows: int, guesses: Guesses) -> dict[s
             if words.dtype.kind == "f" or _are_numbers(words, what, each, guesses):
                 values.append((each, words.astype(np.float64)))
             else:
-                found["categories"].append(_categories(words, each, f"{what}: {each}"))
+                found["categories"].append(_known_categories(words, each, what))
     if len(set(names)) < len(names):
         twice = next(name for at, name in enumerate(names) if name in names[:at])
         raise Error(f"{what} has two columns called {twice}")
@@ -219,6 +220,32 @@ def feature_columns(data: Any, what: str, rows: int, guesses: Guesses) -> dict[s
         _check_known(found["values"], what)
         for name, column in values:
             check_precision(column, what if name == what else f"{what}: {name}")
+    return found
+
+
+def _counts_as_numbers(tables: list[tuple[str, np.ndarray]], what: str, guesses: Guesses) -> list[tuple[str, np.ndarray]]:
+    """The same with floats for tables of counts: an array of many integer columns, or as many by themselves."""
+
+    def integers(table: np.ndarray) -> int:
+        return table.shape[1] if table.dtype.kind in "iu" else 0
+
+    single_columns = sum(integers(table) == 1 for _, table in tables)
+    found = []
+    for name, table in tables:
+        count = single_columns if integers(table) == 1 else integers(table)
+        if count >= TABLE:
+            guesses[what, what if table.shape[1] == 1 else name] = f"has {count} integer columns, read as numbers; pass floats to say so"
+            table = table.astype(np.float64 if table.shape[1] == 1 else np.float32)
+        found.append((name, table))
+    return found
+
+
+def _known_categories(column: np.ndarray, name: str, what: str) -> tuple[str, list[str], np.ndarray]:
+    """A categorical feature, of which no row may be missing."""
+    found = _categories(column, name, f"{what}: {name}")
+    missing = np.flatnonzero(found[2] == NO_TARGET)
+    if missing.size:
+        raise Error(f"{what}: row {missing[0]} has no {name}")
     return found
 
 
@@ -244,7 +271,7 @@ def _check_known(values: tuple[list[str], np.ndarray], what: str) -> None:
 
 def _named_columns(data: Any, what: str) -> Iterator[tuple[str, Any]]:
     """Columns, or arrays of several columns, by name; a data frame column by column."""
-    data = frame_of(data)
+    data = frame_of(data, what)
     if data is None:
         return
     if is_frame(data):
@@ -272,7 +299,7 @@ def target_column(data: Any, name: str, rows: int, guesses: Guesses) -> tuple[An
     if data is None:
         return None
     names = None
-    data = frame_of(data)
+    data = frame_of(data, name)
     if is_frame(data) or isinstance(data, Mapping):
         columns = dict(_named_columns(data, name))
         names = list(columns)

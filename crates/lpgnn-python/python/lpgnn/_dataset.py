@@ -131,11 +131,14 @@ class Dataset:
         return max((len(name) for _, name, _ in self._native.columns()), default=0)
 
     def _described(self) -> list[tuple[str, str, str]]:
-        lines = []
+        lines, guesses = [], dict(self._guesses)
         for place, name, text in self._native.columns():
-            guess = self._guesses.get((place, name), "")
+            guess = guesses.pop((place, name), "")
             lines.append((place, name, f"{text}  (guessed: it {guess})" if guess else text))
-        return lines
+        # Many columns share a line.
+        lines += [(place, name, f"guessed: it {guess}") for (place, name), guess in guesses.items()]
+        places = list(dict.fromkeys(place for place, _, _ in lines))
+        return sorted(lines, key=lambda line: places.index(line[0]))
 
     def with_split(self, split: Mapping[str, Any] | None) -> Dataset:
         """The same graphs with another split, or with none."""

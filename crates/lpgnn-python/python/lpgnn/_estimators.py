@@ -118,7 +118,7 @@ class _Estimator(BaseEstimator):
             sample_weight = own[1][samples.rows]
         weights = _weights(sample_weight, len(samples))
         weights = self._weigh(targets, weights, partial=epochs is not None)
-        if samples.level == "graph":
+        if samples.level == "graph" or samples.table is not None:
             samples, targets, weights = _merged(samples, targets, weights)
         data = self._labelled(samples, targets, weights)
         self._train(data, after, epochs, self._split(data, samples))
@@ -339,11 +339,12 @@ def _merged(samples: Samples, targets: np.ndarray, weights: np.ndarray) -> tuple
     """Leaves out graphs that count nothing. Equal rows of an array with equal targets are one that counts as much as all of them."""
     used = np.flatnonzero(weights > 0)
     if samples.table is not None:
-        rows = np.column_stack([samples.table[used], targets.reshape(len(targets), -1)[used]])
+        table = samples.table[samples.rows]
+        rows = np.column_stack([table[used], targets.reshape(len(targets), -1)[used]])
         _, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
         weights = np.bincount(place.reshape(-1), weights=weights[used])
         used = used[first]
-        table = samples.table[used]
+        table = table[used]
         return Samples(rows_as_graphs(table), samples.level, np.arange(len(used)), table), targets[used], weights
     if len(used) == len(weights):
         return samples, targets, weights

@@ -85,7 +85,7 @@ RESERVED = ("graph", "id", "source", "target", "y", "split")
 
 def _columns(frame: Any, what: str, required: tuple[str, ...], others: tuple[str, ...]) -> dict[str, Any]:
     """The columns by name; those that have a meaning by the name in lower case."""
-    frame = frame_of(frame)
+    frame = frame_of(frame, what)
     if not (is_frame(frame) or isinstance(frame, Mapping)):
         raise Error(f"{what} is a {type(frame).__name__}, but a data frame is expected")
     columns: dict[str, Any] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -70,7 +70,7 @@ def from_arrays(
     ``x``, ``edge_attr``
         Features of nodes and edges: an array or a data frame with a row each, or a dictionary of arrays by name. Floats
         are numbers; booleans, strings and the categories of pandas and Polars are categories; integers are a category up to
-        20 distinct values, otherwise numbers, and so are arrays of at least 32 integer columns. SciPy's sparse matrices stay
+        20 distinct values, otherwise numbers, and so are arrays and data frames of at least 32 integer columns. SciPy's sparse matrices stay
         sparse, and so does a wide array that is mostly zero. ``data.columns`` tells how each column was understood. The transitions ``gnn-sum``, ``gnn-mean`` and ``gnn-normalized`` use edge
         features.
     ``y``, ``graph_y``
@@ -97,7 +97,7 @@ def build(
     names: tuple[list[str] | None, list[str] | None] = (None, None),
 ) -> Dataset:
     """See :func:`from_arrays`; ``names`` are those of graphs and nodes. Warnings are for whoever called the caller."""
-    x, edge_attr, y, graph_y = (frame_of(each) for each in (x, edge_attr, y, graph_y))
+    x, edge_attr, y, graph_y = frame_of(x, "x"), frame_of(edge_attr, "edge_attr"), frame_of(y, "y"), frame_of(graph_y, "graph_y")
     note_order(x, y)
     edge_index, edge_attr, size = _edge_list(edge_index, edge_attr)
     num_nodes = size if num_nodes is None else num_nodes
@@ -135,7 +135,7 @@ def build(
 
 def _edge_list(edge_index: Any, edge_attr: Any) -> tuple[Any, Any, int | None]:
     """Edges as an array, with the features and the number of nodes that come with them."""
-    edge_index = frame_of(edge_index)
+    edge_index = frame_of(edge_index, "edge_index")
     if hasattr(edge_index, "tocoo") and not hasattr(edge_index, "detach"):
         shape = edge_index.shape
         if len(shape) != 2 or shape[0] != shape[1]:
@@ -208,7 +208,7 @@ def from_networkx(
     NetworkX's order, graph after graph. An undirected edge becomes two directed ones; of parallel edges only the first
     counts. Everything else is as in :func:`from_arrays`.
     """
-    graphs = [graphs] if hasattr(graphs, "nodes") else list(graphs)
+    graphs = _several(graphs, "graphs", "NetworkX graph", lambda each: hasattr(each, "nodes") and hasattr(each, "adj"))
     batch: list[int] = []
     edges: list[tuple[int, int]] = []
     node_data: list[Mapping[str, Any]] = []
@@ -256,12 +256,8 @@ def from_pyg(data: Any, *, split: Mapping[str, Any] | None = None, name: str = "
     ``test_mask`` become the split. Attributes beside ``x``, ``edge_index``, ``edge_attr`` and these are not read, with a
     warning; a class of -1 beside 0 is unknown. Everything else is as in :func:`from_arrays`.
     """
-    single = hasattr(data, "edge_index") or hasattr(data, "num_nodes")
-    graphs = [
-        graph
-        for each in ([data] if single else data)
-        for graph in (each.to_data_list() if hasattr(each, "to_data_list") else [each])
-    ]
+    batches = _several(data, "data", "PyTorch Geometric Data", lambda each: hasattr(each, "edge_index") or hasattr(each, "num_nodes"))
+    graphs = [graph for each in batches for graph in (each.to_data_list() if hasattr(each, "to_data_list") else [each])]
     if not graphs:
         raise Error("there are no graphs")
     if any(hasattr(graph, "node_types") for graph in graphs):
@@ -317,6 +313,19 @@ def from_pyg(data: Any, *, split: Mapping[str, Any] | None = None, name: str = "
         split=split,
         name=name,
     )
+
+
+def _several(graphs: Any, name: str, kind: str, is_one: Callable[[Any], bool]) -> list[Any]:
+    """One graph or several as a list."""
+    if is_one(graphs):
+        return [graphs]
+    if graphs is None or not hasattr(graphs, "__iter__"):
+        raise Error(f"{name} is {graphs!r}, but a {kind} or several are expected")
+    graphs = list(graphs)
+    wrong = next((at for at, each in enumerate(graphs) if not is_one(each)), None)
+    if wrong is not None:
+        raise Error(f"{name}[{wrong}] is a {type(graphs[wrong]).__name__}, but a {kind} is expected")
+    return graphs
 
 
 def _masks(per_graph: Any) -> dict[str, np.ndarray]:

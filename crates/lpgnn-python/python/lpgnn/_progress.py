@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,10 @@ class Progress:
         if not self._shown:
             return
         try:
-            from tqdm.auto import tqdm
+            with warnings.catch_warnings():
+                # Without ipywidgets the bar is text, which is no reason to ask for them.
+                warnings.filterwarnings("ignore", message="IProgress not found")
+                from tqdm.auto import tqdm
         except ImportError:
             self._bar = _Line(total(), unit)
         else:

@@ -121,6 +121,7 @@ def flat_targets(y: Any, samples: Samples) -> Any:
     if isinstance(y, (list, tuple)) and len(y) == len(samples.data) and all(np.ndim(each) > 0 for each in y):
         arrays = [np.asarray(each) for each in y]
         y = np.concatenate(arrays) if sum(map(len, arrays)) == total else y
+    y = y if hasattr(y, "__len__") else np.atleast_1d(np.asarray(y))
     if len(y) == total != count:
         y = y.iloc[samples.rows] if hasattr(y, "iloc") else np.asarray(y)[samples.rows]
     return y

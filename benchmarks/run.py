@@ -3,12 +3,13 @@
 
     benchmarks/run.py [SECTION…] [OPTION…]          or: make bench-peers ARGS="…"
 
-Sections are `peers`, `scaling`, `program`, `training` and `live`, all of them by default. `--quick` takes about two
+Sections are `peers`, `scaling`, `program`, `training`, `accuracy` and `live`, all of them by default. `--quick` takes about two
 minutes per section once the peers are installed. A run replaces the section of the same name in RESULTS.md;
 `--dry` leaves the file alone. `benchmarks/README.md` explains what is measured.
 """
 
 import argparse
+import concurrent.futures
 import json
 import os
 import statistics
@@ -19,19 +20,23 @@ import time
 import workers
 from workers import OURS, PEERS, ROOT, WORK, Failure, Worker
 
-SECTIONS = ["peers", "scaling", "program", "training", "live"]
+SECTIONS = ["peers", "scaling", "program", "training", "accuracy", "live"]
+
+# Epochs in the section `accuracy`.
+EPOCHS = {"NCI1": {"ours": 50, "gin": 40, "gcn": 30}, "MUTAG": {"ours": 200, "gin": 60, "gcn": 60},
+          "PROTEINS": {"ours": 60, "gin": 30, "gcn": 30}, "IMDB-BINARY": {"ours": 60, "gin": 30, "gcn": 30}}
 
 
 def main():
     options = parse()
     os.makedirs(WORK, exist_ok=True)
-    if {"peers", "training", "live"} & set(options.sections) and sys.prefix != workers.VENV:
+    if {"peers", "training", "accuracy", "live"} & set(options.sections) and sys.prefix != workers.VENV:
         # numpy is there.
         workers.make_venv()
         os.execv(workers.PYTHON, [workers.PYTHON, os.path.abspath(__file__), *sys.argv[1:]])
-    benches = workers.build()
+    benches = workers.build() if set(options.sections) != {"accuracy"} else {}
     import report
-    measure = {"peers": peers, "scaling": scaling, "program": program, "training": training, "live": live}
+    measure = {"peers": peers, "scaling": scaling, "program": program, "training": training, "accuracy": accuracy, "live": live}
     for name in options.sections:
         facts = surroundings()
 
@@ -56,7 +61,9 @@ def parse():
     parser.add_argument("--threads", type=words, help="[default: 1,2]")
     parser.add_argument("--rounds", type=int, help="turns of each program [default: 5]")
     parser.add_argument("--seconds", type=float, help="seconds per turn [default: 2]")
-    parser.add_argument("--data", help="a folder that contains the folders MUTAG, NCI1, IMDB-BINARY and cora and the files coauthor-physics.npz and amazon-computer.npz, at any depth")
+    parser.add_argument("--sets", type=words, default=list(EPOCHS), help=f"of the section accuracy [default: {','.join(EPOCHS)}]")
+    parser.add_argument("--programs", type=words, default=["ours", "gin", "gcn"], help="of the section accuracy [default: ours,gin,gcn]")
+    parser.add_argument("--data", help="a folder that contains the folders MUTAG, NCI1, IMDB-BINARY, PROTEINS and cora and the files coauthor-physics.npz and amazon-computer.npz, at any depth")
     parser.add_argument("--quick", action="store_true", help="a,b with one thread, tanh and few rounds")
     parser.add_argument("--dry", action="store_true", help="do not write RESULTS.md")
     options = parser.parse_args()
@@ -303,7 +310,7 @@ def program(options, benches, _):
             first_epoch("MUTAG, start to first epoch", "0.05", path)
         if name == "NCI1":
             first_epoch("NCI1, read and ready: start to first epoch of a model of one unit", None,
-                        path, "--layers", "1", "--state", "1", "--hidden", "1")
+                        path, "--layers", "1", "--state-dim", "1", "--hidden-dims", "1")
         talk(f"program: updates on {name}")
         for threads in options.threads:
             updates.append(run_json([benches["update"], "--data", path, "--json", "--bound", "--seconds",
@@ -314,7 +321,7 @@ def program(options, benches, _):
         talk(f"program: MUTAG, 10 folds of {epochs} epochs")
         begin = time.perf_counter()
         out = os.path.join(WORK, f"crossval-{os.getpid()}-{int(time.time())}")
-        subprocess.run([lpgnn, "crossval", path, "--folds", "10", "--epochs", epochs, "--state", "10", "--hidden", "20",
+        subprocess.run([lpgnn, "crossval", path, "--folds", "10", "--epochs", epochs, "--state-dim", "10", "--hidden-dims", "20",
                         "--layers", "1", "--set", "training.solver.inner-steps=1", "--out", out, "--quiet", "--json"], check=True, stdout=subprocess.DEVNULL)
         rows.append({"what": f"MUTAG, 10 folds of {epochs} epochs, one layer, state 10, hidden 20", "aim": None,
                      "seconds": time.perf_counter() - begin})
@@ -402,6 +409,90 @@ def wide(options, benches):
             rows.append({"threads": threads, "categories": categories, "ms": statistics.median(times),
                          "least": min(times), "most": max(times)})
     return rows
+
+
+# ---- accuracy ----------------------------------------------------------------------------------------------------
+
+
+def accuracy(options, benches, keep):
+    """Mean accuracy over ten folds against seconds, ours and GIN and GCN. What is not asked for is kept from earlier runs."""
+    import report
+    lpgnn = workers.build_program() if "ours" in options.programs else None
+    section = {"sets": report.stored("accuracy").get("sets", []), "threads": max(options.threads), "folds": 2 if options.quick else 10,
+               "problem": workers.install(["torch", "torch-geometric"])}
+    for name in options.sets:
+        path = find(options.data, name)
+        if not path:
+            continue
+        row = next((row for row in section["sets"] if row["data"] == name), None)
+        if not row:
+            row = {"data": name, "programs": {}}
+            section["sets"].append(row)
+        found = {}
+        # Ours runs before and after GIN, so that what disturbs one disturbs both; the slower run counts.
+        for kind in ["ours", "gin", "ours", "gcn"]:
+            if kind not in options.programs or kind != "ours" and section["problem"]:
+                continue
+            talk(f"accuracy: {name}, {kind}")
+            epochs = EPOCHS[name][kind] // (10 if options.quick else 1)
+            run = our_folds(lpgnn, path, section, epochs) if kind == "ours" else their_folds(kind, path, section, epochs)
+            found[kind] = max(found.get(kind, run), run, key=lambda run: run["seconds"][-1])
+            row["programs"] = {**row["programs"], **found}
+            keep(section)
+    return section
+
+
+def folds_of(path):
+    return os.path.join(workers.ROOT, "experiments", "folds", os.path.basename(path) + ".txt")
+
+
+def our_folds(lpgnn, path, section, epochs):
+    """One cross-validation from the start of the process, the model without edges included: epochs are taken to be equally long."""
+    out = os.path.join(WORK, f"accuracy-{os.getpid()}-{time.time():.0f}")
+    command = [lpgnn, "crossval", path, "--fold-files", folds_of(path), "--epochs", str(epochs), "--eval-every", "1",
+               "--patience", "none", "--threads", str(section["threads"]), "--out", out, "--quiet", "--json"]
+    if section["folds"] < 10:
+        command += ["--shard", f"1/{10 // section['folds']}"]
+    begin = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    seconds = time.perf_counter() - begin
+    curves = []
+    for file in sorted(os.listdir(out)):
+        if file.startswith("fold-") and file.endswith(".json"):
+            with open(os.path.join(out, file)) as text:
+                curves.append(json.load(text)["trial"]["test"])
+    return {"seconds": [seconds * (epoch + 1) / epochs for epoch in range(epochs)], "accuracy": means(curves)}
+
+
+def their_folds(kind, path, section, epochs):
+    """Folds by turns in processes of one thread each, as many as there are threads: faster than one process with all threads."""
+    options = ["--model", kind, "--folds", folds_of(path)]
+    alive = [Worker.gin_training(path, 1, *options, first_core=core) for core in range(section["threads"])]
+    numbers = iter(range(1, section["folds"] + 1))
+    with concurrent.futures.ThreadPoolExecutor(len(alive)) as pool:
+        def fold(worker, number):
+            """What a run that was cut short has finished is not repeated."""
+            file = os.path.join(WORK, f"{kind}-{os.path.basename(path)}-{epochs}-{number}.json")
+            if not os.path.exists(file):
+                answer = worker.order("fold", number, epochs)
+                with open(file, "w") as to:
+                    json.dump(answer, to)
+            with open(file) as text:
+                return json.load(text)
+
+        # An iterator is shared: whoever is done takes the next fold.
+        each = lambda worker: [fold(worker, number) for number in numbers]
+        try:
+            found = [fold for folds in pool.map(each, alive) for fold in folds]
+        finally:
+            for worker in alive:
+                worker.end()
+    seconds = [sum(column) / len(alive) for column in zip(*(fold["seconds"] for fold in found))]
+    return {"seconds": seconds, "accuracy": means([fold["accuracy"] for fold in found])}
+
+
+def means(curves):
+    return [statistics.mean(column) for column in zip(*curves)]
 
 
 # ---- live --------------------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ import time
 from glob import glob
 
 import cost
-import workers
 from workers import ROOT, TARGET, WORK
 
 # Name, processes, threads of each, and whether rows are waited for as soon as they are asked for.

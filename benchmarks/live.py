@@ -30,7 +30,7 @@ def measure(options, benches, keep):
     unknown = [part for part in options.only or [] if part not in PARTS]
     if unknown:
         sys.exit(f"there is no part {unknown[0]}: choose from {', '.join(PARTS)}")
-    section = report.recorded("live") if options.only else {}
+    section = report.stored("live") if options.only else {}
     bench = lambda *arguments: run_json([benches["live"], *map(str, arguments)])
     for part in options.only or PARTS:
         if part == "models":

@@ -3,7 +3,7 @@
 
     benchmarks/run.py [SECTION…] [OPTION…]          or: make bench-peers ARGS="…"
 
-Sections are `peers`, `scaling`, `program`, `training`, `live` and `cluster`, all of them by default. `--quick` takes about two
+Sections are `peers`, `scaling`, `program`, `training`, `accuracy`, `live` and `cluster`, all of them by default. `--quick` takes about two
 minutes per section once the peers are installed. A run replaces the section of the same name in RESULTS.md;
 `--dry` leaves the file alone. `benchmarks/README.md` explains what is measured.
 """
@@ -18,26 +18,27 @@ import time
 
 import cluster
 import workers
-from workers import OURS, PEERS, ROOT, WORK, Failure, Worker, run_json, talk
+from workers import OURS, PEERS, ROOT, WORK, Failure, Worker, find, run_json, talk
 
-SECTIONS = ["peers", "scaling", "program", "training", "live", "cluster"]
+SECTIONS = ["peers", "scaling", "program", "training", "accuracy", "live", "cluster"]
 
 
 def main():
     options = parse()
     os.makedirs(WORK, exist_ok=True)
-    if {"peers", "training", "live"} & set(options.sections) and sys.prefix != workers.VENV:
+    if {"peers", "training", "accuracy", "live"} & set(options.sections) and sys.prefix != workers.VENV:
         # numpy is there.
         workers.make_venv()
         os.execv(workers.PYTHON, [workers.PYTHON, os.path.abspath(__file__), *sys.argv[1:]])
-    needed = {"live": ["live"], "cluster": []}
+    needed = {"live": ["live"], "cluster": [], "accuracy": []}
     everything = ["update", "training", "machine", "live"]
     benches = sorted({name for section in options.sections for name in needed.get(section, everything)})
     benches = workers.build(benches) if benches else {}
+    import accuracy
     import live
     import report
-    measure = {"peers": peers, "scaling": scaling, "program": program, "training": training, "live": live.measure,
-               "cluster": cluster.measure}
+    measure = {"peers": peers, "scaling": scaling, "program": program, "training": training, "accuracy": accuracy.measure,
+               "live": live.measure, "cluster": cluster.measure}
     for name in options.sections:
         facts = options.facts = surroundings()
 
@@ -62,7 +63,9 @@ def parse():
     parser.add_argument("--threads", type=words, help="[default: 1,2]")
     parser.add_argument("--rounds", type=int, help="turns of each program [default: 5]")
     parser.add_argument("--seconds", type=float, help="seconds per turn [default: 2]")
-    parser.add_argument("--data", help="a folder that contains the folders MUTAG, NCI1, IMDB-BINARY and cora and the files coauthor-physics.npz and amazon-computer.npz, at any depth")
+    parser.add_argument("--sets", type=words, help="of the section accuracy [default: NCI1,MUTAG,PROTEINS,IMDB-BINARY]")
+    parser.add_argument("--programs", type=words, default=["ours", "gin", "gcn"], help="of the section accuracy [default: ours,gin,gcn]")
+    parser.add_argument("--data", help="a folder that contains the folders MUTAG, NCI1, IMDB-BINARY, PROTEINS and cora and the files coauthor-physics.npz and amazon-computer.npz, at any depth")
     parser.add_argument("--only", type=words, help="parts of the section live; the others stay as they are in RESULTS.md")
     parser.add_argument("--large", action="store_true", help="cluster: also train on 10⁸ pairs of neighbours, which takes up to 20 GB")
     parser.add_argument("--quick", action="store_true", help="a,b with one thread, tanh and few rounds")
@@ -312,7 +315,7 @@ def program(options, benches, _):
             first_epoch("MUTAG, start to first epoch", "0.05", path)
         if name == "NCI1":
             first_epoch("NCI1, read and ready: start to first epoch of a model of one unit", None,
-                        path, "--layers", "1", "--state", "1", "--hidden", "1")
+                        path, "--layers", "1", "--state-dim", "1", "--hidden-dims", "1")
         talk(f"program: updates on {name}")
         for threads in options.threads:
             updates.append(run_json([benches["update"], "--data", path, "--json", "--bound", "--seconds",
@@ -323,7 +326,7 @@ def program(options, benches, _):
         talk(f"program: MUTAG, 10 folds of {epochs} epochs")
         begin = time.perf_counter()
         out = os.path.join(WORK, f"crossval-{os.getpid()}-{int(time.time())}")
-        subprocess.run([lpgnn, "crossval", path, "--folds", "10", "--epochs", epochs, "--state", "10", "--hidden", "20",
+        subprocess.run([lpgnn, "crossval", path, "--folds", "10", "--epochs", epochs, "--state-dim", "10", "--hidden-dims", "20",
                         "--layers", "1", "--set", "training.solver.inner-steps=1", "--out", out, "--quiet", "--json"], check=True, stdout=subprocess.DEVNULL)
         rows.append({"what": f"MUTAG, 10 folds of {epochs} epochs, one layer, state 10, hidden 20", "aim": None,
                      "seconds": time.perf_counter() - begin})
@@ -411,14 +414,6 @@ def wide(options, benches):
             rows.append({"threads": threads, "categories": categories, "ms": statistics.median(times),
                          "least": min(times), "most": max(times)})
     return rows
-
-
-def find(data, name):
-    """The folder of that name, however deep, that is a data set rather than its folds."""
-    for folder, folders, _ in sorted(os.walk(data)) if data else []:
-        if name in folders and "folds" not in folder:
-            return os.path.join(folder, name)
-    return None
 
 
 if __name__ == "__main__":

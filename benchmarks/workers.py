@@ -44,10 +44,11 @@ class Failure(Exception):
 class Worker:
     """A program that has loaded its workload and waits for orders."""
 
-    def __init__(self, name, label, agrees, command, threads, **environment):
+    def __init__(self, name, label, agrees, command, threads, first_core=None, **environment):
         self.name, self.label, self.agrees = name, label, agrees
         environment = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads), **environment)
-        cores = sorted(os.sched_getaffinity(0))[-threads:]
+        cores = sorted(os.sched_getaffinity(0))
+        cores = cores[-threads:] if first_core is None else cores[first_core:][:threads]
         self.errors = open(os.path.join(WORK, "stderr"), "w+")
         self.process = subprocess.Popen(
             command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -82,9 +83,9 @@ class Worker:
         return cls("ours", "", False, command, threads)
 
     @classmethod
-    def gin_training(cls, path, threads):
-        command = [PYTHON, os.path.join(HERE, "peers", "geometric_gin_training.py"), path, "--threads", str(threads)]
-        return cls("gin", "", False, command, threads, **ALLOCATOR, PYTHONWARNINGS="ignore")
+    def gin_training(cls, path, threads, *options, first_core=None):
+        command = [PYTHON, os.path.join(HERE, "peers", "geometric_gin_training.py"), path, "--threads", str(threads), *options]
+        return cls("gin", "", False, command, threads, first_core, **ALLOCATOR, PYTHONWARNINGS="ignore")
 
     def _answer(self):
         line = self.process.stdout.readline()
@@ -196,4 +197,12 @@ def install(packages):
     answer = subprocess.run(command, stderr=subprocess.PIPE, text=True)
     if answer.returncode:
         return (answer.stderr.strip().splitlines() or ["pip failed"])[-1]
+    return None
+
+
+def find(data, name):
+    """The folder of that name, however deep, that is a data set rather than its folds."""
+    for folder, folders, _ in sorted(os.walk(data)) if data else []:
+        if name in folders and "folds" not in folder:
+            return os.path.join(folder, name)
     return None

@@ -33,7 +33,7 @@ class Workload:
         integers = lambda name: np.fromfile(os.path.join(folder, name), "<i4").astype(np.int64)
         self.source, self.target = integers("src.i32"), integers("dst.i32")
         self.graph, self.y = integers("gid.i32"), integers("y.i32")
-        self.one_hot = integers("label.i32") if meta["onehot"] else None
+        self.one_hot = integers("feature.i32") if meta["onehot"] else None
         if self.one_hot is None:
             features = np.fromfile(os.path.join(folder, "feat.f32"), "<f4")
             self.features = features.reshape(self.nodes, self.label)

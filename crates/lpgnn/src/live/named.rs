@@ -206,6 +206,13 @@ impl LiveData {
     ///
     /// Those of [`LiveGraph::new`], and [`Error::Mismatch`] if the model cannot read the data.
     pub fn new(model: &SavedModel, data: &Dataset, options: &LiveOptions) -> Result<Self, Error> {
+        if model.encoding.reads_structure() {
+            return Err(Error::Mismatch(
+                "the model reads rings, cliques or random walks, which an edge changes far around it: a live graph \
+                 cannot keep them current"
+                    .into(),
+            ));
+        }
         let batch = model.encoding.batch_without_targets::<f32>(data)?;
         let options = LiveOptions { classes: model.classes().is_some(), ..*options };
         let live =
@@ -227,13 +234,6 @@ impl LiveData {
         graphs: Vec<Name>,
         events: u64,
     ) -> Result<Self, Error> {
-        if encoding.reads_structure() {
-            return Err(Error::Mismatch(
-                "the model reads rings, cliques or random walks, which an edge changes far around it: a live graph \
-                 cannot keep them current"
-                    .into(),
-            ));
-        }
         let mut nodes = HashMap::with_capacity(names.len());
         for (v, name) in names.iter().enumerate() {
             if let (Some(name), Some(graph)) = (name, live.graph_of(v)) {

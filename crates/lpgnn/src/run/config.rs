@@ -361,11 +361,12 @@ mod tests {
                     let mut values = base.clone();
                     let Some(place) = values.pointer_mut(&pointer) else { continue };
                     *place = value.clone();
-                    let RunConfig { model, training, split, .. } =
+                    let RunConfig { features, model, training, split, .. } =
                         serde_json::from_value(values).unwrap();
                     let ratio = Ratio { train: split.train, val: split.val, test: split.test };
                     let refused = training.check().is_err()
                         || model.build::<f32>(dims).is_err()
+                        || features.structure.check().is_err()
                         || ratio.check().is_err();
                     assert!(refused, "{} = {value} passes all checks", info.path);
                     checked += 1;

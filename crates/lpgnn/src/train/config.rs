@@ -261,7 +261,7 @@ pub struct TrainingConfig {
         extend("x-flag" = "batch-size", "x-data-default" = "128 with mini-batches, otherwise none")
     )]
     pub batch_size: Option<usize>,
-    /// Updates per epoch, each on the next mini-batch; none: as many as one pass over the training data takes.
+    /// Updates per epoch, each on the next mini-batch; none: one pass over the training data.
     ///
     /// Where there are more, the graphs are drawn in another order for every pass; where there are fewer, some are left
     /// out of an epoch. GIN's epochs have 50, on 32 graphs each.

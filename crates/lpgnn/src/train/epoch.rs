@@ -48,7 +48,8 @@ impl<S: Scalar> Trainer<'_, S> {
                 let mut batches = drawn.iter().map(|members| MiniBatch::new(graphs, members));
                 let mut next = batches.next();
                 while let Some(batch) = next.take() {
-                    if step.number % pass == 0 {
+                    // Once per pass: all nodes of a pass have moved as often when it begins.
+                    if (step.number - 1) % pass == 0 {
                         counts = self.state.optimizer.slots.node_counts();
                     }
                     // Idle threads put the next mini-batch together.

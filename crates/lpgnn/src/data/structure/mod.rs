@@ -63,7 +63,7 @@ impl StructureOptions {
     /// # Errors
     ///
     /// [`Error::Option`] for sizes that there are not.
-    pub(super) fn check(self) -> Result<Self, Error> {
+    pub(crate) fn check(self) -> Result<Self, Error> {
         let sizes = [
             ("rings", self.rings, 3..=6),
             ("cliques", self.cliques, 3..=5),

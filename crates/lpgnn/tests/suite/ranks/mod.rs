@@ -183,7 +183,8 @@ fn ring(nodes: usize) -> GraphBatch<f32> {
 
 #[test]
 fn nodes_that_are_worked_on_while_ghosts_are_on_their_way_keep_the_bits() {
-    let batch = ring(700);
+    // Enough for every rank to own some.
+    let batch = ring(2400);
     for own in on_ranks(3, |ranks| batch.clone().shared_by(&ranks).share().unwrap().nodes()) {
         let part = Part::new(batch.topology(), own.clone().map(|v| v as u32).collect());
         let interior = &part.topology.ghosts().interior;

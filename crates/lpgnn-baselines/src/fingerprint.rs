@@ -142,7 +142,7 @@ fn softmax<S: Scalar>(row: &mut [S]) {
     let largest = row.iter().fold(-S::ONE / S::ZERO, |max, &a| S::max(max, a));
     row.iter_mut().for_each(|a| *a = S::exp(*a - largest));
     let sum: S = row.iter().copied().sum();
-    row.iter_mut().for_each(|a| *a = *a / sum);
+    row.iter_mut().for_each(|a| *a /= sum);
 }
 
 /// `p ⊙ (d − ⟨p, d⟩)`

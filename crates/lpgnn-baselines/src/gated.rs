@@ -58,7 +58,7 @@ impl GatedSteps {
     }
 
     /// `(1 − z) ⊙ h + z ⊙ c`
-    fn mix<S: Scalar>(&self, step: &[Matrix<S>]) -> Matrix<S> {
+    fn mix<S: Scalar>(step: &[Matrix<S>]) -> Matrix<S> {
         let [h, _, gates, _, candidate] = step else { unreachable!("a step leaves five") };
         let mut next = h.clone();
         for v in 0..h.rows() {
@@ -132,7 +132,7 @@ impl FeedForward for GatedSteps {
         let (mut trace, mut h) = (vec![], joined(&[at.features, &rest]));
         for _ in 0..self.steps {
             self.step(at, h, &mut trace);
-            h = self.mix(&trace[trace.len() - OF_STEP..]);
+            h = Self::mix(&trace[trace.len() - OF_STEP..]);
         }
         trace.push(h);
         trace

@@ -74,7 +74,11 @@ impl Columns {
 }
 
 /// A number in single precision. A whole one that becomes another is probably a number of something, which it would be mistaken for.
-#[allow(clippy::cast_possible_truncation, reason = "it is compared")]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::float_cmp,
+    reason = "whether it is the same is the question"
+)]
 fn single(name: &str, value: f64) -> Result<f32, Error> {
     let single = value as f32;
     if value.fract() == 0.0 && single.is_finite() && f64::from(single) != value {

@@ -49,7 +49,7 @@ impl<S: Scalar> Trainer<'_, S> {
                 let mut next = batches.next();
                 while let Some(batch) = next.take() {
                     // Once per pass: all nodes of a pass have moved as often when it begins.
-                    if (step.number - 1) % pass == 0 {
+                    if (step.number - 1).is_multiple_of(pass) {
                         counts = self.state.optimizer.slots.node_counts();
                     }
                     // Idle threads put the next mini-batch together.

@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn a_line_is_whole_text_or_none() {
         let mut input = b" {} \ncaf\xe9\n".to_vec();
-        input.extend(vec![b' '; MOST_LINE as usize + 70_000]);
+        input.extend(vec![b' '; usize::try_from(MOST_LINE).unwrap() + 70_000]);
         input.extend(b"{\"op\": \"stats\"}\nlast");
         let mut input = BufReader::new(&input[..]);
         let mut next = || read_line(&mut input).unwrap();

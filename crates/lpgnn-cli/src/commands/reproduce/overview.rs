@@ -52,20 +52,24 @@ impl Overview {
         if !about.is_empty() {
             write!(text, "{}\n\n", about.trim_end())?;
         }
-        let names: String = published.iter().map(|row| format!(" {} |", row.name)).collect();
-        writeln!(text, "| | best of ours | with |{names} file |")?;
-        writeln!(text, "|---|---|---|{}---|", "---|".repeat(published.len()))?;
+        let names = published.iter().map(|row| row.name.as_str());
+        let head: Vec<&str> =
+            ["", "best of ours", "with"].into_iter().chain(names).chain(["file"]).collect();
+        writeln!(text, "| {} |", head.join(" | "))?;
+        writeln!(text, "|{}", "---|".repeat(head.len()))?;
         for (i, column) in self.columns.iter().enumerate() {
             let best = self.best(lines, column);
             let (score, name, file) = best.map_or(("not run".into(), "", ""), |(line, record)| {
                 (format!("**{}**", ours(record)), line.row.about.row.as_str(), &*line.row.name)
             });
-            let figure = |value: f64| match value {
-                value if value.is_nan() => " – |".to_owned(),
-                value => format!(" {value:.1} |"),
-            };
-            let others: String = published.iter().map(|row| figure(row.values[i])).collect();
-            writeln!(text, "| {column} | {score} | {name} |{others} {file} |")?;
+            write!(text, "| {column} | {score} | {name} |")?;
+            for row in published {
+                match row.values[i] {
+                    value if value.is_nan() => write!(text, " – |")?,
+                    value => write!(text, " {value:.1} |")?,
+                }
+            }
+            writeln!(text, " {file} |")?;
         }
         Ok(())
     }

@@ -27,7 +27,7 @@ impl Part {
         match self {
             Self::Count { shape: Shape::Ring, size, .. } => wanted.rings = wanted.rings.max(*size),
             Self::Count { shape: Shape::Clique, size, .. } => {
-                wanted.cliques = wanted.cliques.max(*size)
+                wanted.cliques = wanted.cliques.max(*size);
             }
             Self::Returns { mean, .. } => wanted.walks = mean.len() + 1,
             _ => {}

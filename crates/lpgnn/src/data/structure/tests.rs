@@ -1,3 +1,9 @@
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "graphs here are small"
+)]
+
 use std::collections::BTreeSet;
 
 use super::counts::count;

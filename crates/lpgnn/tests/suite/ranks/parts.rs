@@ -421,9 +421,11 @@ fn changed_parts_are_noticed() {
 fn names_that_do_not_fit_the_nodes_are_an_error() {
     let place = tempfile::tempdir().unwrap();
     std::fs::create_dir(place.path().join("tables")).unwrap();
-    let nodes: String = (0..9).map(|node| format!("n{node},{},{}\n", node % 2, node % 3)).collect();
+    let nodes = (0..9).map(|node| format!("n{node},{},{}\n", node % 2, node % 3));
+    let nodes = nodes.collect::<Vec<_>>().concat();
     std::fs::write(place.path().join("tables/nodes.csv"), format!("id,x,y\n{nodes}")).unwrap();
-    let edges: String = (0..8).map(|node| format!("n{node},n{}\n", node + 1)).collect();
+    let edges = (0..8).map(|node| format!("n{node},n{}\n", node + 1));
+    let edges = edges.collect::<Vec<_>>().concat();
     std::fs::write(place.path().join("tables/edges.csv"), format!("source,target\n{edges}"))
         .unwrap();
     let options = lpgnn::data::ReadOptions::default();

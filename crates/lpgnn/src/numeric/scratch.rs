@@ -13,7 +13,8 @@ const SHELVES: usize = 32;
 /// Buffers that are used again from update to update, so that none is allocated twice.
 pub struct Scratch<S = f32> {
     /// A thread finds what it has laid down itself: that is in its cache, and nobody else is at its shelf.
-    shelves: [Shelf<S>; SHELVES],
+    /// On the heap: whoever holds a `Scratch` need not be aligned as they are, which Python's objects are not.
+    shelves: Box<[Shelf<S>]>,
     matrices: Mutex<Vec<Matrix<S>>>,
 }
 
@@ -48,7 +49,7 @@ impl<S: Scalar> Scratch<S> {
     /// No buffers yet.
     pub fn new() -> Self {
         let shelf = |_| Shelf(Mutex::new(vec![]));
-        Self { shelves: std::array::from_fn(shelf), matrices: Mutex::new(vec![]) }
+        Self { shelves: (0..SHELVES).map(shelf).collect(), matrices: Mutex::new(vec![]) }
     }
 
     /// A buffer of `len` numbers, whatever they are; it comes back when dropped.

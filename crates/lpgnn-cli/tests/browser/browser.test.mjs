@@ -242,7 +242,7 @@ test("the live page follows a training, keeps what was chosen, and stops it", as
 });
 
 test("the live page of a search shows trials", async () => {
-  const { training, address, exit } = await start("search", "task", "--space", "space.toml", "--epochs", "2000", "--patience", "none", "--min-epochs", "100", "--live", "--out", "live-search");
+  const { training, address, exit } = await start("search", "task", "--space", "space.toml", "--epochs", "200000", "--patience", "none", "--min-epochs", "100", "--live", "--out", "live-search");
   try {
     await withPage(address, {}, async (page) => {
       await page.locator("#trials").waitFor({ timeout: 20_000 });

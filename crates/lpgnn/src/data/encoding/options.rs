@@ -52,7 +52,7 @@ pub enum UnseenCategories {
     Other,
 }
 
-/// Options for an [`Encoding`].
+/// Options for an [`Encoding`](super::Encoding).
 #[derive(
     Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]

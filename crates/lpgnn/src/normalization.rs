@@ -22,7 +22,7 @@ pub enum Normalization {
     /// They are read as they are.
     #[default]
     None,
-    /// GraphNorm: mean and standard deviation over the nodes of each graph become learnt ones.
+    /// GraphNorm: mean and standard deviation over the nodes of each graph become learnt ones, and what is below zero, zero.
     GraphNorm,
 }
 
@@ -30,10 +30,11 @@ pub enum Normalization {
 ///
 /// ```text
 /// o_v = x_v − α ⊙ m          m = 1/n Σ_v x_v          ŏ_v = o_v / s          s² = 1/n Σ_v o_v² + 10⁻⁵
-/// y_v = γ ⊙ ŏ_v + β
+/// y_v = max(0, γ ⊙ ŏ_v + β)
 /// ```
 ///
-/// With `α = 1` a graph's mean is lost; `α`, `γ` and `β` are learnt, from 1, 1 and 0.
+/// With `α = 1` a graph's mean is lost; `α`, `γ` and `β` are learnt, from 1, 1 and 0. Without `max` the sum of a graph's rows,
+/// which is what a read-out reads, would be zero there.
 ///
 /// It is applied to fixed points, not within their equation: `f_a` of a layer reads its own states as they are, and its
 /// Lipschitz bound holds as it does without.
@@ -81,7 +82,9 @@ impl GraphNorm {
             for (y, x) in y.chunks_exact_mut(self.width).zip(x.chunks_exact(self.width)) {
                 for i in 0..self.width {
                     let unit = (x[i].f64() - centre[i]) * inverse[i];
-                    y[i] = S::of(gamma[i].f64() * unit + beta[i].f64());
+                    let shifted = gamma[i].f64() * unit + beta[i].f64();
+                    // `f64::max` would make NaN zero.
+                    y[i] = S::of(if shifted < 0.0 { 0.0 } else { shifted });
                 }
             }
         });
@@ -90,6 +93,8 @@ impl GraphNorm {
     /// From `∂𝓛/∂y` to `∂𝓛/∂x`, in its place, and `∂𝓛/∂(γ, β, α)`, which is added to what is there.
     ///
     /// ```text
+    /// d_v = ∂𝓛/∂y_v where y_v > 0, and 0 elsewhere
+    ///
     /// ∂𝓛/∂γ = Σ_v d_v ⊙ ŏ_v        ∂𝓛/∂β = Σ_v d_v        ∂𝓛/∂o_v = γ/s ⊙ (d_v − ŏ_v ⊙ 1/n Σ_u d_u ⊙ ŏ_u)
     /// ∂𝓛/∂α = −m ⊙ Σ_v ∂𝓛/∂o_v                            ∂𝓛/∂x_v = ∂𝓛/∂o_v − α/n ⊙ Σ_u ∂𝓛/∂o_u
     /// ```
@@ -119,14 +124,17 @@ impl GraphNorm {
     fn backward_of_graph<S: Scalar>(self, weights: &[S], x: &[S], d: &mut [S]) -> Vec<f64> {
         let width = self.width;
         let Moments { mean, centre, inverse } = self.moments(weights, x);
-        let [gamma, _, alpha] = self.vectors(weights);
+        let [gamma, beta, alpha] = self.vectors(weights);
         let count = (x.len() / width.max(1)).max(1) as f64;
         let mut d_weights = vec![0.0; 3 * width];
         let (d_gamma, rest) = d_weights.split_at_mut(width);
         let (d_beta, d_alpha) = rest.split_at_mut(width);
         let unit = |x: &[S], i: usize| (x[i].f64() - centre[i]) * inverse[i];
-        for (d, x) in d.chunks_exact(width).zip(x.chunks_exact(width)) {
+        for (d, x) in d.chunks_exact_mut(width).zip(x.chunks_exact(width)) {
             for i in 0..width {
+                if gamma[i].f64() * unit(x, i) + beta[i].f64() <= 0.0 {
+                    d[i] = S::ZERO;
+                }
                 d_gamma[i] += d[i].f64() * unit(x, i);
                 d_beta[i] += d[i].f64();
             }

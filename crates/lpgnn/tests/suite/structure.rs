@@ -13,10 +13,15 @@ use lpgnn::train::{EpochReport, Trainer, TrainerState};
 fn hexagons_and_triangles(count: usize) -> Dataset {
     let hexagon = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5)];
     let triangles = [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5)];
+    in_turn(count, &hexagon, &triangles)
+}
+
+/// Graphs of six nodes of two kinds, in turn.
+fn in_turn(count: usize, one: &[(u32, u32)], other: &[(u32, u32)]) -> Dataset {
     let mut edges: Vec<(u32, u32)> = vec![];
     for graph in 0..count {
         let first = u32::try_from(6 * graph).unwrap();
-        let of = if graph % 2 == 0 { hexagon } else { triangles };
+        let of = if graph % 2 == 0 { one } else { other };
         edges
             .extend(of.iter().flat_map(|&(u, v)| [(first + u, first + v), (first + v, first + u)]));
     }
@@ -137,6 +142,31 @@ fn sizes_that_there_are_not_are_refused() {
     ] {
         let error = Setup::new(&config(&known, &[setting]), &known).unwrap_err().to_string();
         assert_eq!(error, expected);
+    }
+}
+
+/// The sum of a graph's nodes is read, and it may not be rounding alone.
+#[test]
+fn a_normalised_model_learns_with_the_defaults() {
+    let star = [(0, 1), (0, 2), (0, 3), (0, 4), (0, 5)];
+    let path = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)];
+    let known = in_turn(12, &star, &path);
+    for layers in ["model.layers=1", "model.layers=3"] {
+        let settings = ["model.normalization=graph-norm", layers, "training.epochs=30"];
+        let config = config(&known, &settings);
+        let setup = Setup::new(&config, &known).unwrap();
+        let trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data).unwrap();
+        let mut losses = vec![];
+        let mut observer = |report: &EpochReport, _: &TrainerState| {
+            losses.push(report.loss);
+            ControlFlow::Continue(())
+        };
+        trainer.run(&mut observer).unwrap();
+        let largest = losses.iter().copied().fold(0.0, f64::max);
+        assert!(largest <= 2.0 * losses[0], "{layers}: {losses:?}");
+        assert!(losses[29] < 0.1 * losses[0], "{layers}: {losses:?}");
+        let new = in_turn(30, &star, &path);
+        assert_eq!(correct(&trained(&known, &settings), &new), 30, "{layers}");
     }
 }
 

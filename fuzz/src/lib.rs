@@ -11,12 +11,14 @@ mod signed;
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use lpgnn::data::generate::CliqueConfig;
+use lpgnn::data::parts::Parts;
 use lpgnn::data::{Dataset, Encoding, FeatureOptions, Format, Level, ReadOptions, Split, read};
 use lpgnn::experiment::run::RunFolder;
 use lpgnn::experiment::search::Space;
+use lpgnn::graph::Alone;
 use lpgnn::inference::Inference;
 use lpgnn::live::{LiveData, LiveOptions, NamedEvent};
 use lpgnn::run::{Checkpoint, RunConfig, SavedModel, Setting, Setup, TrainingOrigin};
@@ -48,6 +50,25 @@ pub fn folds(bytes: &[u8]) {
 pub fn npz_folds(bytes: &[u8]) {
     in_folder(bytes, &["x.npz"], |folder| {
         let _ = Split::read_folds(&folder.join("x.npz"), Level::Node, 3);
+    });
+}
+
+/// A graph in parts, as one process and as the second of two read it.
+pub fn parts(bytes: &[u8]) {
+    // In the order in which the seeds have them.
+    let names = [
+        "parts.json",
+        "neighbour_starts.npy",
+        "neighbours.npy",
+        "features.npy",
+        "y.npy",
+        "split.npy",
+        "original.npy",
+    ];
+    in_folder(bytes, &names, |folder| {
+        let _ = Parts::read(folder, 1, 2).and_then(Parts::unchanged);
+        let Ok(parts) = Parts::read(folder, 0, 1) else { return };
+        let _ = parts.shared_by(&(Arc::new(Alone) as _));
     });
 }
 

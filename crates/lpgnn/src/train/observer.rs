@@ -27,8 +27,8 @@ pub trait Observer<S: Scalar = f32> {
         let _ = read;
     }
 
-    /// Called when an observer of any rank has stopped training, with the state of all nodes, or of own
-    /// ones of a graph in parts. Not called where there is one rank and no graph in parts.
+    /// Called when training stops before its last epoch, because an observer of any rank asks for it or out of patience, with the
+    /// state of all nodes, or of own ones of a graph in parts.
     fn stopped(&mut self, state: &TrainerState<S>) {
         let _ = state;
     }

@@ -241,6 +241,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
         while self.state.epoch < epochs {
             // Checked first, so that a resumed training that had stopped early does not go on.
             if self.out_of_patience() {
+                observer.stopped(&self.whole());
                 return Ok((StopReason::NoImprovement, last_evaluation));
             }
             let before = self.state.variables.weights.clone();

@@ -61,7 +61,11 @@ impl<S: Scalar> Trainer<'_, S> {
     pub(super) fn tell(&self, report: &EpochReport, observer: &mut dyn Observer<S>) -> bool {
         let graphs = self.data.training_graphs();
         let Some(share) = graphs.share().or(graphs.across()) else {
-            return observer.epoch(report, &self.state).is_break();
+            let stop = observer.epoch(report, &self.state).is_break();
+            if stop {
+                observer.stopped(&self.state);
+            }
+            return stop;
         };
         let ranks = &**share.communicator();
         let reads = ranks.any(observer.reads_state(report));

@@ -223,6 +223,28 @@ fn a_run_that_ended_before_its_record_gets_the_same_record() {
     }
 }
 
+#[test]
+fn a_run_that_stopped_early_goes_on_with_what_it_was_trained_on_alone() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    let folder = place.path().join("run");
+    let mut config = config(&dataset);
+    (config.training.epochs, config.training.patience, config.training.eval_every) =
+        (1000, Some(1), 1);
+    let record = Run::create(&folder, config, &dataset).unwrap().train(&mut ()).unwrap();
+    assert!(record.epochs < 1000, "{}", record.epochs);
+    let open = || RunFolder::open(&folder).unwrap();
+    // More epochs do not change why it stopped.
+    let longer = Run::resume(open(), &dataset, Some(2000)).unwrap();
+    assert_eq!(longer.epoch(), record.epochs);
+    assert_eq!(longer.train(&mut ()).unwrap().epochs, record.epochs);
+
+    let mut edited = open().config().unwrap();
+    edited.training.l2 = 0.5;
+    open().write_config(&edited).unwrap();
+    let said = Run::resume(open(), &dataset, None).unwrap_err().to_string();
+    assert!(said.contains("training.l2 was"), "{said}");
+}
+
 /// Keeps the lines of the log.
 struct Listen<'a>(&'a mut Vec<String>);
 impl RunObserver for Listen<'_> {

@@ -182,8 +182,8 @@ impl Layer {
     }
 }
 
-/// By how much a bound may exceed the tolerance that it was made for, by rounding.
-pub(super) const TOLERATED: f64 = 1.0 + 1e-6;
+/// The part of the tolerance that is aimed at, so that no bound exceeds it by rounding.
+const AIM: f64 = 1.0 - 1e-9;
 
 /// Covers the rounding of a few operations in double precision.
 pub(super) const UP: f64 = 1.0 + 1e-12;
@@ -223,7 +223,7 @@ pub(super) fn thresholds(layers: &[Layer], read: std::ops::Range<usize>, tol: f6
         |residuals: &[f64]| together(&errors(layers, residuals.iter().copied())[read.clone()]);
     // What rounding takes comes first, and the rest is shared.
     let floors: Vec<f64> = layers.iter().map(|layer| ABOVE_FLOOR * layer.floor).collect();
-    let left = (tol - bound(&floors)).max(0.0);
+    let left = (tol * AIM - bound(&floors)).max(0.0);
     let scale = left / bound(&residuals).max(f64::MIN_POSITIVE);
     let both = residuals.iter().zip(&floors);
     both.map(|(residual, floor)| floor + scale * residual).collect()

@@ -1,7 +1,7 @@
 //! Events: what changes in the graph, and what that can do to residuals. An event that is refused changes nothing.
 
 use super::adjacency::MOST_NODES;
-use super::bound::{ABOVE_FLOOR, Contraction, TOLERATED, UP, errors, together};
+use super::bound::{ABOVE_FLOOR, Contraction, UP, errors, together};
 use super::features::Row;
 use super::undo::Change;
 use super::{Event, EventError, GONE, LiveGraph};
@@ -332,7 +332,7 @@ impl LiveGraph {
                 }
             }
             self.set_thresholds();
-            if self.bound() <= self.options.tol * TOLERATED {
+            if self.bound() <= self.options.tol {
                 self.queue_again();
                 return Ok(());
             }

@@ -453,7 +453,7 @@ impl LiveGraph {
         let residuals =
             self.layers.iter().map(|layer| layer.residual(1.0).max(room * layer.residual(0.0)));
         let bound = together(&errors(&self.layers, residuals)[self.read.clone()]);
-        if bound <= self.options.tol * bound::TOLERATED { Ok(()) } else { Err(bound) }
+        if bound <= self.options.tol { Ok(()) } else { Err(bound) }
     }
 
     /// Predictions of what was touched, and what decisions need beyond the tolerance.

@@ -341,7 +341,7 @@ def live(section):
     if graphs:
         parts.append("### Real graphs\n")
         parts += [f"{name}: {live_where(section[name]['facts'])}" for name in graphs]
-        parts.append("`gnn-mean`, state 32, hidden 32, trained with a Lipschitz bound of 0.9 by the recipe in `live.py`, the epoch chosen on validation data; edges are removed and streamed back. GCN and GIN have two layers "
+        parts.append("`gnn-mean`, trained by the recipes in `live.py`, the epoch chosen on validation data; edges are removed and streamed back. GCN and GIN have two layers "
                      "of 32 units in PyTorch Geometric; after an event, all nodes that it can have changed are computed again from their neighbourhood. Times beside each other: an event of "
                      "GCN or GIN, with the time of one of ours as a unit.\n")
         parts += [live_real(name, section[name]["rows"]) for name in graphs]
@@ -395,7 +395,8 @@ def live_real(name, rows):
     for row in rows["ours"]:
         layers = "one layer" if row["layers"] == 1 else f"{row['layers']} layers"
         times = [f"{peer['model'].upper()} {row['events_per_second'] / peer['events_per_second']:,.0f} ×" for peer in rows["peers"] if "problem" not in peer]
-        lines.append([f"**lpgnn**, {layers}, tol {row['tol']:g}", f"{100 * row['accuracy']:.1f} %", *live_cells(row)[:3], *live_again(row), ", ".join(times)])
+        model = f"{layers} of {row['units']} units, bound {row['lipschitz']:g}"
+        lines.append([f"**lpgnn**, {model}, tol {row['tol']:g}", f"{100 * row['accuracy']:.1f} %", *live_cells(row)[:3], *live_again(row), ", ".join(times)])
     for peer in rows["peers"]:
         if "problem" in peer:
             lines.append([f"{peer['model'].upper()}: {peer['problem']}", *[""] * 7])

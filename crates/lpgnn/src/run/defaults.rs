@@ -19,6 +19,8 @@ const BATCH: usize = 128;
 const NOT_ASKED: usize = 0;
 /// Labelled nodes of one graph from which on wide networks do not just learn them by heart.
 const MANY_TARGETS: usize = 500;
+/// Labelled nodes of one graph whose neighbours are alike from which on it can be learnt how they influence each other.
+const PLENTY_OF_TARGETS: usize = 3_000;
 
 impl RunConfig {
     /// What does well on data of this kind and size and on their split, where these settings are going
@@ -31,9 +33,11 @@ impl RunConfig {
         let asked = Self::asked(settings);
         let task = Level::of_task(asked.data.task, dataset).unwrap_or(Level::Node);
         let alike = if task == Level::Node { alike(dataset, asked.split) } else { None };
+        let plenty = alike.is_some_and(|targets| targets >= PLENTY_OF_TARGETS);
         let many_targets = task == Level::Node && has_many_targets(dataset, asked.split);
         let batches = dataset.nodes() > MANY_NODES && dataset.graphs() > 100;
         let epochs = match (asked.training.epochs, task) {
+            (NOT_ASKED, Level::Node) if plenty => 250,
             (NOT_ASKED, Level::Node) if alike.is_some() => 100,
             (NOT_ASKED, Level::Node) => 600,
             (NOT_ASKED, Level::Graph) if batches => 100,
@@ -72,6 +76,7 @@ impl RunConfig {
             config.model.multipliers = Multipliers::PerNode;
         }
         match (task, alike) {
+            (Level::Node, Some(_)) if plenty => config.learn_what_carries_states(dataset),
             (Level::Node, Some(targets)) => config.hold_what_carries_states(dataset, targets),
             (Level::Node, None) if many_targets => config.widen(32, 64, 0.5),
             (Level::Node, None) => {}
@@ -128,24 +133,45 @@ impl RunConfig {
     /// What does well on one graph whose neighbours are alike, with so many targets: all that is learnt is how features are
     /// read, with some of them left out, and the fixed point spreads it.
     fn hold_what_carries_states(&mut self, dataset: &Dataset, targets: usize) {
-        self.features.row_normalize = dataset.node_features().sparse().is_some();
-        // A mean over neighbours lets through what they have in common. Noise that was made as large as the rest is not.
-        self.features.standardize = !have_one_unit(dataset.node_features().values());
         self.model.transition = "gcn".into();
         self.model.state_weights = StateWeights::Frozen;
         self.model.state_dim = 16;
         (self.model.hidden_dims, self.model.readout_hidden_dims) = (vec![], vec![]);
+        // As much, beside the mean of the loss, as 0.7 beside its sum.
+        self.training.l2 = round(L2_OF_ALL / targets.max(1) as f64);
+        // As many steps as it takes to follow features that change with every update.
+        self.leave_out_features(dataset, 0.5, WeightDescent::default(), 20);
+    }
+
+    /// The same with plenty of targets: how neighbours influence each other is learnt too. A small bound lets the features
+    /// that neighbours have come before what is far away, of which a second layer says more.
+    fn learn_what_carries_states(&mut self, dataset: &Dataset) {
+        self.model.transition = "gnn-mean".into();
+        (self.model.layers, self.model.state_dim) = (2, 64);
+        (self.model.hidden_dims, self.model.readout_hidden_dims) = (vec![64], vec![]);
+        self.training.lipschitz = Some(0.5);
+        let weights = WeightDescent { lr: 0.02, ..WeightDescent::default() };
+        self.leave_out_features(dataset, 0.6, weights, 4);
+    }
+
+    /// What wide features of one graph whose neighbours are alike need, of which some are left out of every update.
+    fn leave_out_features(
+        &mut self,
+        dataset: &Dataset,
+        dropout: f64,
+        weights: WeightDescent,
+        inner_steps: usize,
+    ) {
+        self.features.row_normalize = dataset.node_features().sparse().is_some();
+        // A mean over neighbours lets through what they have in common. Noise that was made as large as the rest is not.
+        self.features.standardize = !have_one_unit(dataset.node_features().values());
         let training = &mut self.training;
         training.standardize = false;
-        training.feature_dropout = 0.5;
-        // As much, beside the mean of the loss, as 0.7 beside its sum.
-        training.l2 = round(L2_OF_ALL / targets.max(1) as f64);
+        training.feature_dropout = dropout;
         training.weighing.loss = Scale::Mean;
-        let weights = WeightDescent::default();
         match &mut training.solver {
-            // As many steps as it takes to follow features that change with every update.
             SolverConfig::OneShot(solver) => {
-                *solver = OneShot { weights, inner_steps: 20, ..OneShot::default() };
+                *solver = OneShot { weights, inner_steps, ..OneShot::default() };
             }
             SolverConfig::Implicit(solver) => solver.weights = weights,
             SolverConfig::Unrolled(solver) => solver.weights = weights,
@@ -329,6 +355,29 @@ mod tests {
         FeatureColumns::none(rows).with_values(names, values).unwrap()
     }
 
+    /// A path whose halves have a class each, 0.8 of which are trained on.
+    fn halves(nodes: u32) -> DatasetParts {
+        let edges: Vec<(u32, u32)> = (1..nodes).map(|v| (v - 1, v)).collect();
+        let class: Vec<i64> = (0..nodes).map(|v| i64::from(2 * v < nodes)).collect();
+        DatasetParts {
+            node_features: words(nodes as usize),
+            edge_features: FeatureColumns::none(edges.len()),
+            edges,
+            node_targets: Some(TargetColumn::Classes(Categories::from_integers("y", &class))),
+            ..stars(1, nodes as usize, 0)
+        }
+    }
+
+    #[test]
+    fn with_plenty_of_targets_it_is_learnt_what_carries_states() {
+        let config =
+            |nodes| RunConfig::for_data("halves", &Dataset::new(halves(nodes)).unwrap(), &[]);
+        let (few, plenty) = (config(3000), config(4000));
+        assert_eq!((few.model.layers, few.model.state_weights), (1, StateWeights::Frozen));
+        assert_eq!((plenty.model.layers, plenty.model.state_weights), (2, StateWeights::Random));
+        assert!(plenty.training.l2 == 0.0 && few.training.l2 > 0.0);
+    }
+
     #[test]
     fn training_targets_tell_whether_neighbours_are_alike() {
         let config = |alike: bool, unit: f32| {
@@ -394,6 +443,7 @@ mod tests {
             citation,
             both,
             dense,
+            halves(4000),
         ];
         let checked = |parts| Dataset::new(parts).unwrap().with_chosen_features();
         all.into_iter().map(checked).collect()

@@ -27,7 +27,7 @@ pub struct OneShot {
     /// Steps of states and adjoints per step of the weights.
     #[schemars(
         range(min = 1),
-        extend("x-data-default" = "2 for nodes, 3 for graphs, 20 for homophilous graphs")
+        extend("x-data-default" = "2 for nodes, 3 for graphs; 20 for homophilous graphs, 4 from 3000 labelled nodes on")
     )]
     pub inner_steps: usize,
 }

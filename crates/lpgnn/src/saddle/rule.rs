@@ -94,7 +94,7 @@ pub struct WeightDescent {
     #[schemars(extend(
         "exclusiveMinimum" = 0,
         "x-flag" = "lr",
-        "x-data-default" = "0.005; 0.01 with bdmm and for homophilous graphs"
+        "x-data-default" = "0.005; 0.01 with bdmm and for homophilous graphs, 0.02 for these from 3000 labelled nodes on"
     ))]
     pub lr: f64,
     /// Updates after which the learning rate has halved; none: constant.

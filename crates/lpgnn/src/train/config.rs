@@ -27,7 +27,7 @@ pub struct ModelConfig {
     #[schemars(extend(
         "x-flag" = "transition",
         "x-data-default" = "gnn-sum up to degree 15; above, gnn-mean for nodes, gnn-normalized for \
-                            graphs; gcn for homophilous graphs"
+                            graphs; for homophilous graphs gcn, gnn-mean from 3000 labelled nodes on"
     ))]
     pub transition: String,
     /// Options of a transition that is not built in.
@@ -35,7 +35,7 @@ pub struct ModelConfig {
     /// Number of layers `K`.
     #[schemars(
         range(min = 1, max = 1024),
-        extend("x-flag" = "layers", "x-data-default" = "4 for graphs with one-shot, otherwise 1")
+        extend("x-flag" = "layers", "x-data-default" = "4 for graphs with one-shot, 2 for homophilous graphs from 3000 labelled nodes on, otherwise 1")
     )]
     pub layers: usize,
     /// Components of a state.
@@ -43,7 +43,7 @@ pub struct ModelConfig {
         range(min = 1, max = 65536),
         extend(
             "x-flag" = "state-dim",
-            "x-data-default" = "10 for nodes, 32 from 500 labelled nodes of one graph on, 16 for homophilous graphs; 16 for graphs, 64 for one layer with mini-batches"
+            "x-data-default" = "10 for nodes, 32 from 500 labelled nodes of one graph on; 16 for homophilous graphs, 64 from 3000 labelled nodes on; 16 for graphs, 64 for one layer with mini-batches"
         )
     )]
     pub state_dim: usize,
@@ -52,7 +52,7 @@ pub struct ModelConfig {
         inner(range(min = 1, max = 65536)),
         extend(
             "x-flag" = "hidden-dims",
-            "x-data-default" = "[20] for nodes, [32] from 500 labelled nodes of one graph on, [] for homophilous graphs; [32] for graphs, [64] for one layer with mini-batches"
+            "x-data-default" = "[20] for nodes, [32] from 500 labelled nodes of one graph on; [] for homophilous graphs, [64] from 3000 labelled nodes on; [32] for graphs, [64] for one layer with mini-batches"
         )
     )]
     pub hidden_dims: Vec<usize>,
@@ -62,7 +62,7 @@ pub struct ModelConfig {
     /// Activation of the output of `h`.
     pub output_activation: Activation,
     /// Weights of `h` that multiply states.
-    #[schemars(extend("x-data-default" = "frozen for homophilous graphs, otherwise random"))]
+    #[schemars(extend("x-data-default" = "frozen for homophilous graphs below 3000 labelled nodes, otherwise random"))]
     pub state_weights: StateWeights,
     /// What a node without neighbours aggregates, for the transitions gnn and sage.
     pub isolated: Isolated,
@@ -244,8 +244,8 @@ pub struct TrainingConfig {
         range(min = 1),
         extend(
             "x-flag" = "epochs",
-            "x-data-default" = "600 for nodes, 150 for graphs; 100 for homophilous graphs and with \
-                                mini-batches"
+            "x-data-default" = "600 for nodes, 150 for graphs; 100 for homophilous graphs and with mini-batches, 250 \
+                                for homophilous graphs from 3000 labelled nodes on"
         )
     )]
     pub epochs: usize,
@@ -283,7 +283,10 @@ pub struct TrainingConfig {
     /// Weights of the terms of the Lagrangian.
     pub weighing: Weighing,
     /// Bound on the Lipschitz constant of `f_a`, enforced after every update; none: no bound.
-    #[schemars(extend("exclusiveMinimum" = 0))]
+    #[schemars(extend(
+        "exclusiveMinimum" = 0,
+        "x-data-default" = "0.5 for homophilous graphs from 3000 labelled nodes on, otherwise 0.9"
+    ))]
     pub lipschitz: Option<f64>,
     /// Whether layers that read states descend as if their inputs were standardised.
     ///
@@ -295,7 +298,7 @@ pub struct TrainingConfig {
     /// L2 penalty: factor of half the sum of squared weights.
     #[schemars(
         range(min = 0),
-        extend("x-data-default" = "0.7 divided by the number of labelled nodes for homophilous graphs, otherwise 0")
+        extend("x-data-default" = "0.7 divided by the number of labelled nodes for homophilous graphs below 3000 of them, otherwise 0")
     )]
     pub l2: f64,
     /// Dropout probability of the entries of node features.
@@ -305,7 +308,7 @@ pub struct TrainingConfig {
         range(min = 0),
         extend(
             "exclusiveMaximum" = 1,
-            "x-data-default" = "0.5 for homophilous graphs, otherwise 0"
+            "x-data-default" = "0.5 for homophilous graphs, 0.6 from 3000 labelled nodes on, otherwise 0"
         )
     )]
     pub feature_dropout: f64,

@@ -18,6 +18,7 @@ use crate::dataset::{Dataset, SplitTuple, split_of};
 use crate::error::{Error, exception, json_exception};
 use crate::events::{Reporter, work};
 use crate::model::{Model, notes_to_json};
+use crate::registry::registry;
 use crate::settings::{Request, Task, warn};
 use crate::threads::pool;
 
@@ -78,7 +79,8 @@ pub(crate) fn crossval(
     }
     let task = request.task(data, space.as_ref().map(Space::settings).unwrap_or_default())?;
     let (protocol, folds) = how.folds(&task)?;
-    let crossval = Crossval::new(&task.dataset, protocol, folds).map_err(exception)?;
+    let crossval =
+        Crossval::with_registry(&registry(), &task.dataset, protocol, folds).map_err(exception)?;
     warn(py, &crossval.notes(&task.config, &task.settings).map_err(exception)?)?;
     let folder = ResultFolder::open(Path::new(out), &crossval.plan(), &task.config);
     let folder = folder.map_err(exception)?;
@@ -101,7 +103,8 @@ impl CrossvalRequest {
         let protocol: Protocol = self.protocol.parse().map_err(exception)?;
         let Task { config, dataset, .. } = task;
         if let Some(seeds) = self.seeds {
-            let split = Setup::new(config, dataset).map_err(exception)?.split;
+            let split =
+                Setup::with_registry(&registry(), config, dataset, None).map_err(exception)?.split;
             let fold = |seed| Fold::with_seed(config, split.clone(), seed);
             return Ok((protocol, seeds.into_iter().map(fold).collect()));
         }
@@ -162,7 +165,8 @@ pub(crate) fn search(
     let Task { config, dataset, .. } = &task;
     let budget = how.budget.map(|budget| budget.parse()).transpose().map_err(exception)?;
     let options = SearchOptions { budget, halving: how.halving, min_epochs: how.min_epochs };
-    let search = Search::new(dataset, config.clone(), &space, options).map_err(exception)?;
+    let search = Search::with_registry(&registry(), dataset, config.clone(), &space, options)
+        .map_err(exception)?;
     task.warn(py, search.split())?;
     if search.exhausts_space() {
         let note = "the search space has fewer trials than the budget: all are tried";
@@ -171,7 +175,7 @@ pub(crate) fn search(
     let folder = ResultFolder::open(Path::new(out), &search.plan(), config).map_err(exception)?;
     let (found, interrupt) = work(py, &pool(threads)?, on_event, |reporter| {
         let Some(record) = search.run(&folder, &Watch(reporter))? else { return Ok(None) };
-        let mut saved = SavedModel::read(&folder.file(RunFolder::MODEL))?;
+        let mut saved = SavedModel::read_with(&registry(), &folder.file(RunFolder::MODEL))?;
         if let Some(split) = &saved.members {
             let final_evaluation = FinalEvaluation::new(&saved, dataset, split)?;
             let stop_reason = record.ranked.first().and_then(|best| best.result.stop_reason);

@@ -9,6 +9,7 @@ mod experiments;
 mod live;
 mod memory;
 mod model;
+mod registry;
 mod runs;
 mod selection;
 mod settings;

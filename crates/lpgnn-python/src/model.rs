@@ -13,6 +13,7 @@ use pyo3::types::PyBytes;
 
 use crate::dataset::{Dataset, SplitTuple, array, tuple_of};
 use crate::error::{Error, exception, json_exception};
+use crate::registry::registry;
 use crate::threads::pool;
 
 /// A trained model with everything needed to use it.
@@ -27,7 +28,7 @@ pub(crate) fn notes_to_json(notes: &ModelNotes) -> serde_json::Value {
 
 /// The model of a run, with what the run has recorded.
 pub(crate) fn model_of_run(folder: &RunFolder) -> Result<SavedModel, lpgnn::Error> {
-    let mut saved = SavedModel::read(&folder.file(RunFolder::MODEL))?;
+    let mut saved = SavedModel::read_with(&registry(), &folder.file(RunFolder::MODEL))?;
     if let Some(record) = folder.record()? {
         let notes = ModelNotes {
             stop_reason: Some(record.stop_reason),
@@ -67,15 +68,17 @@ impl Model {
         // A run, or the folder of a search, which has a model too.
         let saved = match RunFolder::open(path) {
             Ok(run) => model_of_run(&run),
-            Err(_) if path.is_dir() => SavedModel::read(&path.join(RunFolder::MODEL)),
-            Err(_) => SavedModel::read(path),
+            Err(_) if path.is_dir() => {
+                SavedModel::read_with(&registry(), &path.join(RunFolder::MODEL))
+            }
+            Err(_) => SavedModel::read_with(&registry(), path),
         };
         saved.map(Self).map_err(exception)
     }
 
     #[staticmethod]
     fn from_bytes(bytes: &[u8]) -> PyResult<Self> {
-        SavedModel::from_bytes(bytes).map(Self).map_err(exception)
+        SavedModel::from_bytes_with(&registry(), bytes).map(Self).map_err(exception)
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {

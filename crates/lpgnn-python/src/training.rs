@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use lpgnn::experiment::record::{FinalEvaluation, ModelNotes};
-use lpgnn::experiment::run::{EpochMetrics, Progress, Run, RunFolder, RunObserver};
+use lpgnn::experiment::run::{EpochMetrics, Progress, Run, RunFolder, RunObserver, Runs};
 use lpgnn::run::{RunConfig, SavedModel, Setup};
 use lpgnn::tensorboard::EventWriter;
 use lpgnn::train::{EpochReport, Observer, StopReason, Trained, Trainer, TrainerState};
@@ -13,6 +13,7 @@ use crate::dataset::Dataset;
 use crate::error::exception;
 use crate::events::{Outcome, Reporter, work};
 use crate::model::{Model, model_of_run, notes_to_json};
+use crate::registry::registry;
 use crate::settings::{Request, Task};
 use crate::threads::pool;
 
@@ -52,12 +53,16 @@ pub(crate) fn train(
         let (Task { config, dataset, .. }, events) = (&task, tensorboard.as_deref());
         match &out {
             None => in_memory(&task, Watch::new(reporter, events, 0, config)?),
-            Some(folder) if force => {
-                in_folder(Run::replace(folder, config.clone(), dataset)?, reporter, events)
-            }
-            Some(folder) => {
-                in_folder(Run::create(folder, config.clone(), dataset)?, reporter, events)
-            }
+            Some(folder) if force => in_folder(
+                Runs::new(registry()).replace(folder, config.clone(), dataset)?,
+                reporter,
+                events,
+            ),
+            Some(folder) => in_folder(
+                Runs::new(registry()).create(folder, config.clone(), dataset)?,
+                reporter,
+                events,
+            ),
         }
     })?;
     Ok(trained(py, outcome))
@@ -82,7 +87,11 @@ pub(crate) fn resume(
         if !more && folder.finished()?.is_some() {
             return model_of_run(&folder);
         }
-        in_folder(Run::resume(folder, &data.0, epochs)?, reporter, tensorboard.as_deref())
+        in_folder(
+            Runs::new(registry()).resume(folder, &data.0, epochs)?,
+            reporter,
+            tensorboard.as_deref(),
+        )
     })?;
     Ok(trained(py, outcome))
 }
@@ -102,7 +111,7 @@ fn in_folder(
 
 fn in_memory(task: &Task<'_>, mut watch: Watch<'_>) -> Result<SavedModel, lpgnn::Error> {
     let Task { config, dataset, .. } = task;
-    let setup = Setup::new(config, dataset)?;
+    let setup = Setup::with_registry(&registry(), config, dataset, None)?;
     let trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?;
     let Trained { weights, epoch, evaluation, reason, .. } = trainer.run(&mut watch)?;
     let mut saved = SavedModel::new(&setup, config, dataset.name(), epoch, weights);

@@ -8,6 +8,7 @@ use crate::dataset::Dataset;
 use crate::error::exception;
 use crate::events::{Reporter, work};
 use crate::model::{Model, notes_to_json};
+use crate::registry::registry;
 use crate::settings::{Request, Task};
 use crate::threads::pool;
 use crate::training::Watch;
@@ -71,8 +72,8 @@ fn train(
     reporter: &Reporter<'_>,
 ) -> Result<(SavedModel, lpgnn::run::WarmStart), lpgnn::Error> {
     let setup = match before {
-        Some((_, start)) => start.setup(config, dataset)?,
-        None => Setup::new(config, dataset)?,
+        Some((_, start)) => start.setup_with(&registry(), config, dataset)?,
+        None => Setup::with_registry(&registry(), config, dataset, None)?,
     };
     let trainer = match before {
         Some((_, start)) => start.trainer(&setup, dataset)?,

@@ -46,6 +46,17 @@ def test_a_model_learns_and_says_how_well(model, clique):
         model.evaluate(lpgnn.from_arrays([[0], [1]], x={"attribute 0": [1.0, 2.0]}))
 
 
+def test_systems_that_lpgnn_is_compared_with_are_known_by_name(clique, tmp_path):
+    model = lpgnn.train(clique, transition="chebyshev", epochs=20, out=tmp_path / "run")
+    model.save(tmp_path / "model.safetensors")
+    expected = model.predict(clique).outputs
+    for again in (lpgnn.load(tmp_path / "run"), lpgnn.load(tmp_path / "model.safetensors"), pickle.loads(pickle.dumps(model))):
+        assert again.settings["model"]["transition"] == "chebyshev"
+        assert (again.predict(clique).outputs == expected).all()
+    with pytest.raises(lpgnn.Error, match="chebyshev"):
+        lpgnn.train(clique, transition="magic")
+
+
 def test_predictions_are_rows_of_arrays(model, clique):
     found = model.predict(clique)
     assert found.y.shape == (clique.num_nodes,) and set(found.y) <= {0, 1}

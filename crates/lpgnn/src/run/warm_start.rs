@@ -81,9 +81,23 @@ impl WarmStart {
     ///
     /// Those of [`Setup::new`].
     pub fn setup(&self, config: &RunConfig, dataset: &Dataset) -> Result<Setup, Error> {
+        self.setup_with(&Registry::default(), config, dataset)
+    }
+
+    /// The same with the functions in `registry`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Setup::new`].
+    pub fn setup_with(
+        &self,
+        registry: &Registry<f32>,
+        config: &RunConfig,
+        dataset: &Dataset,
+    ) -> Result<Setup, Error> {
         let before = (&self.kept.encoding, self.kept.target_scale.as_ref());
         let split = dataset.split().cloned();
-        Setup::following(&Registry::default(), config, dataset, split, Some(before))
+        Setup::following(registry, config, dataset, split, Some(before))
     }
 
     /// A trainer that goes on.

@@ -124,12 +124,14 @@ impl Counts for Patterns {
 /// Steps and sampled walks, unless options say otherwise.
 const STEPS: usize = 7;
 const SAMPLES: usize = 10_000;
+const MOST_STEPS: usize = 64;
+const MOST_SAMPLES: usize = 10_000_000;
 
 /// The read-out `anonymous-walks`, with the options `steps`, `samples` and `buckets`.
 pub(crate) fn make<S: Scalar>(spec: &ReadoutSpec<'_>) -> Result<Box<dyn Readout<S>>, Error> {
     let options = &spec.model.readout_options;
     options.check(&["steps", "samples", "buckets"])?;
-    let steps = options.get("steps")?.unwrap_or(STEPS);
-    let samples = options.get("samples")?.unwrap_or(SAMPLES);
+    let steps = options.count("steps", 1..=MOST_STEPS, STEPS)?;
+    let samples = options.count("samples", 1..=MOST_SAMPLES, SAMPLES)?;
     Ok(Box::new(HistogramReadout::new(Patterns { steps, samples }, spec)?))
 }

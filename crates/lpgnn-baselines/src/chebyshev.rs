@@ -87,11 +87,7 @@ const TERMS: usize = 3;
 pub(crate) fn make<S: Scalar>(spec: &TransitionSpec<'_>) -> Result<Box<dyn Transition<S>>, Error> {
     let options = &spec.model.transition_options;
     options.check(&["terms"])?;
-    let terms = options.get("terms")?.unwrap_or(TERMS);
-    if terms == 0 {
-        let expected = "at least one is expected".into();
-        return Err(Error::Option { option: "terms", value: "0".into(), expected });
-    }
+    let terms = options.count("terms", 1..=256, TERMS)?;
     let (features, state) = (spec.features, spec.model.state_dim);
     Ok(Box::new(Layer(Chebyshev::new(features, state, terms, spec.model.activation))))
 }

@@ -93,7 +93,7 @@ const HOPS: usize = 3;
 pub(crate) fn make<S: Scalar>(spec: &TransitionSpec<'_>) -> Result<Box<dyn Transition<S>>, Error> {
     let options = &spec.model.transition_options;
     options.check(&["hops"])?;
-    let hops = options.get("hops")?.unwrap_or(HOPS);
+    let hops = options.count("hops", 0..=256, HOPS)?;
     let diffusion = Diffusion::new(spec.features, hops);
     let of = format!("0 to {hops} hops of {} features", spec.features);
     check_state_dim(spec.model.state_dim, diffusion.shape().1, &of)?;

@@ -160,9 +160,9 @@ const DEGREES: usize = 5;
 pub(crate) fn make<S: Scalar>(spec: &TransitionSpec<'_>) -> Result<Box<dyn Transition<S>>, Error> {
     let options = &spec.model.transition_options;
     options.check(&["depth", "width", "degrees"])?;
-    let depth = options.get("depth")?.unwrap_or(DEPTH);
-    let width = options.get("width")?.unwrap_or(WIDTH);
-    let degrees = options.get("degrees")?.unwrap_or(DEGREES);
+    let depth = options.count("depth", 1..=64, DEPTH)?;
+    let width = options.count("width", 1..=4096, WIDTH)?;
+    let degrees = options.count("degrees", 1..=256, DEGREES)?;
     let length = spec.model.state_dim;
     Ok(Box::new(Layer(Fingerprint::new(spec.features, length, (depth, width), degrees))))
 }

@@ -160,7 +160,7 @@ const STEPS: usize = 4;
 pub(crate) fn make<S: Scalar>(spec: &TransitionSpec<'_>) -> Result<Box<dyn Transition<S>>, Error> {
     let options = &spec.model.transition_options;
     options.check(&["steps"])?;
-    let steps = options.get("steps")?.unwrap_or(STEPS);
+    let steps = options.count("steps", 0..=1024, STEPS)?;
     let (features, state) = (spec.features, spec.model.state_dim);
     if state < features {
         return Err(Error::Option {

@@ -110,6 +110,6 @@ impl<S: Scalar> Readout<S> for GatedSum {
 pub(crate) fn make<S: Scalar>(spec: &ReadoutSpec<'_>) -> Result<Box<dyn Readout<S>>, Error> {
     let options = &spec.model.readout_options;
     options.check(&["units"])?;
-    let units = options.get("units")?.unwrap_or(spec.model.state_dim);
+    let units = options.count("units", 1..=1 << 16, spec.model.state_dim)?;
     Ok(Box::new(GatedSum::new(spec.inputs, units, spec.outputs)))
 }

@@ -39,18 +39,12 @@ type Row = Arc<[(u32, f32)]>;
 
 /// Buckets, unless the option of this name says otherwise.
 const BUCKETS: usize = 1 << 16;
+const MOST_BUCKETS: usize = u32::MAX as usize;
 
 impl<C: Counts> HistogramReadout<C> {
     /// For what a model asks for, with the option `buckets`.
     pub(crate) fn new(counts: C, spec: &ReadoutSpec<'_>) -> Result<Self, Error> {
-        let buckets = spec.model.readout_options.get("buckets")?.unwrap_or(BUCKETS);
-        if buckets == 0 || u32::try_from(buckets).is_err() {
-            return Err(Error::Option {
-                option: "buckets",
-                value: buckets.to_string(),
-                expected: format!("a number from 1 to {} is expected", u32::MAX),
-            });
-        }
+        let buckets = spec.model.readout_options.count("buckets", 1..=MOST_BUCKETS, BUCKETS)?;
         let parameters = Parameters::new().layer("0", spec.outputs);
         // Zero is where a linear classifier has nothing to say yet.
         let parameters = parameters.weight("", Role::Hidden, buckets).starting(Init::Zeros).bias();

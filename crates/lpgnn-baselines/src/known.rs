@@ -36,7 +36,8 @@ impl<T> Known<T> {
         }
         let values = find();
         let mut kept = lock();
-        if kept.values + values.len() <= MOST_VALUES {
+        // Another thread may have found the same.
+        if kept.values + values.len() <= MOST_VALUES && !kept.graphs.contains_key(&key) {
             kept.values += values.len();
             kept.graphs.insert(key, Arc::clone(&values));
         }

@@ -141,13 +141,9 @@ pub(crate) fn readout(
 pub(crate) fn make<S: Scalar>(spec: &ReadoutSpec<'_>) -> Result<Box<dyn Readout<S>>, Error> {
     let options = &spec.model.readout_options;
     options.check(&["fields", "k", "units"])?;
-    let fields = options.get("fields")?.unwrap_or(FIELDS);
-    let k = options.get("k")?.unwrap_or(K);
-    let units = options.get("units")?.unwrap_or(UNITS);
-    if k == 0 {
-        let expected = "at least one is expected".into();
-        return Err(Error::Option { option: "k", value: "0".into(), expected });
-    }
+    let fields = options.count("fields", 1..=4096, FIELDS)?;
+    let k = options.count("k", 1..=256, K)?;
+    let units = options.count("units", 1..=1 << 16, UNITS)?;
     let last = (units, spec.model.dropout);
     Ok(Box::new(readout((fields, k), spec.inputs, spec.outputs, last)?))
 }

@@ -51,7 +51,7 @@ pub(crate) fn readout(
 pub(crate) fn make<S: Scalar>(spec: &ReadoutSpec<'_>) -> Result<Box<dyn Readout<S>>, Error> {
     let options = &spec.model.readout_options;
     options.check(&["k", "units"])?;
-    let k = options.get("k")?.unwrap_or(K);
-    let units = options.get("units")?.unwrap_or(UNITS);
+    let k = options.count("k", 1..=1 << 16, K)?;
+    let units = options.count("units", 1..=1 << 16, UNITS)?;
     Ok(Box::new(readout((k, spec.inputs), spec.outputs, units, spec.model.dropout)?))
 }

@@ -49,6 +49,6 @@ pub(crate) fn refine(graph: &Structure, colours: &[u64]) -> Vec<u64> {
 pub(crate) fn make<S: Scalar>(spec: &ReadoutSpec<'_>) -> Result<Box<dyn Readout<S>>, Error> {
     let options = &spec.model.readout_options;
     options.check(&["rounds", "buckets"])?;
-    let rounds = options.get("rounds")?.unwrap_or(ROUNDS);
+    let rounds = options.count("rounds", 0..=64, ROUNDS)?;
     Ok(Box::new(HistogramReadout::new(Colours { rounds }, spec)?))
 }

@@ -5,7 +5,7 @@
 //! that same host, and it knows the token.
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -153,14 +153,26 @@ fn serve(mut stream: TcpStream, gate: &Gate, routes: &Routes) -> io::Result<()> 
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let request = match read(&mut stream, gate.most_body)? {
-        Ok(request) => request,
-        Err((status, problem)) => return respond(&mut stream, Answer::text(status, problem)),
-    };
-    match gate.refusal(&request) {
-        Some(problem) => respond(&mut stream, Answer::text(403, problem)),
-        None => respond(&mut stream, routes(&request)),
+    match read(&mut stream, gate)? {
+        Ok(request) => respond(&mut stream, routes(&request)),
+        Err((status, problem)) => {
+            respond(&mut stream, Answer::text(status, problem))?;
+            drain(stream)
+        }
     }
+}
+
+/// Reads some of what a refused client still sends: otherwise it may not see the answer.
+fn drain(mut stream: TcpStream) -> io::Result<()> {
+    stream.shutdown(Shutdown::Write)?;
+    let (begun, mut part, mut rest) = (Instant::now(), [0; 4096], MOST_HEAD);
+    while rest > 0 && begun.elapsed() < PATIENCE {
+        match stream.read(&mut part)? {
+            0 => break,
+            count => rest = rest.saturating_sub(count),
+        }
+    }
+    Ok(())
 }
 
 impl Gate {
@@ -246,7 +258,8 @@ impl Request {
 /// A request, or the status and the sentence it is refused with.
 type Parsed = Result<Request, (u16, &'static str)>;
 
-fn read(stream: &mut TcpStream, most_body: usize) -> io::Result<Parsed> {
+/// Reads the head of a request, and its body only if the gate lets it in.
+fn read(stream: &mut TcpStream, gate: &Gate) -> io::Result<Parsed> {
     let (begun, mut bytes) = (Instant::now(), Vec::with_capacity(1 << 10));
     let end = loop {
         let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
@@ -260,19 +273,27 @@ fn read(stream: &mut TcpStream, most_body: usize) -> io::Result<Parsed> {
     };
     let head = std::str::from_utf8(&bytes[..end]).ok().and_then(Request::parse);
     let Some(mut request) = head else { return Ok(Err((400, "this is not an HTTP/1.1 request"))) };
+    if let Some(problem) = gate.refusal(&request) {
+        return Ok(Err((403, problem)));
+    }
     if request.header("transfer-encoding").is_some() {
         return Ok(Err((411, "a body needs a Content-Length")));
     }
     let length = match request.header("content-length").map(str::parse::<usize>) {
         None => 0,
-        Some(Ok(length)) if length <= most_body => length,
+        Some(Ok(length)) if length <= gate.most_body => length,
         Some(Ok(_)) => return Ok(Err((413, "the body is too long"))),
         Some(Err(_)) => return Ok(Err((400, "Content-Length is not a number"))),
     };
-    while bytes.len() < end + 4 + length {
-        more(stream, &mut bytes, begun)?;
+    if request.header("expect").is_some_and(|what| what.eq_ignore_ascii_case("100-continue")) {
+        stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
     }
-    request.body = bytes[end + 4..end + 4 + length].to_vec();
+    let mut body = bytes.split_off(end + 4);
+    while body.len() < length {
+        more(stream, &mut body, begun)?;
+    }
+    body.truncate(length);
+    request.body = body;
     Ok(Ok(request))
 }
 
@@ -407,6 +428,9 @@ mod tests {
         {
             assert_eq!(get(&server, &target, &format!("{host}:{port}"), ""), 403, "{host}");
         }
+        // A stranger is refused before its body is waited for.
+        let foreign = "POST / HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 90\r\n\r\n";
+        assert_eq!(ask(&server, foreign).0, 403);
         let without = format!("GET {target} HTTP/1.1\r\n\r\n");
         assert_eq!(ask(&server, &without).0, 403);
     }
@@ -440,6 +464,9 @@ mod tests {
         assert_eq!(post("Content-Length: 101\r\n", "").0, 413);
         assert_eq!(post("Content-Length: many\r\n", "").0, 400);
         assert_eq!(post("Transfer-Encoding: chunked\r\n", "").0, 411);
+        let (status, text) = post("Content-Length: 5\r\nExpect: 100-continue\r\n", "hello");
+        assert_eq!(status, 100, "{text}");
+        assert!(text.contains("HTTP/1.1 200 OK"), "{text}");
         let (status, text) = post("Content-Length: 5\r\n", "hello");
         assert_eq!(status, 200);
         assert!(text.ends_with("\r\n\r\nhello"), "{text}");

@@ -78,7 +78,9 @@ fn main() -> ExitCode {
     }
     let console = Console::new(quiet || ranks::follows());
     let ready = met.and_then(|ranks| {
-        use_threads(threads.or_else(|| ranks::threads_of_one(ranks)?.try_into().ok()))?;
+        // All ranks take part, whether they are told a number or not.
+        let share = ranks::threads_of_one(ranks);
+        use_threads(threads.or_else(|| share?.try_into().ok()))?;
         Ok(lpgnn::check_instruction_set()?)
     });
     memory::limit_to(max_memory);

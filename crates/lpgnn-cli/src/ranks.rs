@@ -79,13 +79,9 @@ pub(crate) fn or_alone() -> Arc<dyn Communicator> {
 /// The path that the first rank has, on all of them.
 pub(crate) fn path_of_first(own: &Path) -> PathBuf {
     let Some(job) = communicator() else { return own.to_owned() };
-    let text = if job.rank() == 0 { own.to_string_lossy().into_owned() } else { String::new() };
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a length")]
-    let length = job.all(text.len() as f64)[0] as usize;
-    let mut all = vec![0; length];
-    all[..text.len()].copy_from_slice(text.as_bytes());
-    job.all_gather(&mut all, &vec![length; job.ranks()]);
-    PathBuf::from(String::from_utf8_lossy(&all).into_owned())
+    let text = text_of_first(&own.to_string_lossy());
+    // What is no text cannot be told to others, but is right here.
+    if job.rank() == 0 { own.to_owned() } else { PathBuf::from(text) }
 }
 
 /// Whether this process leaves speaking and writing to another.
@@ -150,20 +146,24 @@ pub(crate) fn end(code: u8, failed: bool) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// The number of threads of one of `ranks` processes on this machine; none for one per processor.
+/// The number of threads of this process, one of `ranks` on its machine; none for one per processor.
+///
+/// Processes that may use the same processors share them; those that a launcher has given processors of their own do not.
 pub(crate) fn threads_of_one(ranks: usize) -> Option<usize> {
-    let allowed = std::thread::available_parallelism().ok().filter(|_| ranks > 1)?.get();
-    // Where the launcher has given every process its own processors, they are not shared.
-    let bound = processors().is_some_and(|all| allowed < all);
-    Some(if bound { allowed } else { (allowed / ranks).max(1) })
+    let job = communicator()?;
+    let own = processors();
+    let like = job.all(own.unwrap_or(f64::NAN)).into_iter().filter(|&of| Some(of) == own).count();
+    let sharing = if own.is_some() { like } else { ranks };
+    Some((std::thread::available_parallelism().ok()?.get() / sharing).max(1))
 }
 
-/// How many processors this machine has, such as `0-3,8`.
-fn processors() -> Option<usize> {
-    let text = std::fs::read_to_string("/sys/devices/system/cpu/online").ok()?;
-    let count = |range: &str| -> Option<usize> {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        Some(last.parse::<usize>().ok()? + 1 - first.parse::<usize>().ok()?)
-    };
-    text.trim().split(',').map(count).sum()
+/// A number for the processors of this machine that this process may use.
+fn processors() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    // FNV-1a; of its 64 bits, those that a floating-point number holds exactly.
+    let hash = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let bits = machine.bytes().chain(allowed.bytes()).fold(0xcbf2_9ce4_8422_2325, hash);
+    Some((bits >> 11) as f64)
 }

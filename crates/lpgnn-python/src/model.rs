@@ -91,14 +91,21 @@ impl Model {
 
     /// Writes a page of charts, with a map of the states and pictures of graphs if the data are given.
     #[allow(clippy::needless_pass_by_value, reason = "it is what Python gives")]
-    fn report(&self, py: Python<'_>, path: PathBuf, data: Option<&Dataset>) -> PyResult<()> {
+    fn report(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        data: Option<&Dataset>,
+        threads: usize,
+    ) -> PyResult<()> {
         let notes = self.0.notes.clone();
         let notes: ModelNotes = serde_json::from_value(notes).map_err(|error| {
             Error::new_err(format!("the model has no record of its training to report on: {error}"))
         })?;
         let data = data.map(|data| &data.0);
+        let pool = pool(threads)?;
         let write = || Report::of_model(&self.0, &notes, data)?.write(&path);
-        py.detach(write).map_err(exception)
+        py.detach(|| pool.install(write)).map_err(exception)
     }
 
     /// What was kept of its training, as JSON.

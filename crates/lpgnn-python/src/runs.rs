@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use crate::dataset::{Dataset, SplitTuple, tuple_of};
 use crate::error::{exception, json_exception};
 use crate::model::{Model, model_of_run};
+use crate::threads::pool;
 
 /// The folder of a run, to be read.
 #[pyclass(frozen, module = "lpgnn")]
@@ -50,13 +51,23 @@ impl Run {
 
     /// Writes a page of charts, with pictures of graphs if the data are given.
     #[allow(clippy::needless_pass_by_value, reason = "it is what Python gives")]
-    fn report(&self, path: PathBuf, data: Option<&Dataset>) -> PyResult<()> {
-        let folder = self.0.path();
-        let report = Report::of(&[folder]).and_then(|report| match data {
-            Some(data) => report.with_drawings(folder, &data.0),
-            None => Ok(report),
-        });
-        report.and_then(|report| report.write(&path)).map_err(exception)
+    fn report(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        data: Option<&Dataset>,
+        threads: usize,
+    ) -> PyResult<()> {
+        let (folder, pool) = (self.0.path(), pool(threads)?);
+        let write = || {
+            let report = Report::of(&[folder])?;
+            let report = match data {
+                Some(data) => report.with_drawings(folder, &data.0)?,
+                None => report,
+            };
+            report.write(&path)
+        };
+        py.detach(|| pool.install(write)).map_err(exception)
     }
 
     fn model(&self) -> PyResult<Model> {

@@ -1,6 +1,10 @@
 """Live graphs: changes, predictions with bounds, refusals."""
 
+import multiprocessing
+import os
+
 import numpy as np
+import pandas
 import pytest
 
 import lpgnn
@@ -70,3 +74,49 @@ def test_a_smaller_tolerance_makes_more_classes_final(trained):
     assert final[0] < final[1], final
     with pytest.raises(lpgnn.Error, match="final-tol is 1"):
         lpgnn.LiveGraph(model, data, tol=0.5, final_tol=1.0)
+
+
+def test_names_are_those_of_the_data_whatever_their_type(trained):
+    model, data = trained
+    live = lpgnn.LiveGraph(model, data, tol=0.01)
+    live.add_nodes([-1], features=[{"member": "33"}])
+    live.add_edges([(-1, np.int64(2))])
+    live.update_features([5], [{"member": "7"}])
+    assert live.predict(-1).y == live.predict("-1").y
+    live.changed()
+    live.update_features([-1], [{"member": "0"}])
+    live.remove_nodes([-1])
+    assert -1 not in live.changed()
+
+
+def test_booleans_are_the_categories_that_they_are_in_frames():
+    frame = pandas.DataFrame({"flag": [True, False] * 10})
+    data = lpgnn.from_frames(frame, pandas.DataFrame({"source": range(19), "target": range(1, 20)}), node_y=["a", "b"] * 10)
+    live = lpgnn.LiveGraph(lpgnn.train(data, epochs=5, seed=0), data, tol=0.01)
+    live.update_features([3], [{"flag": True}])
+    live.update_features([3], [{"flag": np.bool_(False)}])
+    with pytest.raises(lpgnn.Error, match="none of the known values"):
+        live.update_features([3], [{"flag": "maybe"}])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked there")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_process_can_go_on_with_a_live_graph(trained):
+    model, data = trained
+    live = lpgnn.LiveGraph(model, data, tol=0.01)
+    live.remove_edges([(0, 1)])
+
+    def change(queue):
+        live.remove_edges([(0, 2), (0, 3)])
+        queue.put(live.predict(0).outputs.tolist())
+
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    child = context.Process(target=change, args=(queue,))
+    child.start()
+    child.join(30)
+    if child.is_alive():
+        child.kill()
+    assert child.exitcode == 0
+    live.remove_edges([(0, 2), (0, 3)])
+    assert queue.get() == live.predict(0).outputs.tolist()

@@ -58,11 +58,11 @@ impl Mpi {
         if LAUNCHED.iter().all(|name| std::env::var_os(name).is_none()) {
             return Ok(None);
         }
-        let Some((universe, threading)) = ::mpi::initialize_with_threading(Threading::Funneled)
+        let Some((universe, threading)) = ::mpi::initialize_with_threading(Threading::Serialized)
         else {
             return Err(Error::Mismatch("MPI is started a second time in this process".into()));
         };
-        if threading < Threading::Funneled {
+        if threading < Threading::Serialized {
             let problem = "this MPI does not allow a process to have threads";
             return Err(Error::Mismatch(problem.into()));
         }

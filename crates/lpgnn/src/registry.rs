@@ -32,6 +32,7 @@
 //! ```
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -114,6 +115,25 @@ impl Options {
         serde_json::from_value(value.clone())
             .map(Some)
             .map_err(|error| Error::Mismatch(format!("the option {name} is {value}: {error}")))
+    }
+
+    /// An integer in `range`; `default` if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when it is of another type, [`Error::Option`] when it is out of range.
+    pub fn count(
+        &self,
+        name: &'static str,
+        range: RangeInclusive<usize>,
+        default: usize,
+    ) -> Result<usize, Error> {
+        let count = self.get(name)?.unwrap_or(default);
+        if range.contains(&count) {
+            return Ok(count);
+        }
+        let expected = format!("an integer from {} to {} is expected", range.start(), range.end());
+        Err(Error::Option { option: name, value: count.to_string(), expected })
     }
 
     /// # Errors

@@ -111,7 +111,7 @@ class _Estimator(BaseEstimator):
         X, y, nodes = self._with_targets(X, y, nodes)
         samples = self._samples(X, reset=after is None, nodes=nodes)
         y = flat_targets(y, samples)
-        targets = self._targets(y, classes, after is None) if not own_targets else self._own_targets(y, after is None)
+        targets = self._targets(y, classes, after is None) if not own_targets else self._own_targets(y, classes, after is None)
         check_consistent_length(samples, targets)
         own = samples.data._native.weights
         if sample_weight is None and own is not None and own[0] == samples.level:
@@ -194,9 +194,9 @@ class _Estimator(BaseEstimator):
         """Targets as numbers: codes of classes, or a row of real values each."""
         raise NotImplementedError
 
-    def _own_targets(self, y: np.ndarray, first: bool) -> np.ndarray:
+    def _own_targets(self, y: np.ndarray, classes: Any, first: bool) -> np.ndarray:
         """The same of targets of a data set."""
-        return self._targets(y, None, first)
+        return self._targets(y, classes, first)
 
     def _column(self, targets: np.ndarray, rows: np.ndarray, count: int) -> tuple[Any, ...]:
         """The column of targets of ``count`` nodes or graphs of which ``rows`` have one."""
@@ -293,9 +293,10 @@ class _Regressor(RegressorMixin, _Estimator):
         return float(np.mean([r2_score(y[at], found[at], sample_weight=weights[at]) for y, found, at in each if at.any()]))
 
     def _targets(self, y: Any, classes: Any, first: bool) -> np.ndarray:
-        return self._own_targets(check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self), first)
+        table = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self)
+        return self._own_targets(table, classes, first)
 
-    def _own_targets(self, y: np.ndarray, first: bool) -> np.ndarray:
+    def _own_targets(self, y: np.ndarray, classes: Any, first: bool) -> np.ndarray:
         table = single(y).reshape(len(y), -1)
         if np.isinf(table).any():
             raise ValueError("y has values that are too large for single precision: multiply by a constant.")

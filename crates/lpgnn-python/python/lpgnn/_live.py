@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _native
+from ._arguments import thread_count
 from ._columns import class_values
 from ._dataset import Dataset
 from ._model import Model
@@ -73,9 +74,10 @@ class LiveGraph:
         final_tol: float | None = None,
         lipschitz: float | None = None,
         undirected: bool = True,
+        threads: int | None = None,
     ) -> None:
         self._model = model
-        self._native = _native.LiveGraph(model._native, data._native, tol, final_tol, lipschitz)
+        self._native = _native.LiveGraph(model._native, data._native, tol, final_tol, lipschitz, thread_count(threads))
         self._undirected = undirected
         self._changed: dict[tuple[str, str | None], LivePrediction] = {}
         #: How many nodes the last change has touched.
@@ -146,11 +148,21 @@ class LiveGraph:
             if features is not None:
                 event["features"] = _features(features[number])
         errors, self.touched, _, _, changed = self._native.apply(json.dumps(events))
+        refused = {number for number, _ in errors}
+        for number, event in enumerate(events):
+            if event["op"] == "remove-node" and number not in refused:
+                self._forget(event)
         for row in changed:
             key, prediction = self._row(row)
             self._changed[key] = prediction
         if errors:
             raise Error("; ".join(f"change {number}: {error}" for number, error in errors))
+
+    def _forget(self, event: dict[str, Any]) -> None:
+        """What has been removed has not changed."""
+        gone = [key for key in self._changed if key[1] == event["node"] and key[0] == event.get("graph", key[0])]
+        for key in gone:
+            del self._changed[key]
 
     def _row(self, row: tuple) -> tuple[tuple[str, str | None], LivePrediction]:
         graph, node, outputs, probabilities, number, bound, final = row
@@ -163,8 +175,8 @@ class LiveGraph:
         return (graph, node), LivePrediction(y, outputs, shares, bound, final)
 
 
-def _json(name: Hashable) -> Any:
-    return int(name) if isinstance(name, (int, np.integer)) else str(name)
+def _json(name: Hashable) -> str:
+    return str(int(name)) if isinstance(name, (int, np.integer)) else str(name)
 
 
 def _name(name: Hashable) -> str | None:
@@ -177,5 +189,12 @@ def _key(name: str) -> Any:
 
 def _features(row: Any) -> Any:
     if isinstance(row, Mapping):
-        return {str(name): value if isinstance(value, str) else float(value) for name, value in row.items()}
+        return {str(name): _value(value) for name, value in row.items()}
     return [float(value) for value in row]
+
+
+def _value(value: Any) -> str | float:
+    # Booleans are categories, as they are in a data frame.
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value))
+    return value if isinstance(value, str) else float(value)

@@ -255,7 +255,7 @@ class Model:
         """
         if data is not None:
             check_dataset(data)
-        self._native.report(os.fsdecode(path), None if data is None else data._native)
+        self._native.report(os.fsdecode(path), None if data is None else data._native, thread_count(None))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _of_bytes, (self._native.to_bytes(),)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _native
-from ._arguments import check_dataset
+from ._arguments import check_dataset, thread_count
 from ._dataset import Dataset
 from ._history import flat, frame_of_epochs
 from ._model import Model
@@ -81,7 +81,7 @@ class Run:
         if data is not None:
             check_dataset(data)
         if not compare:
-            self._native.report(os.fsdecode(path), None if data is None else data._native)
+            self._native.report(os.fsdecode(path), None if data is None else data._native, thread_count(None))
             return
         if data is not None:
             raise Error("data and compare are both given, but graphs are drawn of one run only")

@@ -181,19 +181,15 @@ fn iterate<S: Scalar>(
             tell(InferenceProgress::Graphs { done, total: batch.graphs() });
         }
     }
-    // A layer took as long as its slowest graph.
-    let slowest = |layer| work.iter().filter_map(move |chunk| chunk.slowest.get(layer)).max();
-    let mut slowest: Vec<usize> =
-        (0..model.layers()).map(|layer| slowest(layer).copied().unwrap_or(0)).collect();
     let residuals: Vec<f64> = work.iter().flat_map(|chunk| &chunk.residuals).copied().collect();
-    let graph_iterations = work.iter().flat_map(|chunk| &chunk.counts).copied().collect();
+    let graph_iterations: Vec<usize> =
+        work.iter().flat_map(|chunk| &chunk.counts).copied().collect();
+    let iterations = graph_iterations.iter().copied().max().unwrap_or(0);
     let converged = residuals.iter().map(|&residual| residual <= options.tol).collect();
-    let mut found =
-        FixedPoint { states, f_x, residuals, converged, iterations: 0, graph_iterations };
+    let mut found = FixedPoint { states, f_x, residuals, converged, iterations, graph_iterations };
     if let Some(division) = &division {
-        division.complete(&mut found, &mut slowest, options.tol);
+        division.complete(&mut found, options.tol);
     }
-    found.iterations = slowest.iter().sum();
     found
 }
 
@@ -222,15 +218,13 @@ struct Chunk<'a, S> {
     f_x: Vec<&'a mut [S]>,
     residuals: Vec<f64>,
     counts: Vec<usize>,
-    /// Iterations of the slowest graph, per layer.
-    slowest: Vec<usize>,
 }
 
 impl<S> Default for Chunk<'_, S> {
     fn default() -> Self {
         let (states, f_x) = (vec![], vec![]);
-        let (residuals, counts, slowest) = (vec![], vec![], vec![]);
-        Self { graphs: 0..0, states, f_x, residuals, counts, slowest }
+        let (residuals, counts) = (vec![], vec![]);
+        Self { graphs: 0..0, states, f_x, residuals, counts }
     }
 }
 
@@ -263,7 +257,6 @@ impl<S: Scalar> Chunk<'_, S> {
             for (worst, residual) in self.residuals.iter_mut().zip(residuals) {
                 *worst = worse(*worst, residual);
             }
-            self.slowest.push(counts.iter().max().copied().unwrap_or(0));
             self.counts.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
             let raw = match self.f_x.get_mut(layer) {
                 None => states,
@@ -289,7 +282,8 @@ fn relax_failed<S: Scalar>(
     tell: Tell<'_>,
 ) {
     let failed: Vec<usize> = (0..batch.graphs()).filter(|&graph| !found.converged[graph]).collect();
-    let part = if failed.len() == batch.graphs() { batch.clone() } else { batch.select(&failed) };
+    let all = failed.len() == batch.graphs();
+    let part = if all { batch.clone() } else { batch.select(&failed).shared_like(batch) };
     let mut start = model.zeros(part.nodes(), weights.to_vec());
     // Diverged states are no place to start from: those graphs start at zero.
     for (i, _) in failed.iter().enumerate().filter(|(_, graph)| found.residuals[**graph] <= FAR) {
@@ -307,5 +301,5 @@ fn relax_failed<S: Scalar>(
             scatter(&gather(&relaxed.f_x, &from), &to, &mut found.f_x);
         }
     }
-    found.iterations += relaxed.iterations;
+    found.iterations = found.graph_iterations.iter().copied().max().unwrap_or(0);
 }

@@ -38,18 +38,15 @@ impl<'a, S: Scalar> Division<'a, S> {
         self.chunk_starts[rank]..self.chunk_starts[rank + 1]
     }
 
-    /// All graphs, from those of every rank; `slowest` is the number of iterations of every layer.
-    pub(super) fn complete(&self, found: &mut FixedPoint<S>, slowest: &mut [usize], tol: f64) {
+    /// All graphs, from those of every rank.
+    pub(super) fn complete(&self, found: &mut FixedPoint<S>, tol: f64) {
         let node = |&graph: &usize| self.batch.node_starts()[graph];
         let ends: Vec<usize> = self.graph_starts[1..].iter().map(node).collect();
         found.states.iter_mut().chain(&mut found.f_x).for_each(|rows| self.rows(rows, &ends));
         found.residuals = self.numbers(&found.residuals);
         let counts: Vec<f64> = found.graph_iterations.iter().map(|&count| count as f64).collect();
         found.graph_iterations = self.numbers(&counts).into_iter().map(count).collect();
-        for slowest in slowest {
-            let all = self.communicator.all(*slowest as f64);
-            *slowest = all.into_iter().map(count).max().unwrap_or(0);
-        }
+        found.iterations = found.graph_iterations.iter().copied().max().unwrap_or(0);
         found.converged = found.residuals.iter().map(|&residual| residual <= tol).collect();
     }
 

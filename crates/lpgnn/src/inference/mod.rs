@@ -55,9 +55,9 @@ pub struct FixedPoint<S = f32> {
     pub residuals: Vec<f64>,
     /// Whether a graph's residual is within the tolerance.
     pub converged: Vec<bool>,
-    /// Number of applications of `f_a`, over all layers.
+    /// Number of applications of `f_a` to the slowest graph, over all layers.
     pub iterations: usize,
-    /// The number of these that each graph took.
+    /// The number of applications that each graph took.
     pub graph_iterations: Vec<usize>,
 }
 

@@ -1,9 +1,16 @@
+use std::ops::Range;
+
+use super::converge::TOGETHER;
+use super::divided::Division;
 use super::{FixedPoint, InferenceProgress, Tell, residuals};
 use crate::graph::{GraphBatch, Targets};
-use crate::lagrangian::{Lagrangian, Model, Variables, Weighing};
+use crate::lagrangian::{Lagrangian, Model, ReadFrom, Variables, Weighing};
 use crate::numeric::Scratch;
 use crate::readout::Supervision;
-use crate::saddle::{Bdmm, OptimizerState, check_count, check_not_negative, check_positive};
+use crate::saddle::{
+    Bdmm, OptimizerState, check_count, check_not_negative, check_positive, scatter,
+};
+use crate::transition::for_each_group;
 use crate::{Error, Scalar};
 
 /// How the constraint is optimised at test time.
@@ -69,8 +76,52 @@ pub fn relax<S: Scalar>(
     relax_observed(model, start, batch, options, scratch, &mut |_| ())
 }
 
-/// The same; `tell` is called after every update.
+/// The same; `tell` is called on the way. Every graph is relaxed by itself, so that what becomes of it does not depend
+/// on the others.
 pub(super) fn relax_observed<S: Scalar>(
+    model: &Model<S>,
+    start: Variables<S>,
+    batch: &GraphBatch<S>,
+    options: &RelaxOptions,
+    scratch: &Scratch<S>,
+    tell: Tell<'_>,
+) -> FixedPoint<S> {
+    if batch.graphs() == 1 {
+        return relax_graph(model, start, batch, options, scratch, tell);
+    }
+    let chunks: Vec<Range<usize>> = (0..batch.graphs()).map(|graph| graph..graph + 1).collect();
+    let division = Division::of(batch, &chunks);
+    let own = division.as_ref().map_or(0..batch.graphs(), Division::own);
+    let mut found = FixedPoint::none();
+    let zeros = |nodes| model.zeros(nodes, vec![]).states;
+    (found.states, found.f_x) = (zeros(batch.nodes()), zeros(batch.nodes()));
+    let mut graphs: Vec<(usize, Option<FixedPoint<S>>)> = own.map(|graph| (graph, None)).collect();
+    for some in graphs.chunks_mut(TOGETHER * rayon::current_num_threads()) {
+        for_each_group(some, |(graph, relaxed)| {
+            let (part, start) = (batch.select(&[*graph]), start.of_nodes(batch.nodes_of(*graph)));
+            *relaxed = Some(relax_graph(model, start, &part, options, scratch, &mut |_| ()));
+        });
+        for (graph, relaxed) in some.iter_mut() {
+            let relaxed = relaxed.take().expect("it has just been relaxed");
+            let nodes: Vec<usize> = batch.nodes_of(*graph).collect();
+            scatter(&relaxed.states, &nodes, &mut found.states);
+            scatter(&relaxed.f_x, &nodes, &mut found.f_x);
+            found.append(relaxed);
+        }
+        let done = some.last().map_or(0, |(graph, _)| graph + 1);
+        tell(InferenceProgress::Graphs { done, total: batch.graphs() });
+    }
+    if model.reads().from == ReadFrom::State {
+        found.f_x.clear();
+    }
+    if let Some(division) = &division {
+        division.complete(&mut found, options.tol);
+    }
+    found
+}
+
+/// One graph, on which all ranks that share it work together.
+fn relax_graph<S: Scalar>(
     model: &Model<S>,
     start: Variables<S>,
     batch: &GraphBatch<S>,
@@ -116,6 +167,6 @@ pub(super) fn relax_observed<S: Scalar>(
     };
     let (f_x, residuals) = residuals(model, &at.weights, batch, &at.states, scratch);
     let converged = residuals.iter().map(|&residual| residual <= options.tol).collect();
-    let graph_iterations = vec![iterations; batch.graphs()];
+    let graph_iterations = vec![iterations];
     FixedPoint { states: at.states, f_x, residuals, converged, iterations, graph_iterations }
 }

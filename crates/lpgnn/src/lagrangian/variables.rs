@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use crate::graph::Share;
 use crate::numeric::sizes;
 use crate::{Matrix, Scalar};
@@ -28,6 +30,13 @@ impl<S: Scalar> Variables<S> {
             states: zeros(&self.states),
             multipliers: zeros(&self.multipliers),
         }
+    }
+
+    /// The same weights, and the rows of some nodes.
+    pub(crate) fn of_nodes(&self, nodes: Range<usize>) -> Self {
+        let rows = |all: &[Matrix<S>]| all.iter().map(|rows| rows.select(nodes.clone())).collect();
+        let (states, multipliers) = (rows(&self.states), rows(&self.multipliers));
+        Self { weights: self.weights.clone(), states, multipliers }
     }
 
     /// The rows of the nodes that this rank owns.

@@ -161,9 +161,9 @@ impl LiveGraph {
         if self.levels.most > 0 {
             let row = if self.members.is_some() { graph } else { node };
             if self.members.is_none() {
-                self.levels.needs[node] = 0;
+                self.note_need(node, 0);
             }
-            self.levels.of[node] = self.levels.needs[row];
+            self.move_to_level(node, self.levels.needs[row]);
         }
         let told = self.outputs.forget(node);
         self.note(Change::NodeAdded { node, told });

@@ -74,7 +74,7 @@ impl LiveGraph {
     /// What the decision of a node or graph needs from now on. A level rises at once, and the levels around it; it sinks
     /// for as far as its neighbours allow, node by node.
     pub(super) fn set_need(&mut self, row: usize, level: u8) {
-        self.levels.needs[row] = level;
+        self.note_need(row, level);
         if let Some(members) = &self.members {
             let nodes: Vec<usize> = members.of(row).iter().map(|&v| v as usize).collect();
             nodes.into_iter().for_each(|v| self.set_level(v, level));
@@ -87,7 +87,7 @@ impl LiveGraph {
         let around = self.adjacency.of(v).iter().map(|link| self.levels.of[link.node()]);
         let level = need.max(around.max().unwrap_or(0).saturating_sub(1));
         if level < self.levels.of[v] {
-            self.levels.of[v] = level;
+            self.move_to_level(v, level);
             (0..self.layers.len()).for_each(|layer| self.queue(layer, v));
         } else {
             self.raise_level(v, level);
@@ -101,7 +101,7 @@ impl LiveGraph {
             if self.levels.of[v] >= level {
                 continue;
             }
-            self.levels.of[v] = level;
+            self.move_to_level(v, level);
             (0..self.layers.len()).for_each(|layer| self.queue(layer, v));
             waiting.extend(self.adjacency.of(v).iter().map(|link| (link.node(), level - 1)));
         }

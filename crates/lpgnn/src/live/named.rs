@@ -27,6 +27,8 @@ pub struct LiveData {
     names: Vec<Option<Name>>,
     nodes: HashMap<(u32, Name), u32>,
     graphs: Vec<Name>,
+    /// The number of every graph.
+    numbers: HashMap<Name, usize>,
     events: u64,
     /// Nodes that came or went since the live graph began.
     renamed: Vec<Renamed>,
@@ -244,7 +246,13 @@ impl LiveData {
                 }
             }
         }
-        Ok(Self { live, encoding, names, nodes, graphs, events, renamed: vec![] })
+        let mut numbers = HashMap::with_capacity(graphs.len());
+        for (graph, name) in graphs.iter().enumerate() {
+            if numbers.insert(name.clone(), graph).is_some() {
+                return Err(Error::Mismatch(format!("two graphs are named {name}")));
+            }
+        }
+        Ok(Self { live, encoding, names, nodes, graphs, numbers, events, renamed: vec![] })
     }
 
     /// The live graph, by numbers.
@@ -432,11 +440,10 @@ impl LiveData {
                 "there are {} graphs: name one of them",
                 self.graphs.len()
             ))),
-            Some(name) => self
-                .graphs
-                .iter()
-                .position(|graph| graph == name)
-                .ok_or_else(|| Error::Mismatch(format!("there is no graph {name}"))),
+            Some(name) => {
+                let found = self.numbers.get(name).copied();
+                found.ok_or_else(|| Error::Mismatch(format!("there is no graph {name}")))
+            }
         }
     }
 

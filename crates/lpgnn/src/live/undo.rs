@@ -21,6 +21,9 @@ pub(super) struct Undo {
     states: Vec<Rows>,
     messages: Vec<Rows>,
     residuals: Vec<Rows>,
+    /// Levels of nodes, and what decisions of rows needed, in the order in which they have changed.
+    levels: Vec<(usize, u8)>,
+    needs: Vec<(usize, u8)>,
     changes: Vec<Change>,
 }
 
@@ -114,6 +117,8 @@ impl LiveGraph {
         let undo = &mut self.undo;
         undo.is_on = false;
         undo.changes.clear();
+        undo.levels.clear();
+        undo.needs.clear();
         let rows = undo.states.iter_mut().chain(&mut undo.messages).chain(&mut undo.residuals);
         rows.for_each(Rows::clear);
     }
@@ -153,15 +158,31 @@ impl LiveGraph {
         }
     }
 
+    /// A node is at another level from now on.
+    pub(super) fn move_to_level(&mut self, v: usize, level: u8) {
+        let before = std::mem::replace(&mut self.levels.of[v], level);
+        if self.undo.is_on {
+            self.undo.levels.push((v, before));
+        }
+    }
+
+    /// The decision of a node or graph needs another level from now on.
+    pub(super) fn note_need(&mut self, row: usize, level: u8) {
+        let before = std::mem::replace(&mut self.levels.needs[row], level);
+        if self.undo.is_on {
+            self.undo.needs.push((row, before));
+        }
+    }
+
     /// The graph as it was at [`begin`](Self::begin).
     pub(super) fn take_back(&mut self) {
         let mut undo = std::mem::take(&mut self.undo);
-        let mut joined = vec![];
-        for change in undo.changes.drain(..).rev() {
-            if let Change::EdgeRemoved { source, target, .. } = change {
-                joined.push((source, target));
-            }
-            self.reverse(change);
+        undo.changes.drain(..).rev().for_each(|change| self.reverse(change));
+        for &(v, level) in undo.levels.iter().rev() {
+            self.levels.of[v] = level;
+        }
+        for &(row, need) in undo.needs.iter().rev() {
+            self.levels.needs[row] = need;
         }
         for layer in 0..self.layers.len() {
             let (width, message) = (self.state_width(layer), self.message_width(layer));
@@ -179,7 +200,6 @@ impl LiveGraph {
         self.undo = undo;
         self.keep_changes();
         self.queue_again();
-        joined.into_iter().for_each(|(source, target)| self.join_levels(source, target));
     }
 
     fn reverse(&mut self, change: Change) {

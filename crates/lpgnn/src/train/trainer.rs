@@ -184,14 +184,17 @@ impl<'a, S: Scalar> Trainer<'a, S> {
     ///
     /// [`Error::Mismatch`] when it is the state of another model.
     pub fn warm_start(mut self, from: TrainerState<S>) -> Result<Self, Error> {
-        let TrainerState { epoch, updates, variables: Variables { weights, .. }, .. } = from;
+        let TrainerState { epoch, updates, variables: Variables { mut weights, .. }, .. } = from;
         if weights.len() != self.model.weights() || from.norms.len() != self.model.layers() {
             return Err(Error::Mismatch("training goes on from that of another model".into()));
+        }
+        // What is frozen keeps the bound for these graphs, not for those before.
+        for (range, frozen) in &self.frozen {
+            weights[range.clone()].copy_from_slice(frozen);
         }
         let graphs = self.data.training_graphs();
         let inference = &self.plan.config().inference;
         let states = inference.states(self.model, &weights, graphs, &self.scratch).states;
-        self.frozen = frozen(self.model, &weights);
         let variables = Variables { states, ..self.model.zeros(graphs.nodes(), weights) };
         let slots = from.optimizer.slots.without_nodes();
         let optimizer = OptimizerState::with_slots(&variables, slots);

@@ -289,6 +289,35 @@ fn what_a_graph_converges_to_does_not_depend_on_the_others() {
 }
 
 #[test]
+fn what_is_relaxed_does_not_depend_on_the_others() {
+    let model = model::<f64>(&Recipe { layers: 2, ..Recipe::default() });
+    let graphs = many_graphs();
+    let mut weights = point(&model, graphs.nodes(), 3).weights;
+    // No contraction: some graphs converge by iteration, some by optimisation, some not at all.
+    weights.iter_mut().for_each(|w| *w *= 2.0);
+    let scratch = Scratch::new();
+    let relax = RelaxOptions { max_iter: 60, ..RelaxOptions::default() };
+    let fall_back =
+        FixedPointOptions { max_iter: 20, fall_back: Some(relax), ..FixedPointOptions::default() };
+    for inference in [Inference::Relax(relax), Inference::FixedPoint(fall_back)] {
+        let all = inference.states(&model, &weights, &graphs, &scratch);
+        let relaxed = |count: &usize| *count > 40;
+        assert!(all.graph_iterations.iter().any(relaxed), "{:?}", all.graph_iterations);
+        for graph in [0, 17, 199, 399] {
+            let one = inference.states(&model, &weights, &graphs.select(&[graph]), &scratch);
+            assert_eq!(one.graph_iterations, [all.graph_iterations[graph]], "graph {graph}");
+            for (one, all) in one.states.iter().zip(&all.states) {
+                assert_eq!(one, &all.select(graphs.nodes_of(graph)), "graph {graph}");
+            }
+        }
+        let (found, outputs) = inference.outputs(&model, &weights, &graphs, &scratch, &mut |_| ());
+        assert_eq!(found.residuals, all.residuals);
+        assert_eq!(found.iterations, all.iterations);
+        assert_eq!(outputs, all.outputs(&model, &weights, &graphs, &scratch));
+    }
+}
+
+#[test]
 fn outputs_and_residuals_are_those_of_the_states_that_were_found() {
     for (from, max_iter) in
         [(ReadFrom::State, 300), (ReadFrom::Transition, 300), (ReadFrom::Transition, 3)]

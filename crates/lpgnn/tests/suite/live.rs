@@ -519,7 +519,7 @@ fn the_tolerance_that_a_refusal_names_is_accepted() {
 /// Features that are larger and larger, until what follows from them is too large for single precision.
 #[test]
 fn what_rounding_cannot_tell_is_taken_back_to_the_same_bits() {
-    let mut taken_back = 0;
+    let (mut taken_back, mut edges) = (0, 0);
     for transition in 0..TRANSITIONS {
         let recipe = Recipe { pooling: POOLINGS[transition % 4], ..recipe(transition, 1, 3) };
         let final_tol = transition.is_multiple_of(2).then_some(2e-5);
@@ -531,7 +531,10 @@ fn what_rounding_cannot_tell_is_taken_back_to_the_same_bits() {
             let mut batch: Vec<Event> = (0..=round % 3).map(|_| world.event()).collect();
             let scale = 10.0_f32.powi(round / 40);
             for event in &mut batch {
-                if let Event::UpdateNode { features, .. } | Event::AddNode { features, .. } = event
+                if let Event::UpdateNode { features, .. }
+                | Event::AddNode { features, .. }
+                | Event::UpdateEdge { features, .. }
+                | Event::AddEdge { features, .. } = event
                 {
                     let large = features.entries(0).map(|(_, x)| scale * x).collect();
                     *features = Features::Dense(Matrix::from_rows(&[large]).unwrap());
@@ -545,6 +548,10 @@ fn what_rounding_cannot_tell_is_taken_back_to_the_same_bits() {
             let follows = |error: &EventError| error.to_string().starts_with("a state");
             let refused = report.results.iter().filter(|r| r.as_ref().is_err_and(follows)).count();
             taken_back += refused;
+            let added = batch.iter().zip(&report.results).filter(|(event, result)| {
+                matches!(event, Event::AddEdge { .. }) && result.as_ref().is_err_and(follows)
+            });
+            edges += added.count();
             // A number that was given to a node for a while is there to be given again.
             if report.results.iter().all(Result::is_err) && world.live.node_numbers() == nodes {
                 let is_same = world.live.save() == before;
@@ -556,6 +563,7 @@ fn what_rounding_cannot_tell_is_taken_back_to_the_same_bits() {
         }
     }
     assert!(taken_back > 20, "{taken_back} events were taken back");
+    assert!(edges > 5, "{edges} of them were new edges");
 }
 
 /// An event that is taken back does not take along what the others of its batch have changed.

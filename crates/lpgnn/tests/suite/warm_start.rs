@@ -79,6 +79,26 @@ fn on_other_graphs_weights_are_kept() {
     assert_eq!(state.epoch, 61);
 }
 
+/// On other graphs and then on the same ones again is on other graphs for longer.
+#[test]
+fn frozen_weights_are_those_for_the_graphs_at_hand() {
+    let settings = ["training.epochs=20", "model.transition=gnn-sum", "model.state-weights=frozen"];
+    // In larger graphs degrees are larger, and the bound asks for smaller weights.
+    let hubs = CliqueConfig { graphs: 4, nodes: 12, clique: 6, ..CliqueConfig::default() };
+    let (known, new) = (hubs.generate(5).unwrap().with_split(None).unwrap(), dataset(4));
+    let (_, start, _) = first(&known, &settings, 6);
+    let go_on = |start: &WarmStart, epochs: usize| {
+        let config = start.config(&[], epochs).unwrap();
+        let setup = start.setup(&config, &new).unwrap();
+        let (trained, state, _) = run(start.trainer(&setup, &new).unwrap());
+        (trained.weights, WarmStart::new(&config, &new, &setup, state).unwrap())
+    };
+    let (whole, _) = go_on(&start, 8);
+    let (_, half) = go_on(&start, 4);
+    let (again, _) = go_on(&half, 4);
+    assert_eq!(again, whole);
+}
+
 #[test]
 fn the_model_cannot_change_on_the_way() {
     let (_, start, _) = first(&dataset(3), &["training.epochs=2"], 2);

@@ -22,7 +22,7 @@ pub enum Normalization {
     /// They are read as they are.
     #[default]
     None,
-    /// GraphNorm: mean and standard deviation over the nodes of each graph become learnt ones, and what is below zero, zero.
+    /// GraphNorm: mean and standard deviation over the nodes of each graph are replaced by learned ones, followed by ReLU.
     GraphNorm,
 }
 

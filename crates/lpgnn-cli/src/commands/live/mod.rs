@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 1e-3, allow_negative_numbers = true)]
     tol: f64,
 
-    /// Smaller tolerance, down to this one, where a class could still be another one [default: none].
+    /// Tighten the tolerance, down to this value, where the predicted class could still change [default: none].
     #[arg(long, value_name = "TOL", allow_negative_numbers = true)]
     final_tol: Option<f64>,
 
@@ -53,11 +53,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "L")]
     lipschitz: Option<f64>,
 
-    /// Number of waiting events that are applied together at most.
+    /// Maximum number of pending events per batch.
     #[arg(long, value_name = "N", default_value = "1")]
     batch: NonZeroUsize,
 
-    /// Number of lines that may wait; more are not read until there is room.
+    /// Maximum number of queued lines; reading pauses while the queue is full.
     #[arg(long, value_name = "N", default_value = "1024")]
     queue: NonZeroUsize,
 

@@ -46,7 +46,7 @@ pub enum UnseenCategories {
     /// An error, which names it.
     #[default]
     Error,
-    /// None of the columns of its feature is 1.
+    /// All columns of its feature are 0.
     Ignore,
     /// It has a column of its own, with all others like it and with those that only one training row has.
     Other,

@@ -217,7 +217,7 @@ fn features(folder: &Path, info: &PartsInfo, nodes: Range<usize>) -> Result<Feat
             let stored = last.as_slice().first().map_or(Ok(0), number)?;
             let rows = starts[0]..starts[starts.len() - 1];
             if rows.start > rows.end {
-                return Err(Place::file(&path).error("does not lead up"));
+                return Err(Place::file(&path).error("has row starts that decrease"));
             }
             let columns =
                 Mapped::<u32>::open(&folder.join(FEATURE_COLUMNS), [stored, 1], rows.clone())?;
@@ -274,7 +274,7 @@ fn original(folder: &Path, all: usize, nodes: Range<usize>) -> Result<Mapped<u32
         let (place, bit) = (node as usize / 64, 1 << (node % 64));
         if node as usize >= all || seen[place] & bit != 0 {
             return Err(
-                Place::file(&path).error(format!("has node {node} twice, or has no such node"))
+                Place::file(&path).error(format!("lists node {node} twice, or it is out of range"))
             );
         }
         seen[place] |= bit;

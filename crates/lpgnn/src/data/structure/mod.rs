@@ -37,12 +37,12 @@ use crate::{Error, Matrix};
 )]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct StructureOptions {
-    /// Largest ring whose number through a node is a feature, 3 to 6; 0: none.
+    /// Largest ring size to count per node, as a feature, 3 to 6; 0: none.
     ///
     /// A ring has no chords: of its nodes only consecutive ones are neighbours.
     #[schemars(range(max = 6))]
     pub rings: usize,
-    /// Largest clique whose number around a node is a feature, 3 to 5; 0: none.
+    /// Largest clique size to count per node, as a feature, 3 to 5; 0: none.
     ///
     /// If rings are counted, triangles are among them and not counted twice.
     #[schemars(range(max = 5))]

@@ -19,7 +19,7 @@ use crate::{Matrix, Scalar};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Normalization {
-    /// They are read as they are.
+    /// No normalisation.
     #[default]
     None,
     /// GraphNorm: mean and standard deviation over the nodes of each graph are replaced by learned ones, followed by ReLU.

@@ -347,7 +347,7 @@ def check_precision(column: np.ndarray, name: str) -> None:
         return
     if len(np.unique(known)) > len(np.unique(single(known))):
         between = f"values from {known.min():.17g} to {known.max():.17g}"
-        raise Error(f"{name} has {between}, which single precision cannot tell apart: subtract a constant or multiply by one")
+        raise Error(f"{name} has {between}, which single precision cannot distinguish: subtract a constant or multiply by one")
 
 
 def _table(column: Any, name: str, rows: int) -> np.ndarray:

@@ -210,7 +210,9 @@ impl<S: Scalar> Model<S> {
         if !self.normalizations.is_empty() && (batch.share().is_some() || batch.across().is_some())
         {
             return Err(Error::Mismatch(
-                "the model normalises over whole graphs, which several processes share: it runs in one".into(),
+                "the model uses GraphNorm, which needs whole graphs: several processes and graphs in parts do not \
+                 support it"
+                    .into(),
             ));
         }
         let (reads, width) = (self.readout.features(), batch.node_features().width());

@@ -241,7 +241,8 @@ impl LiveGraph {
         model.check(batch)?;
         if !model.normalizations().is_empty() {
             return Err(Error::Mismatch(
-                "the model uses GraphNorm, so any event changes every node of its graph; live graphs do not support it"
+                "the model uses GraphNorm, so any event changes every node of its graph; live graphs do not \
+                 support it"
                     .into(),
             ));
         }

@@ -160,7 +160,7 @@ fn resume(arguments: &Arguments, path: &Path, console: &Console) -> anyhow::Resu
         return end(path, &record, arguments.json);
     }
     let read = Loading::start(&config.data.source, config.data.format)
-        .with_context(|| format!("the data of {} are no longer there", path.display()));
+        .with_context(|| format!("the data of {} no longer exist", path.display()));
     let (_, dataset) = ranks::agree(ranks::agree(read)?.finish())?;
     let page = ranks::agree(arguments.page(&dataset, console))?;
     let (epochs, functions) = (Some(config.training.epochs), Runs::new(functions()));

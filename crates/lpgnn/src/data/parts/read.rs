@@ -63,7 +63,7 @@ impl Parts {
         if ranks > info.parts() {
             return Err(Error::Mismatch(format!(
                 "{} has {} parts, but {ranks} processes are to share it, and each of them needs at least one; \
-                 `lpgnn data partition --parts` makes more",
+                 write more with `lpgnn data partition --parts`",
                 folder.display(),
                 info.parts()
             )));
@@ -190,7 +190,7 @@ fn read_info(path: &Path) -> Result<PartsInfo, Error> {
         | FeatureForm::Sparse { width } => width,
     };
     if width != info.encoding.node_width() {
-        return Err(problem("has features of another width than their description"));
+        return Err(problem("has features of a different width than described"));
     }
     Ok(info)
 }
@@ -256,7 +256,7 @@ fn split(folder: &Path, info: &PartsInfo, nodes: Range<usize>) -> Result<Split, 
     let path = folder.join(SPLIT);
     let of_nodes = Mapped::<u8>::open(&path, [info.nodes(), 1], nodes)?;
     if of_nodes.as_slice().iter().any(|&split| split > 3) {
-        return Err(Place::file(&path).error("has a number that is none of 0, 1, 2 and 3"));
+        return Err(Place::file(&path).error("has a number other than 0, 1, 2 and 3"));
     }
     let members = |number: u8| {
         let all = of_nodes.as_slice().iter().enumerate();

@@ -12,7 +12,7 @@ pub(crate) fn limit_to(bytes: Option<u64>) {
     let limit = lpgnn::memory::limit();
     // The message is made now: when memory has run out, there is none for it.
     let _ = SENTENCE.set(format!(
-        "error: out of memory: the limit is {} MiB, and --max-memory sets it\n",
+        "error: out of memory: the limit is {} MiB, set by --max-memory\n",
         limit >> 20
     ));
     enforce(limit);

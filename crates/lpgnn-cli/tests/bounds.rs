@@ -175,7 +175,7 @@ fn what_no_check_foresees_is_a_sentence_too() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["data", "generate", "clique", "--graphs", "300000", "--out", "x"];
     let output = run(folder.path(), &[&arguments[..], &["--max-memory", "20M"]].concat());
-    assert_eq!(refusal(&output), "out of memory: the limit is 20 MiB, and --max-memory sets it");
+    assert_eq!(refusal(&output), "out of memory: the limit is 20 MiB, set by --max-memory");
 }
 
 /// A small model, and data for it in the folder `new`.
@@ -266,7 +266,7 @@ fn an_output_that_is_not_finite_is_no_prediction() {
     let (folder, mut model) = trained();
     model.weights.iter_mut().for_each(|weight| *weight = 3e38_f32.copysign(*weight));
     model.write(&folder.path().join("nan.safetensors")).unwrap();
-    let expected = "12 of 12 outputs are infinite or not a number: they are no predictions";
+    let expected = "12 of 12 outputs are infinite or not a number: they are not predictions";
 
     let output = run(folder.path(), &["predict", "nan.safetensors", "new"]);
     assert_eq!(refusal_after_notes(&output), expected);

@@ -244,7 +244,7 @@ fn classes_that_cannot_be_learnt_are_noted() {
     };
     assert!(!train(&text).contains("note: "));
     let missing = train(&text.replace(",c1,train", ",c2,train"));
-    let note = "note: class “c1” is not in the training split, so that it is never predicted\n";
+    let note = "note: class “c1” is not in the training split, so it is never predicted\n";
     assert!(missing.contains(note), "{missing}");
     let one = train(&text.replace(",c1,train", ",c0,train").replace(",c2,train", ",c0,train"));
     let note = "note: all training nodes are of class “c0”: there is nothing to learn\n";
@@ -279,8 +279,8 @@ fn targets_that_may_be_something_else_are_noted() {
     assert!(said.contains(note), "{said}");
     let numbers = text.replace(",c0,", ",0.0,").replace(",c1,", ",1.0,").replace(",c2,", ",2.0,");
     let said = train(&numbers);
-    let note = "note: the target has the values 0, 1, 2 only and is learnt as a number (regression); classes are \
-                integers or words\n";
+    let note = "note: the target has only the values 0, 1, 2 and is treated as a number (regression); \
+                classes are integers or words\n";
     assert!(said.contains(note), "{said}");
     assert!(!train(&numbers.replacen(",0.0,", ",0.5,", 1)).contains("note: the target"));
 }

@@ -69,7 +69,7 @@ fn damage_before_acknowledged_events_is_an_error_and_a_torn_end_is_cut_off() {
         damaged[byte] ^= 4;
         std::fs::write(&journal, &damaged).unwrap();
         let said = stats(place.path()).unwrap_err();
-        assert!(said.contains("byte 0: a record is damaged, and events that were"), "{said}");
+        assert!(said.contains("byte 0: a record is damaged, and acknowledged events"), "{said}");
         assert_eq!(std::fs::read(&journal).unwrap(), damaged, "nothing is cut off");
     }
     // A crash leaves a part of the last record, or zeros in its place.
@@ -84,7 +84,7 @@ fn damage_before_acknowledged_events_is_an_error_and_a_torn_end_is_cut_off() {
     bytes[100] ^= 1;
     std::fs::write(&snapshot, bytes).unwrap();
     let said = stats(place.path()).unwrap_err();
-    assert!(said.contains("is damaged: its checksum does not fit"), "{said}");
+    assert!(said.contains("is damaged: its checksum does not match"), "{said}");
 }
 
 #[test]

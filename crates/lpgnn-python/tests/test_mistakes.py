@@ -61,10 +61,10 @@ def test_values_that_single_precision_cannot_tell_apart_are_refused(values):
     empty = np.zeros((2, 0), dtype=np.int64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", lpgnn.DataWarning)
-        with pytest.raises(lpgnn.Error, match="^x: a has values from .*, which single precision cannot tell apart"):
+        with pytest.raises(lpgnn.Error, match="^x: a has values from .*, which single precision cannot distinguish"):
             lpgnn.from_arrays(empty, x={"a": values})
         for y in (values.astype(float), np.where(np.arange(40) == 3, np.nan, values)):
-            with pytest.raises(lpgnn.Error, match="^y has values from .*, which single precision cannot tell apart"):
+            with pytest.raises(lpgnn.Error, match="^y has values from .*, which single precision cannot distinguish"):
                 lpgnn.from_arrays(empty, y=y)
         x = np.arange(40.0)[:, None]
         with pytest.raises(lpgnn.Error, match="^y has values from"):

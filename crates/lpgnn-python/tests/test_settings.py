@@ -90,7 +90,7 @@ def test_what_cannot_be_learnt_or_has_no_effect_is_a_warning():
     edges = [[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0]]
     data = lpgnn.from_arrays(edges, y=["a", "a", "b", "b", "c", "c"])
     split = {"train": [0, 2], "test": [4, 5]}
-    with pytest.warns(UserWarning, match="class “c” is not in the training split, so that it is never predicted") as caught:
+    with pytest.warns(UserWarning, match="class “c” is not in the training split, so it is never predicted") as caught:
         lpgnn.train(data, epochs=1, split=split)
     assert caught[0].filename == __file__
     with pytest.warns(UserWarning, match="all training nodes are of class “a”: there is nothing to learn"):

@@ -55,7 +55,7 @@ pub enum ConstraintFunction {
     /// The residual itself.
     #[serde(rename = "lin")]
     Linear,
-    /// The residual, with a tube of half-width ε in which the constraint holds.
+    /// The residual, with a tube of half-width ε in which the constraint counts as met.
     #[serde(rename = "lin-eps")]
     LinearInsensitive {
         /// Half-width `ε` of the tube in which the constraint counts as met.
@@ -63,10 +63,10 @@ pub enum ConstraintFunction {
         #[schemars(extend("exclusiveMinimum" = 0))]
         epsilon: f64,
     },
-    /// The size of the residual.
+    /// The absolute value of the residual.
     #[serde(rename = "abs")]
     Absolute,
-    /// The size of the residual beyond ε.
+    /// The absolute value of the residual in excess of ε.
     #[serde(rename = "abs-eps")]
     AbsoluteInsensitive {
         /// Half-width `ε` of the tube in which the constraint counts as met.

@@ -60,10 +60,10 @@ impl Mpi {
         }
         let Some((universe, threading)) = ::mpi::initialize_with_threading(Threading::Serialized)
         else {
-            return Err(Error::Mismatch("MPI is started a second time in this process".into()));
+            return Err(Error::Mismatch("MPI is already initialised in this process".into()));
         };
         if threading < Threading::Serialized {
-            let problem = "this MPI does not allow a process to have threads";
+            let problem = "this MPI library does not support multi-threaded processes";
             return Err(Error::Mismatch(problem.into()));
         }
         let world = universe.world();

@@ -23,10 +23,10 @@ use crate::parameters::{Parameters, Role};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum StateWeights {
-    /// Random at first, like all other weights, and trained.
+    /// Initialised randomly, like all other weights, and trained.
     #[default]
     Random,
-    /// The identity at first, scaled down to the Lipschitz bound, and trained.
+    /// Initialised to the identity, scaled down to the Lipschitz bound, and trained.
     ///
     /// From the first update on a node passes on what it has received, where random matrices mix it
     /// anew at every hop until nothing is left of it.

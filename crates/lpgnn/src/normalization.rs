@@ -19,10 +19,10 @@ use crate::{Matrix, Scalar};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Normalization {
-    /// They are read as they are.
+    /// No normalisation.
     #[default]
     None,
-    /// GraphNorm: mean and standard deviation over the nodes of each graph become learnt ones, and what is below zero, zero.
+    /// GraphNorm: mean and standard deviation over the nodes of each graph are replaced by learned ones, followed by ReLU.
     GraphNorm,
 }
 

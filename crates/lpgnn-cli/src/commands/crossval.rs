@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     fold_seed: u64,
 
-    /// Evaluation protocol: best-mean-epoch is the paper's but optimistic; nested is unbiased.
+    /// Evaluation protocol: best-mean-epoch is the paper's, but optimistic; nested is unbiased.
     #[arg(long, value_parser = protocol(), default_value = Protocol::BestMeanEpoch.as_str())]
     protocol: Protocol,
 
@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     share: ShareArguments,
 
-    /// Write report.html to the folder: charts of what was done.
+    /// Also write report.html, a page of charts.
     #[arg(long)]
     report: bool,
 

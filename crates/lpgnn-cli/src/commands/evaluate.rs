@@ -17,7 +17,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     model: ModelArguments,
 
-    /// The split to evaluate on: that of the training run on its own data, else that of the data.
+    /// The split to evaluate on: that of the training run if DATA are its data, otherwise that of DATA.
     #[arg(long, value_enum, default_value_t = SplitChoice::All)]
     split: SplitChoice,
 
@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 
-    /// Print how far states are from their fixed point at most; JSON always has it
+    /// Print a bound on the distance of the states from their fixed point; JSON always has it
     #[arg(long)]
     distance: bool,
 }
@@ -119,7 +119,7 @@ fn trained_split<'u>(used: &'u Used, info: &PartsInfo) -> Option<&'u Split> {
 fn rows(choice: SplitChoice, used: &Used, known: Option<&Split>) -> anyhow::Result<Vec<usize>> {
     let Some(split) = known.or(used.dataset.split()) else {
         anyhow::bail!(
-            "{} has no splits: it comes without any, and the model was not trained on it",
+            "{} has no split: it comes without one, and the model was not trained on it",
             used.dataset.name()
         );
     };

@@ -32,7 +32,7 @@ fn functions() -> Registry<f32> {
 pub(crate) enum Command {
     /// Train a model, on generated data by default.
     Train(train::Arguments),
-    /// Print all settings with the values training would use, as a file for --config.
+    /// Print all settings with the values that training would use, as a file for --config.
     Config(config::Arguments),
     /// Predict classes or values of nodes or graphs.
     Predict(predict::Arguments),

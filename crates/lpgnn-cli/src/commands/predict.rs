@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     #[arg(long = "as", value_name = "FORMAT", value_enum, default_value_t = Shape::Csv)]
     shape: Shape,
 
-    /// Add a column: how far the states of a graph are from their fixed point at most
+    /// Add a column with a bound on the distance of the states of a graph from their fixed point
     #[arg(long)]
     distance: bool,
 }

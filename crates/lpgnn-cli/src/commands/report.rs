@@ -14,11 +14,11 @@ pub(crate) struct Arguments {
     #[arg(value_name = "RUN", required = true)]
     folders: Vec<PathBuf>,
 
-    /// The HTML file [default: report.html in RUN, or here for several].
+    /// The HTML file [default: report.html in RUN, or in the current folder for several runs].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Draw the graphs that the model is most wrong about, from DATA or from the training data.
+    /// Draw the graphs on which the model is most wrong, from DATA or from the training data.
     #[arg(long, value_name = "DATA", num_args = 0..=1, default_missing_value = "")]
     data: Option<String>,
 }

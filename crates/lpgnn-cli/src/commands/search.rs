@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     share: ShareArguments,
 
-    /// Write report.html to the folder: charts of what was done.
+    /// Also write report.html, a page of charts.
     #[arg(long)]
     report: bool,
 

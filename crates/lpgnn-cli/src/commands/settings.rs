@@ -81,7 +81,7 @@ impl SettingArguments {
             bail!(lpgnn::Error::Option {
                 option: "split.source",
                 value: "given".into(),
-                expected: "only the run that it was given to has that split; use data or ratio"
+                expected: "that split exists only in the run it was given to; use data or ratio"
                     .into(),
             });
         }

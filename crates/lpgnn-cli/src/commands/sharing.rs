@@ -12,12 +12,12 @@ use crate::ranks;
 
 #[derive(Debug, Args)]
 pub(crate) struct ShareArguments {
-    /// Do the I-th of N parts of the work, from 1; the others may run at the same time, also on other machines, with the
+    /// Run the I-th of N shards, counted from 1; the others may run at the same time, also on other machines, with the
     /// same folder.
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
 
-    /// Run nothing, but put together what all shards have done, or tell what is missing.
+    /// Run nothing; merge the results of all shards, or list what is missing.
     #[arg(long, conflicts_with = "shard")]
     pub(super) collect: bool,
 }

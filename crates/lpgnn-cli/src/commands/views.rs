@@ -15,8 +15,8 @@ use crate::ranks;
 /// Where training can be watched.
 #[derive(Debug, Args)]
 pub(crate) struct ViewArguments {
-    /// Show charts in a browser while training runs, at ADDRESS or at a free port of this machine
-    /// that no other can reach.
+    /// Show charts in a browser during training, at ADDRESS or at a free port that only this
+    /// machine can reach.
     #[arg(
         long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true,
         default_missing_value = "127.0.0.1:0", value_parser = address
@@ -81,8 +81,8 @@ impl ViewArguments {
         console.say(format_args!("live page at {}", page.url()));
         if !address.ip().is_loopback() {
             console.say(
-                "warning: other machines can reach the live page; whoever sees its address, which is not \
-                 encrypted on the way, can read it and stop training",
+                "warning: other machines can reach the live page; it is not encrypted, and anyone who sees \
+                 its address can read it and stop training",
             );
         }
         Ok(Some(page))

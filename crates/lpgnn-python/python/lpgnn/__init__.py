@@ -9,8 +9,8 @@
 
 Your own graphs come from arrays and data frames (:func:`from_arrays`, :func:`from_frames`), NetworkX (:func:`from_networkx`) or
 PyTorch Geometric (:func:`from_pyg`). Settings that you leave out get defaults that fit the data; :func:`settings` shows them
-all. :func:`crossval` and :func:`search` do what the program does; :class:`Run` reads what it leaves behind. With scikit-learn there
-are ``GraphClassifier``, ``GraphRegressor``, ``NodeClassifier`` and ``NodeRegressor``, in :mod:`lpgnn.estimators`.
+all. :func:`crossval` and :func:`search` do what the program does; :class:`Run` reads the folder of a run. With scikit-learn there are
+``GraphClassifier``, ``GraphRegressor``, ``NodeClassifier`` and ``NodeRegressor``, in :mod:`lpgnn.estimators`.
 """
 
 from typing import TYPE_CHECKING

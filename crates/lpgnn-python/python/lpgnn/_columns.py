@@ -1,12 +1,12 @@
 """Arrays, data frames and sparse matrices as columns: numbers, categories, sparse rows.
 
-How a column is read depends on its own dtype, and not on columns of other dtypes beside it:
+How a column is read depends only on its own dtype:
 
 - floats are numbers;
 - integers are a category if they have at most :data:`FEW_VALUES` distinct values, otherwise a number, and so is every one
   of at least :data:`TABLE` integer columns of an array or a data frame, which are a table of counts: this is a guess, and says so;
 - booleans, strings and pandas' or Polars' categories are categories;
-- dates, durations and mixtures of types are refused.
+- dates, durations and mixed types are rejected.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TABLE = 32
 
 
 class DataWarning(UserWarning):
-    """What data mean was guessed, or some of them are not used."""
+    """The meaning of data was guessed, or some data are not used."""
 
 
 class Guesses(dict[tuple[str, str], str]):
@@ -347,7 +347,7 @@ def check_precision(column: np.ndarray, name: str) -> None:
         return
     if len(np.unique(known)) > len(np.unique(single(known))):
         between = f"values from {known.min():.17g} to {known.max():.17g}"
-        raise Error(f"{name} has {between}, which single precision cannot tell apart: subtract a constant or multiply by one")
+        raise Error(f"{name} has {between}, which single precision cannot distinguish: subtract a constant or multiply by one")
 
 
 def _table(column: Any, name: str, rows: int) -> np.ndarray:

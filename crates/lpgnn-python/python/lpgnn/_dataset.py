@@ -50,7 +50,7 @@ class Dataset:
 
     @property
     def duplicates(self) -> tuple[int, int]:
-        """How many edges were given more than once and count once, and how many of them had different features."""
+        """How many duplicate edges were merged, and how many of them had different features."""
         return self._native.duplicates
 
     @property
@@ -111,7 +111,7 @@ class Dataset:
     def write(self, folder: str | os.PathLike[str], format: str = "tables", *, force: bool = False) -> None:
         """Writes the graphs to a folder, as ``"tables"`` or ``"tu"``, for :func:`read` and the command line.
 
-        Whatever the format cannot represent is reported as a warning. ``force`` replaces an existing data set.
+        Anything that the format cannot represent is reported as a warning. ``force`` replaces an existing data set.
         """
         for loss in self._native.write(os.fsdecode(folder), format, force):
             warnings.warn(loss, stacklevel=2)
@@ -124,7 +124,7 @@ class Dataset:
 
     @property
     def columns(self) -> list[str]:
-        """What every column and target is understood as, a line each; guesses are marked as such."""
+        """How every column and target is interpreted, a line each; guesses are marked as such."""
         return [f"{place:<9} {name:<{self._name_width()}} {text}" for place, name, text in self._described()]
 
     def _name_width(self) -> int:
@@ -146,12 +146,12 @@ class Dataset:
 
     @property
     def sample_weight(self) -> np.ndarray | None:
-        """How much every node or graph counts in the training loss; ``None`` if all count alike."""
+        """The weight of every node or graph in the training loss; ``None`` if all weights are equal."""
         weights = self._native.weights
         return None if weights is None else weights[1]
 
     def with_sample_weight(self, sample_weight: Any, *, level: str | None = None) -> Dataset:
-        """The same graphs, where targets count in the training loss as often as ``sample_weight`` says, or once if it is ``None``.
+        """The same graphs with sample weights in the training loss, or with none if ``sample_weight`` is ``None``.
 
         There is one non-negative number per graph, or per node if nodes are predicted or ``level`` is ``"node"``. 0 leaves a
         target out, 2 counts it twice. Metrics do not depend on weights.
@@ -200,7 +200,7 @@ class Dataset:
     def __getitem__(self, which: Any) -> Dataset:
         """Some of the graphs: by an index, a slice, an array of indices or a mask.
 
-        They keep their part of the split, unless nothing of the training split is among them.
+        They keep their split, unless none of them is in the training split.
         """
         count = len(self)
         if isinstance(which, tuple) and len(which) == 2 and which[1] is Ellipsis:

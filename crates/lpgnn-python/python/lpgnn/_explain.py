@@ -1,4 +1,4 @@
-"""Why a prediction is what it is."""
+"""Explanations of predictions."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """What the prediction of a node or graph rests on. Nodes are numbered within the graph, ``data[explanation.graph]``."""
+    """What the prediction of a node or graph is based on. Nodes are numbered within the graph, ``data[explanation.graph]``."""
 
     #: The graph that is explained, or that the node belongs to.
     graph: int
-    #: The class whose log-odds are explained, or the name of the real value; its number if it has no name.
+    #: The class whose log-odds are explained, or the name of the real value; its index if it has no name.
     output: Any
     #: The log-odds of the class, or the real value.
     score: float
-    #: The derivative of the score by the features of every node, as the model reads them: a row per node.
+    #: The derivative of the score with respect to the features of every node, as the model reads them: a row per node.
     gradient: np.ndarray
-    #: What the features of every node contribute to the score, to first order: the sum of feature times derivative.
+    #: The contribution of the features of every node to the score, to first order: the sum of feature times derivative.
     nodes: np.ndarray
-    #: The edges that were taken away, a row of two nodes each, the most important first.
+    #: The edges that were removed, a row of two nodes each, the most important first.
     edges: np.ndarray
     #: The score with the edge minus the score without it.
     edge_effects: np.ndarray
@@ -38,12 +38,12 @@ class Explanation:
     edge_converged: np.ndarray
 
     def top_nodes(self, count: int = 5) -> list[tuple[int, float]]:
-        """The nodes that contribute most, up or down, with what they contribute."""
+        """The nodes with the largest contributions, positive or negative."""
         order = np.argsort(-np.abs(self.nodes), kind="stable")[:count]
         return [(int(node), float(self.nodes[node])) for node in order]
 
     def top_edges(self, count: int = 5) -> list[tuple[int, int, float]]:
-        """The edges that contribute most, up or down: both nodes, and what the edge contributes."""
+        """The edges with the largest contributions, positive or negative: both nodes, and the contribution."""
         found = zip(self.edges[:count].tolist(), self.edge_effects[:count].tolist(), strict=True)
         return [(u, v, effect) for (u, v), effect in found]
 

@@ -59,8 +59,8 @@ def from_arrays(
         Edges ``(source, target)`` as an integer array of shape ``[2, edges]``; an undirected edge is two of them. Nodes are
         numbered across all graphs. A data frame has the columns ``source`` and ``target``, and its others become
         ``edge_attr``; of SciPy's sparse adjacency matrices every entry is an edge, with its value as ``weight`` unless all are 1.
-        An edge that is given more than once counts once, with the features of its first
-        occurrence. The nodes at both ends are neighbours of each other: a model can tell the direction only from
+        Duplicate edges are merged, with the features of the first occurrence.
+        The nodes at both ends are neighbours of each other: a model can tell the direction only from
         ``edge_attr``.
     ``batch``
         The graph of every node, in ascending order from 0; without it, all nodes belong to one graph.
@@ -71,11 +71,12 @@ def from_arrays(
         Features of nodes and edges: an array or a data frame with a row each, or a dictionary of arrays by name. Floats
         are numbers; booleans, strings and the categories of pandas and Polars are categories; integers are a category up to
         20 distinct values, otherwise numbers, and so are arrays and data frames of at least 32 integer columns. SciPy's sparse matrices stay
-        sparse, and so does a wide array that is mostly zero. ``data.columns`` tells how each column was understood. The transitions ``gnn-sum``, ``gnn-mean`` and ``gnn-normalized`` use edge
+        sparse, and so does a wide array that is mostly zero. ``data.columns`` lists how each column was interpreted. The transitions
+        ``gnn-sum``, ``gnn-mean`` and ``gnn-normalized`` use edge
         features.
     ``y``, ``graph_y``
         Targets of nodes and of graphs; if both are given, graphs are predicted. Integers, booleans and strings are classes,
-        floats are real values. ``None``, NaN and masked entries are unknown: of several columns, only those entries.
+        floats are real values. ``None``, NaN and masked entries are unknown; with several columns, only those entries.
     ``split``
         A dictionary with ``train``, ``val`` and ``test``: indices or masks of graphs or, with ``level="node"``, of nodes.
     """
@@ -253,8 +254,8 @@ def from_pyg(data: Any, *, split: Mapping[str, Any] | None = None, name: str = "
     """Makes a data set from a PyTorch Geometric ``Data`` or ``Batch``, or from several ``Data``, such as a ``Dataset``.
 
     If ``y`` has a row per node of every graph, nodes are predicted, otherwise graphs. ``train_mask``, ``val_mask`` and
-    ``test_mask`` become the split. Attributes beside ``x``, ``edge_index``, ``edge_attr`` and these are not read, with a
-    warning; a class of -1 beside 0 is unknown. Everything else is as in :func:`from_arrays`.
+    ``test_mask`` become the split. Attributes other than ``x``, ``edge_index``, ``edge_attr`` and these are not read, with
+    a warning; if there is a class 0, the class -1 is unknown. Everything else is as in :func:`from_arrays`.
     """
     batches = _several(data, "data", "PyTorch Geometric Data", lambda each: hasattr(each, "edge_index") or hasattr(each, "num_nodes"))
     graphs = [graph for each in batches for graph in (each.to_data_list() if hasattr(each, "to_data_list") else [each])]

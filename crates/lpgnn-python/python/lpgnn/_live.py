@@ -57,7 +57,7 @@ class LiveGraph:
         live = lpgnn.LiveGraph(model, data, tol=1e-3)
         live.add_edges([(3, 17), (17, 20)])
         live.predict(17).y
-        live.changed()  # the nodes whose class is another than before, with their predictions
+        live.changed()  # the predictions for nodes whose class changed
 
     With ``final_tol``, nodes whose class could still be another one at the fixed point get a smaller tolerance, down to this one, and those around
     them too; a class that cannot change any more is ``final``. ``lipschitz`` is the largest Lipschitz bound that changes may bring about.

@@ -1,4 +1,4 @@
-"""The memory that this process may take."""
+"""The memory limit of this process."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from . import _native
 
 
 def set_max_memory(size: int | str) -> None:
-    """Sets the most memory that this process may take: a number of bytes, or a size such as ``"800M"`` or ``"4G"``.
+    """Sets the maximum memory of this process: a number of bytes, or a size such as ``"800M"`` or ``"4G"``.
 
-    Whatever would exceed it raises :class:`Error` before it is allocated. It holds for all threads, from now on. By default it
+    An allocation that would exceed it raises :class:`Error`. It applies to all threads, from now on. By default it
     is ``LPGNN_MAX_MEMORY``, or else 80 % of what is available when it is first needed.
     """
     if isinstance(size, bool) or not isinstance(size, (str, numbers.Integral)):
@@ -20,7 +20,7 @@ def set_max_memory(size: int | str) -> None:
 
 
 def get_max_memory() -> int:
-    """The most memory that this process may take, in bytes."""
+    """The maximum memory of this process, in bytes."""
     return _native.get_max_memory()
 
 

@@ -43,7 +43,7 @@ class Prediction:
 
 
 class Model:
-    """A trained model with everything needed to use it, and what is known of its training."""
+    """A trained model with everything needed to use it, and the record of its training."""
 
     def __init__(self, native: _native.Model) -> None:
         self._native = native
@@ -63,7 +63,7 @@ class Model:
 
     @functools.cached_property
     def epoch_records(self) -> list[dict[str, Any]]:
-        """A flat record per epoch. What was not measured is not there."""
+        """A flat record per epoch. Values that were not measured are absent."""
         return [flat(epoch) for epoch in self._notes.get("metrics", [])]
 
     @property
@@ -151,10 +151,10 @@ class Model:
     ) -> dict[str, Any]:
         """Accuracy, confusion matrix and other metrics, over all nodes or graphs that have a target or over some of them.
 
-        ``split`` is ``"train"``, ``"val"`` or ``"test"``: that part of the split which the model was trained with, so that
-        ``data`` have to be the data it was trained on. ``subset`` is an array of indices, or a mask, of the nodes or graphs
-        that are predicted. It can also be a dictionary as ``data.folds`` returns them, of which ``split`` selects a part,
-        by default ``"test"``; if that splits graphs and nodes are predicted, all nodes of those graphs count. ``max_iter``
+        ``split`` is ``"train"``, ``"val"`` or ``"test"`` of the split that the model was trained with, so ``data`` have to
+        be the data it was trained on. ``subset`` is an array of indices, or a mask, of the nodes or graphs
+        that are predicted. It can also be a dictionary as returned by ``data.folds``, from which ``split`` selects, by
+        default ``"test"``; if that splits graphs and nodes are predicted, all nodes of those graphs count. ``max_iter``
         is that of :meth:`predict`.
         """
         check_dataset(data)
@@ -180,8 +180,8 @@ class Model:
     def plot(self, axes: Any = None) -> Any:
         """Draws loss, accuracy, residual and cheating gap over the epochs, and returns the matplotlib ``Figure``.
 
-        A grey line marks the epoch of the weights. For real values there are loss and residual only. ``axes`` are the axes to draw on,
-        one per picture.
+        A grey line marks the epoch of the weights. For real values, only loss and residual are shown. ``axes`` are the axes to draw on,
+        one per plot.
         """
         return plot(self, axes)
 
@@ -198,13 +198,12 @@ class Model:
         max_edges: int = 256,
         threads: int | None = None,
     ) -> Explanation:
-        """Which nodes and edges the prediction of a node or graph rests on.
+        """Which nodes and edges the prediction of a node or graph is based on.
 
-        ``item`` is the number of the graph, or of the node in ``data``. ``output`` is the class, or the name of the real value, that is
-        explained; by default the class that is predicted, or the first value. The gradient goes through the fixed point, so it is
-        exact however far away a node is. Edges are taken away one by one, and the states converge again from where
-        they are; features stay what they are. In a large graph, at most ``max_edges`` are tried, those first at
-        whose ends a change moves the prediction most.
+        ``item`` is the index of the graph, or of the node in ``data``. ``output`` is the class, or the name of the real value, to
+        explain; by default the predicted class, or the first value. The gradient goes through the fixed point, so it is exact however far
+        away a node is. Edges are removed one by one, and the states converge again from their current values; features do not change. In a
+        large graph, at most ``max_edges`` are tried, starting with those at whose ends a change has the largest effect on the prediction.
         """
         return explain(self, data, item, output, max_edges, threads)
 
@@ -248,10 +247,10 @@ class Model:
         self._native.save(os.fsdecode(path))
 
     def report(self, path: str | os.PathLike[str] = "report.html", data: Dataset | None = None) -> None:
-        """Writes a page of charts on its training and its predictions: one HTML file, which needs no network.
+        """Writes a page of charts on training and predictions: one HTML file, which needs no network.
 
         With the data that it was trained on, the page has a map of the states and pictures of the graphs, or of the
-        surroundings of the nodes, that the model is most wrong and most uncertain about.
+        neighbourhoods of the nodes, on which the model is most wrong and most uncertain.
         """
         if data is not None:
             check_dataset(data)

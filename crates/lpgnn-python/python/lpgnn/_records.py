@@ -1,4 +1,4 @@
-"""What runs, cross-validations and searches have recorded: typed, and read-only.
+"""Records of runs, cross-validations and searches: typed, and read-only.
 
 The fields are those of the library's records.
 """
@@ -19,7 +19,7 @@ NAMES = ("classes", "value_names", "config", "changes", "not_default", "settings
 
 
 def _of(kind: type[T], values: dict[str, Any], **more: Any) -> T:
-    """A record of JSON; whatever may be absent is ``None``."""
+    """A record from JSON; absent values are ``None``."""
     known = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     given = {name: value if name in NAMES else numbers(value) for name, value in values.items() if name in known} | more
     return kind(**{name: given.get(name) for name in known})
@@ -47,7 +47,7 @@ class RunRecord:
     config: dict[str, Any]
     #: Settings that were changed when the run was resumed; ``None`` if none were.
     changes: list[dict[str, Any]] | None
-    #: Settings that differ from the defaults for the data, which are ``before``.
+    #: Settings that differ from the defaults for the data; the defaults are ``before``.
     not_default: list[dict[str, Any]]
     #: The random seed.
     seed: int
@@ -71,7 +71,7 @@ class RunRecord:
     evaluation: dict[str, Any] | None
     #: The accuracy of the majority class on the test split.
     majority: float | None
-    #: The network without edges that was trained for comparison.
+    #: The MLP without edges that was trained for comparison.
     baseline: dict[str, Any] | None
     #: The distribution of ``|λ|`` when training stopped.
     multipliers: dict[str, Any] | None
@@ -116,7 +116,7 @@ class FoldRecord:
     #: The index of the configuration that was selected.
     candidate: int
     trial: TrialRecord
-    #: The network without edges: when it was evaluated, its values on the test split, and the one that counts.
+    #: The MLP without edges: the epochs of its evaluations, its values on the test split, and the selected one.
     baseline_epochs: list[int]
     baseline_test: list[float]
     baseline_value: float | None
@@ -150,9 +150,9 @@ class CrossvalReport:
     test: MeanAndStd
     #: The values of the folds, in order.
     values: list[float]
-    #: The network without edges.
+    #: The MLP without edges.
     baseline: MeanAndStd
-    #: The majority class, where there are classes.
+    #: The majority class, for classification.
     majority: MeanAndStd | None
     diverged: int
     not_converged: int
@@ -165,11 +165,11 @@ class CrossvalReport:
 
 @dataclass(frozen=True)
 class SearchTrial:
-    """A trial of a search that has come to the end of a round."""
+    """A trial of a search that has completed a round."""
 
     #: Its number, from 1.
     trial: int
-    #: How many epochs it has trained.
+    #: The number of epochs it was trained for.
     epochs: int
     #: The settings that it changed, with their values.
     settings: dict[str, str]

@@ -1,4 +1,4 @@
-"""Run folders, to be read."""
+"""Run folders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ._splits import split_dict
 
 
 class Run:
-    """The folder of a run, written by :func:`train` with ``out`` or by ``lpgnn train``. It is read, not changed."""
+    """The folder of a run, written by :func:`train` with ``out`` or by ``lpgnn train``. Read-only."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = os.fsdecode(folder)
@@ -36,23 +36,23 @@ class Run:
 
     @property
     def split(self) -> dict[str, Any] | None:
-        """Which nodes or graphs are trained, validated and tested on."""
+        """The nodes or graphs of the training, validation and test split."""
         split = self._native.split()
         return None if split is None else split_dict(split)
 
     @property
     def history(self) -> Any:
-        """A pandas ``DataFrame`` with a row per epoch so far, also while it is under way."""
+        """A pandas ``DataFrame`` with a row per epoch so far, also during training."""
         return frame_of_epochs(self.epoch_records)
 
     @property
     def epoch_records(self) -> list[dict[str, Any]]:
-        """The same as a list of flat records. What was not measured is not there."""
+        """The same as a list of flat records. Values that were not measured are absent."""
         return [flat(epoch) for epoch in json.loads(self._native.metrics())]
 
     @property
     def finished(self) -> bool:
-        """Whether nothing is left to do; :func:`resume` continues it otherwise."""
+        """Whether training has finished; otherwise :func:`resume` continues it."""
         return self._native.finished()
 
     @property
@@ -75,8 +75,8 @@ class Run:
     ) -> None:
         """Writes a page of charts on it: one HTML file, which needs no network.
 
-        With its ``data``, the page has pictures of the graphs, or of the surroundings of the nodes, that the model is most
-        wrong and most uncertain about. ``compare`` are other runs, to be overlaid.
+        With its ``data``, the page has pictures of the graphs, or of the neighbourhoods of the nodes, on which the model is
+        most wrong and most uncertain. ``compare`` are other runs, to be overlaid.
         """
         if data is not None:
             check_dataset(data)

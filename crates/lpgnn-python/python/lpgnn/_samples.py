@@ -1,4 +1,4 @@
-"""What estimators are given as ``X``: graphs of several libraries, rows of an array, or nodes of one graph."""
+"""What estimators accept as ``X``: graphs of several libraries, rows of an array, or nodes of one graph."""
 
 from __future__ import annotations
 

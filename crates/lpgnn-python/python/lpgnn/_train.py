@@ -1,4 +1,4 @@
-"""Training, cross-validation and search: the library does them, this passes them on."""
+"""Training, cross-validation and search, by the library."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from ._records import (
 )
 from ._runs import Run
 
-#: Tells, at level INFO, what is trained on.
+#: Logs, at level INFO, the columns of the training data.
 LOGGER = logging.getLogger("lpgnn")
 
 OnEpoch = Callable[[dict[str, Any]], object]
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C has ended a training, a cross-validation or a search.
+    """Training, cross-validation or search was interrupted by Ctrl-C.
 
-    ``model`` is the best model so far, of a training; ``out`` the folder in which it can be resumed, if there is one.
+    ``model`` is the best model so far, for training; ``out`` is the folder in which it can be resumed, if there is one.
     """
 
     def __init__(self, message: str, model: Model | None = None, out: str | None = None) -> None:
@@ -78,23 +78,22 @@ def train(
     on_epoch: OnEpoch | None = None,
     progress: bool | None = None,
 ) -> Model:
-    """Trains a model. Settings that are left out get defaults that fit the data and their split.
+    """Trains a model. Settings that are not given get defaults that fit the data and their split.
 
     ``solver`` is ``one-shot``, ``bdmm`` (the paper's), ``implicit``, ``unrolled`` (the original GNN), ``sse`` or
     ``augmented-lagrangian``; ``transition`` is
     ``gnn-sum``, ``gnn-mean``, ``gnn-normalized``, ``gin``, ``gcn-mean``, ``gcn`` or ``sage-max``. ``lr`` is the learning rate of
     the weights. The model is evaluated every ``eval_every`` epochs, and training stops early after ``patience`` evaluations
     without an improvement on the validation split by the metric ``monitor``; ``settings={"training.patience": None}`` trains
-    all epochs. All other settings go by their names, as in ``settings={"training.lipschitz": 0.9}``; ``config`` is the path of a TOML file with settings.
+    all epochs. All other settings are given by name, as in ``settings={"training.lipschitz": 0.9}``; ``config`` is the path of a TOML file with settings.
 
     ``split`` is a dictionary with ``train``, ``val`` and ``test``: indices or masks of graphs, or of nodes if there is only
     one graph. Without it, the split of the data is used, or a random one; ``model.split`` has it. ``on_epoch`` is called with
-    the record of every epoch, as ``model.epoch_records`` has them; training stops when it returns ``False``. ``progress`` shows
-    a line on the way: by default, on a terminal and in a notebook. The same seed gives the same bits with any number of
-    ``threads``.
+    the record of every epoch, as ``model.epoch_records`` has them; training stops when it returns ``False``. ``progress`` shows a
+    progress bar: by default, on a terminal and in a notebook. The same seed gives bit-identical results with any number of ``threads``.
 
-    ``out`` is the folder of a run, to be read by :class:`Run` and continued by :func:`resume`; ``force`` replaces the
-    run that is there. ``tensorboard`` is a folder for event files, which TensorBoard shows. Ctrl-C raises
+    ``out`` is the folder of a run, to be read by :class:`Run` and continued by :func:`resume`; ``force`` replaces an
+    existing run. ``tensorboard`` is a folder for event files, which TensorBoard shows. Ctrl-C raises
     :class:`Interrupted`, which has the best model so far.
     """
     asked = request(data, locals())
@@ -118,11 +117,11 @@ def resume(
     on_epoch: OnEpoch | None = None,
     progress: bool | None = None,
 ) -> Model:
-    """Continues the run in a folder from its last checkpoint, with the same bits as if it had not been interrupted.
+    """Continues the run in a folder from its last checkpoint, bit-identical to an uninterrupted run.
 
-    More ``epochs`` than it had extend it; a run that has finished is returned as it is. The data are read again unless they
-    are given, and have to be the same. The split is that of the run. ``tensorboard`` is the folder that :func:`train` was
-    given: what is there of later epochs is not shown any more.
+    Larger ``epochs`` extend the run; otherwise, a run that has finished is returned unchanged. The data are read again unless
+    they are given, and have to be the same. The split is that of the run. ``tensorboard`` is the folder that was passed to :func:`train`:
+    earlier values for the epochs that are trained again are hidden.
     """
     run = Run(folder)
     if data is None:
@@ -193,14 +192,14 @@ def crossval(
         ``"nested"``: the epoch, and the configuration of ``space`` if there is one, are selected on an inner split of the training
         data. ``"split"``: the mean over ``seeds`` on one split, that of the data or ``split``.
     ``folds``, ``fold_seed``, ``fold_files``
-        How many folds are drawn, and by which seed; or the folds, as ``data.folds`` returns them; or a folder or file with them.
+        The number of folds and the seed to draw them; or the folds, as returned by ``data.folds``; or a folder or file with them.
     ``out``
-        The folder of the results. What is complete there is not repeated, and what was interrupted is resumed, so the
-        same call continues a cross-validation. Without it, only the report remains.
+        The folder of the results. Completed folds in it are not repeated, and interrupted ones are resumed, so the same
+        call continues a cross-validation. Without it, only the report is kept.
 
-    ``on_epoch`` is called with the record of every epoch of every fold, which ``kind`` and ``number`` name, and stops
-    everything when it returns ``False``: then ``None`` is returned. ``on_fold`` is called with the record of every fold that
-    is done. All other arguments are those of :func:`train`.
+    ``on_epoch`` is called with the record of every epoch of every fold, identified by ``kind`` and ``number``, and
+    stops everything when it returns ``False``: then ``None`` is returned. ``on_fold`` is called with the record of every completed fold.
+    All other arguments are those of :func:`train`.
     """
     asked = request(data, locals())
     if (protocol == "split") != (seeds is not None):
@@ -268,7 +267,7 @@ def search(
     on_trial: Callable[[SearchTrial], object] | None = None,
     progress: bool | None = None,
 ) -> SearchResult | None:
-    """Searches hyperparameters by successive halving, with the trials in parallel; the validation split selects.
+    """Searches hyperparameters on the validation split by successive halving, with the trials in parallel.
 
     ``space``
         A dictionary of settings, by name or as arguments, with a list of values each, as in ``{"lr": [0.001, 0.01], "layers": [1, 2]}``:
@@ -277,11 +276,11 @@ def search(
     ``budget``
         A number of trials, or a duration such as ``"30s"``, ``"10m"``, ``"2h"``; by default the whole grid, or 32 random trials.
     ``halving``, ``min_epochs``
-        One trial in ``halving`` continues to so many times the epochs, from at least ``min_epochs``; 1 trains all to the end.
+        One in ``halving`` trials continues to ``halving`` times as many epochs, starting from at least ``min_epochs``; 1 trains all to the end.
     ``out``
-        The folder of the results; the same call continues a search. Without it, only what is returned remains.
+        The folder of the results; the same call continues a search. Without it, only the returned result is kept.
 
-    ``on_epoch`` is called with the record of every epoch of every trial, which ``number`` names, and stops everything when it
+    ``on_epoch`` is called with the record of every epoch of every trial, identified by ``number``, and stops everything when it
     returns ``False``: then ``None`` is returned. ``on_trial`` is called with every trial at the end of a round. All other
     arguments are those of :func:`train`.
     """

@@ -21,8 +21,8 @@ class _OfGraphs(_Estimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Trains on all samples. Without ``y``, these are the graphs of a data set ``X`` that have a target.
 
-        ``sample_weight`` is how much every sample counts in the loss: 0 leaves it out, 2 counts it twice. Without it, the weights are those of
-        a data set that has some.
+        ``sample_weight`` is the weight of every sample in the loss: 0 omits it, 2 counts it twice. Without it, the weights of the data set are
+        used, if it has any.
         """
         return self._fit(X, y, sample_weight, None)
 
@@ -40,8 +40,8 @@ class _OfNodes(_Estimator):
         With the parameter ``graph``, ``X`` is an array of indices, or a mask, of its nodes, and ``y`` the target of each of them, or
         of all nodes.
         Without it, ``X`` is one graph or several, and ``y`` the targets of all nodes, graph after graph, or a list with an
-        array per graph; ``nodes`` is an array of indices or a mask of those that are trained on. All others are seen without
-        their targets. Without ``y``, these are the nodes of a data set ``X`` that have a target.
+        array per graph; ``nodes`` is an array of indices or a mask of those to train on. All others are used without their
+        targets. Without ``y``, training uses the nodes of a data set ``X`` that have a target.
         """
         return self._fit(X, y, sample_weight, nodes)
 
@@ -82,14 +82,14 @@ class GraphClassifier(_OfGraphs, _Classifier):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, classes: Any = None) -> GraphClassifier:
         """Trains for one more epoch.
 
-        Weights and what the optimiser remembers of them are kept; states and multipliers too, if the graphs are the same as in
-        the call before. ``classes`` are all that there will be, by default those of the first ``y``.
+        Weights and their optimiser state are kept; states and multipliers too, if the graphs are the same as in the previous
+        call. ``classes`` are all classes of this and later calls, by default those of the first ``y``.
         """
         return self._fit(X, y, sample_weight, None, epochs=1, classes=classes)
 
 
 class GraphRegressor(_OfGraphs, _Regressor):
-    """Predicts a number, or several, of a graph."""
+    """Predicts one or more real values of a graph."""
 
     def __init__(
         self,
@@ -119,8 +119,8 @@ class GraphRegressor(_OfGraphs, _Regressor):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GraphRegressor:
         """Trains for one more epoch.
 
-        Weights and what the optimiser remembers of them are kept; states and multipliers too, if the graphs are the same as in
-        the call before.
+        Weights and their optimiser state are kept; states and multipliers too, if the graphs are the same as in the previous
+        call.
         """
         return self._fit(X, y, sample_weight, None, epochs=1)
 
@@ -160,14 +160,14 @@ class NodeClassifier(_OfNodes, _Classifier):
     ) -> NodeClassifier:
         """Trains for one more epoch.
 
-        Weights and what the optimiser remembers of them are kept; states and multipliers too, if the graphs are the same as in
-        the call before. ``classes`` are all that there will be, by default those of the first ``y``.
+        Weights and their optimiser state are kept; states and multipliers too, if the graphs are the same as in the previous
+        call. ``classes`` are all classes of this and later calls, by default those of the first ``y``.
         """
         return self._fit(X, y, sample_weight, nodes, epochs=1, classes=classes)
 
 
 class NodeRegressor(_OfNodes, _Regressor):
-    """Predicts a number, or several, of a node."""
+    """Predicts one or more real values of a node."""
 
     def __init__(
         self,
@@ -198,8 +198,8 @@ class NodeRegressor(_OfNodes, _Regressor):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, nodes: Any = None) -> NodeRegressor:
         """Trains for one more epoch.
 
-        Weights and what the optimiser remembers of them are kept; states and multipliers too, if the graphs are the same as in
-        the call before.
+        Weights and their optimiser state are kept; states and multipliers too, if the graphs are the same as in the previous
+        call.
         """
         return self._fit(X, y, sample_weight, nodes, epochs=1)
 
@@ -208,22 +208,22 @@ class NodeRegressor(_OfNodes, _Regressor):
 PARAMETERS = {
     "graph": "The graph whose nodes are the samples: an lpgnn.Dataset, a NetworkX graph, a PyTorch Geometric Data or a SciPy "
     "adjacency matrix. X is then an array of node indices or a mask. None: X is the graph, or several.",
-    "class_weight": 'How much every class counts in the loss: a dictionary, or "balanced" for the same total each.',
-    "early_stopping": "Whether samples are held out to choose the epoch, and to stop when they do not improve for patience evaluations.",
-    "validation_fraction": "The fraction of samples that is held out by early_stopping.",
-    "x": "The attributes of NetworkX nodes that are features; None: none, with a warning if there are any.",
-    "edge_attr": "The same of NetworkX edges.",
-    "settings": 'All other settings by their names, as in {"training.lipschitz": 0.9}.',
-    "warm_start": "Whether fit goes on where the last fit ended: with its weights and, on the same graphs, its states.",
-    "random_state": "The seed, or a source of one; None: a new one every time.",
+    "class_weight": 'Class weights in the loss: a dictionary, or "balanced" for equal total weights.',
+    "early_stopping": "Whether to hold out samples to select the epoch, and to stop after patience evaluations without an improvement on them.",
+    "validation_fraction": "The fraction of samples held out by early_stopping.",
+    "x": "The NetworkX node attributes to use as features; None: none, with a warning if there are any.",
+    "edge_attr": "The same for NetworkX edges.",
+    "settings": 'All other settings by name, as in {"training.lipschitz": 0.9}.',
+    "warm_start": "Whether fit continues from the last fit: with its weights and, on the same graphs, its states.",
+    "random_state": "The seed, or a random number generator to draw it from; None: a new seed every time.",
     "verbose": "Whether a progress bar is shown.",
     "threads": "The number of threads; None: LPGNN_THREADS, the share of a joblib worker, or all processors.",
 }
 ATTRIBUTES = {
     "model_": "The lpgnn.Model, with its history, plot, states and everything else.",
-    "n_iter_": "How many epochs it was trained for.",
+    "n_iter_": "The number of epochs it was trained for.",
     "classes_": "The classes.",
-    "n_outputs_": "How many numbers are predicted.",
+    "n_outputs_": "The number of predicted values.",
     "n_features_in_": "The number of columns of X, if X was an array.",
 }
 

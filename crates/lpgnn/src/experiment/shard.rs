@@ -117,7 +117,7 @@ impl Share {
             Rest::Left => {
                 let item = format!("shard-{}-of-{}", shard.number, shard.count);
                 let lock = FolderLock::try_item(folder, &item)?;
-                let problem = || format!("has another process at work on shard {shard}");
+                let problem = || format!("already has a process working on shard {shard}");
                 let taken = || Error::Folder { path: folder.to_owned(), problem: problem() };
                 lock.ok_or_else(taken).map(Some)
             }

@@ -111,7 +111,7 @@ pub enum Scale {
     /// Sum, as in the paper: the step of a state does not depend on the rest of its batch.
     #[default]
     Sum,
-    /// Mean, as in the code of its authors.
+    /// Mean, as in its authors' code.
     Mean,
 }
 

@@ -61,13 +61,13 @@ pub struct Reads {
     /// The states `x`, or `f_a(x)`.
     #[schemars(extend("x-data-default" = "transition"))]
     pub from: ReadFrom,
-    /// Layers that are read.
+    /// Layers that the read-out reads.
     #[schemars(extend("x-data-default" = "all for graphs with one-shot, otherwise last"))]
     pub layers: ReadLayers,
-    /// Whether the features of nodes are read too, beside the layers.
+    /// Whether node features are read too, in addition to the layers.
     ///
-    /// With them, a read-out with a hidden layer contains the MLP without edges. Graphs read their features pooled, as
-    /// they read states.
+    /// With them, a read-out with a hidden layer contains the MLP without edges. For graphs, features are pooled like
+    /// states.
     #[schemars(extend("x-data-default" = "true for nodes, and for graphs with one layer and mini-batches"))]
     pub features: bool,
 }
@@ -210,7 +210,9 @@ impl<S: Scalar> Model<S> {
         if !self.normalizations.is_empty() && (batch.share().is_some() || batch.across().is_some())
         {
             return Err(Error::Mismatch(
-                "the model normalises over whole graphs, which several processes share: it runs in one".into(),
+                "the model uses GraphNorm, which needs whole graphs: several processes and graphs in parts do not \
+                 support it"
+                    .into(),
             ));
         }
         let (reads, width) = (self.readout.features(), batch.node_features().width());

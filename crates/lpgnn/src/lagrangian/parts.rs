@@ -21,7 +21,7 @@ pub(super) fn total<S: Scalar>(
 ) -> Result<f64, Error> {
     if model.readout().network().is_none_or(|(pooling, _)| pooling.is_some()) {
         return Err(Error::Mismatch(
-            "the read-out pools nodes, but of a graph in parts every node is predicted by itself"
+            "the read-out pools nodes, but a graph in parts supports only predictions per node"
                 .into(),
         ));
     }

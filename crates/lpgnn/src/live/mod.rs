@@ -241,8 +241,8 @@ impl LiveGraph {
         model.check(batch)?;
         if !model.normalizations().is_empty() {
             return Err(Error::Mismatch(
-                "the model normalises over whole graphs, of which an event changes every node: a live graph cannot \
-                 keep that current"
+                "the model uses GraphNorm, so any event changes every node of its graph; live graphs do not \
+                 support it"
                     .into(),
             ));
         }

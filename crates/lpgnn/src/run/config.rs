@@ -16,7 +16,7 @@ use crate::train::{ModelConfig, TrainingConfig};
 pub struct RunConfig {
     /// The data set.
     pub data: DataConfig,
-    /// How columns of the data become input features.
+    /// How data columns are encoded as input features.
     pub features: FeatureOptions,
     /// The split into training, validation and test data.
     pub split: SplitConfig,
@@ -81,7 +81,7 @@ pub(super) mod auto_level {
 #[serde(rename_all = "kebab-case")]
 #[allow(dead_code, reason = "it describes a setting")]
 enum TaskChoice {
-    /// Whichever the data have; if both, those of graphs, unless the data come with a split of nodes.
+    /// Whichever targets the data have; if both, those of graphs, unless the data come with a split of nodes.
     Auto,
     /// One prediction per node.
     Node,
@@ -97,7 +97,7 @@ enum TaskChoice {
 pub struct SplitConfig {
     /// Where the split comes from.
     pub source: SplitSource,
-    /// Fraction of the training split, if it is drawn at random; the three sum to 1.
+    /// Fraction of the training split, if the split is drawn at random; the three sum to 1.
     #[schemars(range(min = 0, max = 1))]
     pub train: f64,
     /// Fraction of the validation split, which selects the epoch.
@@ -125,14 +125,14 @@ pub struct SplitConfig {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum SplitSource {
-    /// The data, if they come with one; otherwise it is drawn at random.
+    /// The data, if they come with a split; otherwise it is drawn at random.
     #[default]
     Auto,
     /// The data.
     Data,
     /// Drawn at random, in the fractions below.
     Ratio,
-    /// An argument of `train` in Python: recorded with the run, but not to be set.
+    /// The argument `split` of `train` in Python: recorded with the run, but cannot be set.
     Given,
 }
 

@@ -157,7 +157,7 @@ fn target_note(dataset: &Dataset, task: Level) -> Option<String> {
             let few: Vec<String> = known.iter().take(4).map(f32::to_string).collect();
             let more = if known.len() > 4 { ", …" } else { "" };
             Some(format!(
-                "the target has the values {}{more} only and is learnt as a number (regression); classes are \
+                "the target has only the values {}{more} and is treated as a number (regression); classes are \
                  integers or words",
                 few.join(", ")
             ))
@@ -190,14 +190,14 @@ fn class_note(dataset: &Dataset, task: Level, split: &Split) -> Option<String> {
         }
         (0, _) | (_, 0) => None,
         (_, 1) => Some(format!(
-            "class {} is not in the training split, so that it is never predicted",
+            "class {} is not in the training split, so it is never predicted",
             missing[0]
         )),
         (_, count) => {
             let more =
                 if count > NAMED { format!(" and {} more", count - NAMED) } else { String::new() };
             Some(format!(
-                "classes {}{more} are not in the training split, so that they are never predicted",
+                "classes {}{more} are not in the training split, so they are never predicted",
                 missing[..count.min(NAMED)].join(", ")
             ))
         }

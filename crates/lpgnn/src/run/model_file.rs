@@ -102,7 +102,7 @@ impl Predictions {
         match (0..rows).filter(|&row| !self.is_finite(row)).count() {
             0 => Ok(()),
             count => Err(Error::Mismatch(format!(
-                "{count} of {rows} outputs are infinite or not a number: they are no predictions"
+                "{count} of {rows} outputs are infinite or not a number: they are not predictions"
             ))),
         }
     }
@@ -386,7 +386,7 @@ impl SavedModel {
         let items = self.task.rows(&batch);
         if item >= items {
             return Err(Error::Mismatch(format!(
-                "{} {item} is to be explained, but there are {items} {}, counted from 0",
+                "{} {item} does not exist: there are {items} {}, counted from 0",
                 self.task.as_str(),
                 self.task.plural()
             )));
@@ -403,8 +403,8 @@ impl SavedModel {
         let found = self.states(&batch, &scratch, &mut |_| ())?;
         if found.failures() > 0 {
             return Err(Error::Mismatch(format!(
-                "the states of graph {graph} have not converged (|x - f_a| is {:.1e} at most), so that there is no \
-                 fixed point to explain a prediction by",
+                "the states of graph {graph} have not converged (|x - f_a| is {:.1e} at most), so there is no fixed \
+                 point from which to explain a prediction",
                 found.largest_residual()
             )));
         }
@@ -550,7 +550,7 @@ impl SavedModel {
         let surplus: Vec<&str> = bundle.names().collect();
         if !surplus.is_empty() {
             return Err(format!(
-                "has arrays that belong to none of its functions: {}",
+                "has arrays that do not belong to any of its functions: {}",
                 surplus.join(", ")
             ));
         }

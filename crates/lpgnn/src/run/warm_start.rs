@@ -66,7 +66,7 @@ impl WarmStart {
         let before = &self.origin.config;
         if config.model != before.model || config.features != before.features {
             return Err(Error::Mismatch(
-                "settings of the model or of its features have changed, but training goes on with the \
+                "settings of the model or of its features have changed, but training continues with the \
                  same model"
                     .into(),
             ));

@@ -31,7 +31,7 @@ pub struct AugmentedLagrangian {
     /// Learning rate of the states.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub state_lr: f64,
-    /// Inner steps after which the learning rate of the states has halved; none: constant.
+    /// Half-life of the learning rate of the states, in inner steps; none: constant.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub state_lr_half_life: Option<f64>,
     /// Steps of states and weights per step of the multipliers.
@@ -40,13 +40,13 @@ pub struct AugmentedLagrangian {
     /// Initial factor `ρ` of the augmented-Lagrangian term.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub penalty: f64,
-    /// Growth of `ρ` while the violation does not fall.
+    /// Growth factor of `ρ` while the violation does not decrease.
     #[schemars(range(min = 1))]
     pub penalty_growth: f64,
     /// Largest `ρ`.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub max_penalty: f64,
-    /// Share of the previous violation at which it counts as fallen.
+    /// Share of the previous violation below which it counts as decreased.
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub violation_share: f64,
 }

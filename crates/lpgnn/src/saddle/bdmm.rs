@@ -26,7 +26,7 @@ pub struct Bdmm {
     /// Learning rate of the states.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub state_lr: f64,
-    /// Updates after which the learning rate of the states has halved; none: constant.
+    /// Half-life of the learning rate of the states, in updates; none: constant.
     ///
     /// Adam leaves a residual of about the learning rate.
     #[schemars(extend("exclusiveMinimum" = 0))]
@@ -62,7 +62,7 @@ pub enum DualRule {
     /// `λ ← λ + η ∂𝓛/∂λ`
     Sgd,
     /// `λ ← λ + η (e + κ (ξ − ξ'))`, with `e = ∂𝓛/∂λ`, `ξ = ν ξ' + (1 − ν) e`: a proportional term
-    /// beside the integral that SGD is, against oscillation.
+    /// in addition to the integral term, which is SGD, against oscillation.
     NuPi {
         /// Smoothing `ν` of the proportional term.
         #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
@@ -90,7 +90,7 @@ pub enum Order {
     /// All at once, from one evaluation.
     #[default]
     Simultaneous,
-    /// The multipliers, then the rest with the new ones, for one more forward pass.
+    /// First the multipliers, then the rest with the new multipliers, which costs one more forward pass.
     Alternating,
 }
 

@@ -27,7 +27,7 @@ pub struct OneShot {
     /// Steps of states and adjoints per step of the weights.
     #[schemars(
         range(min = 1),
-        extend("x-data-default" = "2 for nodes, 3 for graphs; 20 for homophilous graphs, 4 from 3000 labelled nodes on")
+        extend("x-data-default" = "2 for nodes, 3 for graphs; 20 for homophilous graphs, 4 with 3000 or more labelled nodes")
     )]
     pub inner_steps: usize,
 }
@@ -102,7 +102,7 @@ pub struct Implicit {
     pub beta: f64,
     /// Largest change of a component at which an iteration has converged.
     ///
-    /// Of a state, or of a multiplier relative to the largest one.
+    /// For multipliers, it is relative to the largest one.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub tol: f64,
     /// Maximum number of steps of each iteration.

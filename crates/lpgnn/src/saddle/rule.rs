@@ -94,10 +94,10 @@ pub struct WeightDescent {
     #[schemars(extend(
         "exclusiveMinimum" = 0,
         "x-flag" = "lr",
-        "x-data-default" = "0.005; 0.01 with bdmm and for homophilous graphs, 0.02 for these from 3000 labelled nodes on"
+        "x-data-default" = "0.005; 0.01 with bdmm and for homophilous graphs, 0.02 for those with 3000 or more labelled nodes"
     ))]
     pub lr: f64,
-    /// Updates after which the learning rate has halved; none: constant.
+    /// Half-life of the learning rate, in updates; none: constant.
     #[schemars(extend(
         "exclusiveMinimum" = 0,
         "x-data-default" = "a third of all updates for nodes; none for graphs, with bdmm and for \
@@ -128,10 +128,10 @@ pub struct WeightDescent {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum LrDecay {
-    /// A little at every update.
+    /// Gradually, at every update.
     #[default]
     Smooth,
-    /// All at once when it has passed, as torch's `StepLR` does.
+    /// In steps, after every half-life, like `StepLR` in PyTorch.
     Step,
 }
 

@@ -44,14 +44,14 @@ pub struct Sse {
     pub weight_steps: usize,
     /// Terms `k` of the adjoint's Neumann series; 0 is Jacobian-free backpropagation.
     pub adjoint_terms: usize,
-    /// Share of the nodes that a step of the states moves.
+    /// Fraction of the nodes that a step of the states updates.
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub sample: f64,
     /// Seed of the sample of nodes.
     pub seed: u64,
     /// Whether states are scaled to length 1 after their steps, as published.
     ///
-    /// Inference does not do so: the fixed point of `f_a` is then another.
+    /// Inference does not do so, and its fixed point of `f_a` differs.
     pub normalize: bool,
 }
 

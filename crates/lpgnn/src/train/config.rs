@@ -23,11 +23,11 @@ pub struct ModelConfig {
     /// Built in are `gnn-sum`, `gnn-mean` and `gnn-normalized` (a network of every pair of neighbours,
     /// summed, averaged, or summed with weights `1/√(de[v] de[u])`), `sage-max` (its maximum, as in
     /// GraphSAGE), `gin` (a network of the sum), `gcn-mean` (of the mean, as in the paper's table) and
-    /// `gcn` (of the normalised mean, as published). A registry can have others.
+    /// `gcn` (of the normalised mean, as published). A registry can add others.
     #[schemars(extend(
         "x-flag" = "transition",
         "x-data-default" = "gnn-sum up to degree 15; above, gnn-mean for nodes, gnn-normalized for \
-                            graphs; for homophilous graphs gcn, gnn-mean from 3000 labelled nodes on"
+                            graphs; for homophilous graphs gcn, gnn-mean with 3000 or more labelled nodes"
     ))]
     pub transition: String,
     /// Options of a transition that is not built in.
@@ -35,7 +35,7 @@ pub struct ModelConfig {
     /// Number of layers `K`.
     #[schemars(
         range(min = 1, max = 1024),
-        extend("x-flag" = "layers", "x-data-default" = "4 for graphs with one-shot, 2 for homophilous graphs from 3000 labelled nodes on, otherwise 1")
+        extend("x-flag" = "layers", "x-data-default" = "4 for graphs with one-shot, 2 for homophilous graphs with 3000 or more labelled nodes, otherwise 1")
     )]
     pub layers: usize,
     /// Components of a state.
@@ -43,7 +43,7 @@ pub struct ModelConfig {
         range(min = 1, max = 65536),
         extend(
             "x-flag" = "state-dim",
-            "x-data-default" = "10 for nodes, 32 from 500 labelled nodes of one graph on; 16 for homophilous graphs, 64 from 3000 labelled nodes on; 16 for graphs, 64 for one layer with mini-batches"
+            "x-data-default" = "10 for nodes, 32 with 500 or more labelled nodes of one graph; 16 for homophilous graphs, 64 with 3000 or more labelled nodes; 16 for graphs, 64 for one layer with mini-batches"
         )
     )]
     pub state_dim: usize,
@@ -52,49 +52,49 @@ pub struct ModelConfig {
         inner(range(min = 1, max = 65536)),
         extend(
             "x-flag" = "hidden-dims",
-            "x-data-default" = "[20] for nodes, [32] from 500 labelled nodes of one graph on; [] for homophilous graphs, [64] from 3000 labelled nodes on; [32] for graphs, [64] for one layer with mini-batches"
+            "x-data-default" = "[20] for nodes, [32] with 500 or more labelled nodes of one graph; [] for homophilous graphs, [64] with 3000 or more labelled nodes; [32] for graphs, [64] for one layer with mini-batches"
         )
     )]
     pub hidden_dims: Vec<usize>,
     /// Activation of the hidden units of `h`.
-    #[schemars(extend("x-data-default" = "relu for graphs with one-shot and from 500 labelled nodes of one graph on, otherwise tanh"))]
+    #[schemars(extend("x-data-default" = "relu for graphs with one-shot and for 500 or more labelled nodes of one graph, otherwise tanh"))]
     pub activation: Activation,
     /// Activation of the output of `h`.
     pub output_activation: Activation,
-    /// Weights of `h` that multiply states.
-    #[schemars(extend("x-data-default" = "frozen for homophilous graphs below 3000 labelled nodes, otherwise random"))]
+    /// Initialisation and training of the weights of `h` that multiply states.
+    #[schemars(extend("x-data-default" = "frozen for homophilous graphs with fewer than 3000 labelled nodes, otherwise random"))]
     pub state_weights: StateWeights,
-    /// What a node without neighbours aggregates, for the transitions gnn and sage.
+    /// What isolated nodes aggregate, for the transitions gnn and sage.
     pub isolated: Isolated,
     /// Arguments of `h`, for the transitions gnn and sage.
     pub inputs: EdgeInputs,
-    /// Normalisation of what a layer hands on, to the next layer and to the read-out.
+    /// Normalisation of the output of a layer, as read by the next layer and the read-out.
     ///
-    /// It lies outside the equation `x = f_a(x)` of the layer, whose bound it leaves alone. It needs whole graphs: neither
-    /// several processes nor live graphs can have it.
+    /// It is outside the equation `x = f_a(x)` of the layer and does not affect its bound. It needs whole graphs, so several
+    /// processes and live graphs do not support it.
     pub normalization: Normalization,
     /// Read-out `f_r`, by its name.
     ///
     /// Built in are `node` for nodes, `sum`, `mean` and `max` over the nodes of a graph, and `auto`,
-    /// which is `node` for nodes and `sum` for graphs. A registry can have others.
+    /// which is `node` for nodes and `sum` for graphs. A registry can add others.
     pub readout: String,
     /// Options of a read-out that is not built in.
     pub readout_options: Options,
     /// Units of the hidden layers of the read-out `f_r`.
     #[schemars(
         inner(range(min = 1, max = 65536)),
-        extend("x-data-default" = "[20] for nodes, [64] from 500 labelled nodes of one graph on, [] for homophilous graphs; [32] for graphs, [64] for one layer with mini-batches")
+        extend("x-data-default" = "[20] for nodes, [64] with 500 or more labelled nodes of one graph, [] for homophilous graphs; [32] for graphs, [64] for one layer with mini-batches")
     )]
     pub readout_hidden_dims: Vec<usize>,
     /// Activation of the hidden units of `f_r`.
-    #[schemars(extend("x-data-default" = "relu for graphs and from 500 labelled nodes of one graph on, otherwise tanh"))]
+    #[schemars(extend("x-data-default" = "relu for graphs and for 500 or more labelled nodes of one graph, otherwise tanh"))]
     pub readout_activation: Activation,
     /// Dropout probability of the hidden units of `f_r`.
     #[schemars(
         range(min = 0),
         extend(
             "exclusiveMaximum" = 1,
-            "x-data-default" = "0 for nodes, 0.5 from 500 labelled nodes of one graph on; for graphs 0.3 with one-shot, otherwise 0.5, 0 for one layer with mini-batches"
+            "x-data-default" = "0 for nodes, 0.5 with 500 or more labelled nodes of one graph; for graphs 0.3 with one-shot, otherwise 0.5, 0 for one layer with mini-batches"
         )
     )]
     pub dropout: f64,
@@ -245,11 +245,11 @@ pub struct TrainingConfig {
         extend(
             "x-flag" = "epochs",
             "x-data-default" = "600 for nodes, 150 for graphs; 100 for homophilous graphs and with mini-batches, 250 \
-                                for homophilous graphs from 3000 labelled nodes on"
+                                for homophilous graphs with 3000 or more labelled nodes"
         )
     )]
     pub epochs: usize,
-    /// Random seed: same seed, same bits.
+    /// Random seed: the same seed gives the same bits.
     #[schemars(
         range(max = 9_223_372_036_854_775_807_i64),
         extend("x-flag" = "seed")
@@ -263,8 +263,8 @@ pub struct TrainingConfig {
     pub batch_size: Option<usize>,
     /// Updates per epoch, each on the next mini-batch; none: one pass over the training data.
     ///
-    /// Where there are more, the graphs are drawn in another order for every pass; where there are fewer, some are left
-    /// out of an epoch. GIN's epochs have 50, on 32 graphs each.
+    /// With more, the graphs are reshuffled for every pass; with fewer, some graphs are left out of an epoch. GIN's
+    /// epochs have 50, on 32 graphs each.
     #[schemars(range(min = 1))]
     pub updates_per_epoch: Option<usize>,
     /// Solver of the saddle point.
@@ -276,8 +276,8 @@ pub struct TrainingConfig {
     pub custom_solver_options: Options,
     /// Half-life, in updates, of the average of the weights that is evaluated and saved; none: no average.
     ///
-    /// It starts as the plain mean of all weights so far, and forgets old ones once there are more. Training itself goes on
-    /// with the weights as they are.
+    /// It starts as the plain mean of all weights so far, and later becomes an exponential average. Training itself uses the
+    /// current weights.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub average_half_life: Option<f64>,
     /// Weights of the terms of the Lagrangian.
@@ -285,30 +285,30 @@ pub struct TrainingConfig {
     /// Bound on the Lipschitz constant of `f_a`, enforced after every update; none: no bound.
     #[schemars(extend(
         "exclusiveMinimum" = 0,
-        "x-data-default" = "0.5 for homophilous graphs from 3000 labelled nodes on, otherwise 0.9"
+        "x-data-default" = "0.5 for homophilous graphs with 3000 or more labelled nodes, otherwise 0.9"
     ))]
     pub lipschitz: Option<f64>,
-    /// Whether layers that read states descend as if their inputs were standardised.
+    /// Whether layers that read states are optimised as if their inputs were standardised.
     ///
     /// These are the first layer of `f_r`, and the first of `h` above another layer of states. They
-    /// start and descend in coordinates in which their inputs have mean 0 and standard deviation
-    /// 1; the model can represent the same functions.
+    /// are initialised and optimised in coordinates in which their inputs have mean 0 and standard
+    /// deviation 1; the model can represent the same functions.
     #[schemars(extend("x-data-default" = "false for homophilous graphs, otherwise true"))]
     pub standardize: bool,
     /// L2 penalty: factor of half the sum of squared weights.
     #[schemars(
         range(min = 0),
-        extend("x-data-default" = "0.7 divided by the number of labelled nodes for homophilous graphs below 3000 of them, otherwise 0")
+        extend("x-data-default" = "for homophilous graphs with fewer than 3000 labelled nodes, 0.7 divided by their number; otherwise 0")
     )]
     pub l2: f64,
     /// Dropout probability of the entries of node features.
     ///
-    /// They are drawn for every update; those that stay are scaled up.
+    /// A new mask is drawn for every update; the remaining entries are scaled up.
     #[schemars(
         range(min = 0),
         extend(
             "exclusiveMaximum" = 1,
-            "x-data-default" = "0.5 for homophilous graphs, 0.6 from 3000 labelled nodes on, otherwise 0"
+            "x-data-default" = "0.5 for homophilous graphs, 0.6 with 3000 or more labelled nodes, otherwise 0"
         )
     )]
     pub feature_dropout: f64,
@@ -323,14 +323,14 @@ pub struct TrainingConfig {
         )
     )]
     pub eval_every: usize,
-    /// Updates by which rows from other processes may be late: 0, or 1 so that nobody waits for them.
+    /// Updates by which rows from other processes may be stale: 0, or 1 for no waiting.
     ///
-    /// With 1, results depend on the number of processes, and the first update after a resumption waits.
+    /// With 1, results depend on the number of processes, and the first update after resuming waits.
     #[schemars(range(max = 1))]
     pub staleness: usize,
-    /// Training graphs measured by evaluations before the last, a random sample; none: all.
+    /// Size of the random sample of training graphs in evaluations before the last; none: all.
     ///
-    /// These evaluations also leave out the spectral radius. Validation and test data are always
+    /// These evaluations also skip the spectral radius. Validation and test data are always
     /// evaluated in full, and the last evaluation measures everything.
     #[schemars(range(min = 1))]
     pub eval_sample: Option<usize>,
@@ -363,7 +363,7 @@ pub enum ClassWeights {
     /// Every example has weight 1.
     #[default]
     Equal,
-    /// All classes have the same total weight, so that rare ones count more.
+    /// All classes have the same total weight, so rare ones count more.
     Balanced,
 }
 

@@ -18,12 +18,12 @@ use crate::{Matrix, Scalar};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Monitor {
-    /// Accuracy, and of equal ones the loss; for real values the loss.
+    /// Accuracy, with ties broken by the loss; for real values the loss.
     #[default]
     Auto,
     /// Accuracy.
     Accuracy,
-    /// Mean recall over classes, for classes that are not equally frequent.
+    /// Mean recall over classes, for imbalanced classes.
     BalancedAccuracy,
     /// Mean F1 over classes.
     MacroF1,
@@ -31,7 +31,7 @@ pub enum Monitor {
     Auc,
     /// Mean loss.
     Loss,
-    /// Share of the variance of real values that is explained.
+    /// Explained share of the variance of real values.
     R2,
 }
 

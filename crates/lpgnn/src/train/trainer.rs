@@ -186,7 +186,9 @@ impl<'a, S: Scalar> Trainer<'a, S> {
     pub fn warm_start(mut self, from: TrainerState<S>) -> Result<Self, Error> {
         let TrainerState { epoch, updates, variables: Variables { mut weights, .. }, .. } = from;
         if weights.len() != self.model.weights() || from.norms.len() != self.model.layers() {
-            return Err(Error::Mismatch("training goes on from that of another model".into()));
+            return Err(Error::Mismatch(
+                "training cannot continue from the state of another model".into(),
+            ));
         }
         // What is frozen keeps the bound for these graphs, not for those before.
         for (range, frozen) in &self.frozen {

@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0, allow_negative_numbers = true)]
     timeout: f64,
 
-    /// Seconds that a download may take in all, with all its attempts.
+    /// Seconds that a download may take in total, including all attempts.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600.0, allow_negative_numbers = true)]
     max_time: f64,
 

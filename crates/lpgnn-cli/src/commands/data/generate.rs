@@ -25,7 +25,7 @@ pub(crate) enum Task {
     Trees(TreesArguments),
     /// Community detection with hubs: which community does a node belong to?
     Communities(CommunitiesArguments),
-    /// Communities in a graph of any size, written straight into parts.
+    /// Communities in a graph of any size, written directly as parts.
     Large(LargeArguments),
     /// Zachary's karate club: which faction does a member side with?
     Karate(KarateArguments),
@@ -297,11 +297,11 @@ pub(crate) struct LargeArguments {
     #[arg(long, value_name = "N", default_value_t = LargeConfig::default().community)]
     community: usize,
 
-    /// Fraction of the edges that lead anywhere.
+    /// Fraction of the edges that lead to any node.
     #[arg(long, value_name = "X", default_value_t = LargeConfig::default().mixing, allow_negative_numbers = true)]
     mixing: f64,
 
-    /// Number of classes, one of which a community has.
+    /// Number of classes; every community has one class.
     #[arg(long, value_name = "N", default_value_t = LargeConfig::default().classes)]
     classes: usize,
 

@@ -28,7 +28,7 @@ pub(crate) enum DataCommand {
     Convert(convert::Arguments),
     /// Download data sets of the TU collection to the cache.
     Fetch(fetch::Arguments),
-    /// Cut a large graph into parts, of which each of several processes reads its own.
+    /// Partition a large graph into parts, for training on several processes.
     Partition(partition::Arguments),
     /// Draw stratified folds for cross-validation and write them to index files.
     Folds(folds::Arguments),

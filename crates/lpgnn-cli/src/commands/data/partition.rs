@@ -17,7 +17,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "DATA")]
     input: String,
 
-    /// Number of parts: at least as many as processes will ever share the graph.
+    /// Number of parts: at least the largest number of processes that will share the graph.
     #[arg(long, value_name = "N", default_value = "64")]
     parts: NonZeroUsize,
 
@@ -33,12 +33,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ORDER", value_enum)]
     order: Option<Order>,
 
-    /// A setting of features or split, which parts keep, such as features.standardize=false; may be repeated.
+    /// A setting of features or split to store in the parts, such as features.standardize=false; may be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 
-    /// Node features as a .npy array in single precision, a row per node of DATA, in place of its own; it may be larger than
-    /// memory, and is read as it is.
+    /// Node features as a single-precision .npy array, a row per node of DATA, replacing its own; it may be larger than
+    /// memory, and is not encoded.
     #[arg(long, value_name = "FILE.npy")]
     features: Option<PathBuf>,
 
@@ -148,7 +148,7 @@ fn tell_cuts(before: &Dataset, partition: &Partition, console: &Console) -> anyh
         let share = |edges: usize| 100.0 * edges as f64 / before.edges().len().max(1) as f64;
         let (was, is) = (share(cut(before, ranks)), share(cut(&after, ranks)));
         console.say(format_args!(
-            "{ranks} processes: {is:.1} % of the edges are cut, {was:.1} % in the order that was given"
+            "{ranks} processes: {is:.1} % of the edges are cut, {was:.1} % in the given order"
         ));
     }
     Ok(())

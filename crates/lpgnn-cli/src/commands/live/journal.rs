@@ -64,9 +64,7 @@ impl Journal {
         if end < bytes.len() {
             if (end + 1..bytes.len()).any(|at| record(&bytes[at..]).is_some()) {
                 let place = Place::byte(&path, end as u64);
-                bail!(
-                    place.error("a record is damaged, and events that were acknowledged follow it")
-                );
+                bail!(place.error("a record is damaged, and acknowledged events follow it"));
             }
             file.set_len(end as u64).with_context(cannot)?;
             file.sync_all().with_context(cannot)?;
@@ -183,7 +181,7 @@ fn last_snapshot(folder: &Path) -> anyhow::Result<Option<(u64, Vec<u8>)>> {
     let body = bytes.len().saturating_sub(32);
     let sum: [u8; 32] = Sha256::digest(&bytes[..body]).into();
     if bytes[body..] != sum {
-        bail!(Place::file(&path).error("is damaged: its checksum does not fit"));
+        bail!(Place::file(&path).error("is damaged: its checksum does not match"));
     }
     bytes.truncate(body);
     Ok(Some((number, bytes)))

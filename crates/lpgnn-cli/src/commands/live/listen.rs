@@ -25,7 +25,7 @@ pub(super) fn listen(
         bail!(lpgnn::Error::Option {
             option: "--listen",
             value: address.to_string(),
-            expected: "without --quiet, which would hide the token that requests need".into(),
+            expected: "without --quiet, which would hide the token required by requests".into(),
         });
     }
     let (failed, failure) = sync_channel(1);
@@ -37,7 +37,7 @@ pub(super) fn listen(
     console.say(format_args!("listening at {url}"));
     if !address.ip().is_loopback() {
         console.say(
-            "warning: other machines can reach this graph; whoever sees its address, which is not encrypted on the way, \
+            "warning: other machines can reach this graph; it is not encrypted, and anyone who sees its address \
              can read and change it",
         );
     }
@@ -62,7 +62,7 @@ fn answer(
     };
     // Another request may have failed halfway: then nothing is known of the graph any more.
     let Ok(mut session) = session.lock() else {
-        return Answer::text(503, "the graph is not served any more");
+        return Answer::text(503, "the graph is no longer served");
     };
     let mut answers = vec![];
     match process(&mut session, lines.lines(), batch, &mut answers) {

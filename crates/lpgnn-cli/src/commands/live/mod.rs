@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "MODEL")]
     model: PathBuf,
 
-    /// The graphs at first: a file or folder, or the name of a built-in or downloaded data set.
+    /// The initial graphs: a file or folder, or the name of a built-in or downloaded data set.
     #[arg(value_name = "DATA")]
     data: String,
 
@@ -44,35 +44,35 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 1e-3, allow_negative_numbers = true)]
     tol: f64,
 
-    /// Smaller tolerance, down to this one, where a class could still be another one [default: none].
+    /// Tighten the tolerance, down to this value, where the predicted class could still change [default: none].
     #[arg(long, value_name = "TOL", allow_negative_numbers = true)]
     final_tol: Option<f64>,
 
-    /// Largest Lipschitz bound of the transition that events may bring about [default: half-way from that of DATA to 1,
-    /// 0.95 at least].
+    /// Largest Lipschitz bound of the transition that events may cause [default: halfway between that of DATA and 1,
+    /// at least 0.95].
     #[arg(long, value_name = "L")]
     lipschitz: Option<f64>,
 
-    /// Number of waiting events that are applied together at most.
+    /// Maximum number of pending events per batch.
     #[arg(long, value_name = "N", default_value = "1")]
     batch: NonZeroUsize,
 
-    /// Number of lines that may wait; more are not read until there is room.
+    /// Maximum number of queued lines; reading pauses while the queue is full.
     #[arg(long, value_name = "N", default_value = "1024")]
     queue: NonZeroUsize,
 
-    /// Take events over HTTP, at ADDRESS or a port of this machine, instead of from standard input.
+    /// Receive events over HTTP, at ADDRESS or at a port of this machine, instead of from standard input.
     #[arg(
         long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true,
         default_missing_value = "127.0.0.1:0", value_parser = address, conflicts_with = "queue"
     )]
     listen: Option<SocketAddr>,
 
-    /// A folder in which every acknowledged event survives a crash; if it holds some, the graph continues from there.
+    /// Journal folder, with which acknowledged events survive a crash; if it holds a graph, that graph continues.
     #[arg(long, value_name = "DIR")]
     journal: Option<PathBuf>,
 
-    /// Number of events after which the journal is replaced by a snapshot of the graph.
+    /// Number of events after which a snapshot of the graph replaces the journal.
     #[arg(long, value_name = "N", default_value = "10000", requires = "journal")]
     snapshot_every: NonZeroUsize,
 }
@@ -98,7 +98,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
             let session = Session::recover(folder, every, &model, &options, start)?;
             if kept {
                 console.say(format_args!(
-                    "the graph is that of {}; {} is not read",
+                    "the graph is read from {}; {} is not read",
                     folder.display(),
                     arguments.data
                 ));

@@ -46,18 +46,18 @@ pub(crate) struct Arguments {
     quick: bool,
 
     /// Folder for intermediate results, so that completed runs are not repeated; those of a smoke
-    /// test are removed when it has tried everything [default: runs/reproduce].
+    /// test are removed when it is complete [default: runs/reproduce].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Run again what already has a result.
+    /// Run again even if there is already a result.
     #[arg(long, conflicts_with_all = ["shard", "collect"])]
     again: bool,
 
     #[command(flatten)]
     share: ShareArguments,
 
-    /// Run nothing, but write RESULTS.md, STUDIES.md and plots from existing results; with =check,
+    /// Run nothing; write RESULTS.md, STUDIES.md and plots from existing results; with =check,
     /// write nothing and fail if any of them is out of date.
     #[arg(long, value_name = "write|check", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "write", hide_possible_values = true)]

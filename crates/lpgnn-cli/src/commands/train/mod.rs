@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "RUN", conflicts_with_all = ["out", "data", "config", "set"])]
     resume: Option<PathBuf>,
 
-    /// Resume even if RUN/config.toml was edited after the last checkpoint; the record tells the changes.
+    /// Resume even if RUN/config.toml was edited after the last checkpoint; record.json lists the changes.
     #[arg(long, requires = "resume", conflicts_with_all = ["out", "data", "config", "set"])]
     accept_changes: bool,
 
@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     no_baseline: bool,
 
-    /// Write report.html to the folder: charts of what was done.
+    /// Also write report.html, a page of charts.
     #[arg(long)]
     report: bool,
 
@@ -160,7 +160,7 @@ fn resume(arguments: &Arguments, path: &Path, console: &Console) -> anyhow::Resu
         return end(path, &record, arguments.json);
     }
     let read = Loading::start(&config.data.source, config.data.format)
-        .with_context(|| format!("the data of {} are no longer there", path.display()));
+        .with_context(|| format!("the data of {} no longer exist", path.display()));
     let (_, dataset) = ranks::agree(ranks::agree(read)?.finish())?;
     let page = ranks::agree(arguments.page(&dataset, console))?;
     let (epochs, functions) = (Some(config.training.epochs), Runs::new(functions()));

@@ -233,7 +233,7 @@ impl Encoding {
         let encoded = &graph.info().encoding;
         if self.nodes != encoded.nodes || self.edges != encoded.edges {
             return Err(Error::Mismatch(format!(
-                "the model reads {}, but the parts have {}, or the same in another scale",
+                "the model reads {}, but the parts have {}, or the same features on another scale",
                 self.describe_nodes(),
                 encoded.describe_nodes()
             )));
@@ -371,7 +371,7 @@ fn targets<S: Scalar>(
                         .map(|(_, i)| i)
                         .ok_or_else(|| {
                             Error::Mismatch(format!(
-                                "class “{value}” is none of the model's: {}",
+                                "class “{value}” is not one of the model's classes: {}",
                                 classes.join(", ")
                             ))
                         })

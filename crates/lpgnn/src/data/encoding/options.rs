@@ -43,12 +43,12 @@ pub enum FeatureSource {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum UnseenCategories {
-    /// An error, which names it.
+    /// An error, which names the category.
     #[default]
     Error,
-    /// None of the columns of its feature is 1.
+    /// All columns of its feature are 0.
     Ignore,
-    /// It has a column of its own, with all others like it and with those that only one training row has.
+    /// Encoded in a column shared by all such categories and those that occur in only one training row.
     Other,
 }
 
@@ -58,10 +58,10 @@ pub enum UnseenCategories {
 )]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FeatureOptions {
-    /// Which columns of the nodes are used.
+    /// Which node columns are used.
     #[schemars(extend("x-data-default" = "all if the data name both categories and values, otherwise auto"))]
     pub source: FeatureSource,
-    /// Largest degree with a column of its own; larger ones share it.
+    /// Largest degree with a column of its own; larger ones share that column.
     pub largest_degree: usize,
     /// Whether real values are scaled to mean 0 and standard deviation 1.
     #[schemars(extend(
@@ -70,12 +70,12 @@ pub struct FeatureOptions {
     pub standardize: bool,
     /// Whether every sparse row is divided by its sum.
     ///
-    /// A bag of words becomes word frequencies, so that long texts count no more than short ones.
+    /// A bag of words becomes word frequencies, so long texts do not outweigh short ones.
     #[schemars(extend("x-data-default" = "true for homophilous graphs with sparse features, otherwise false"))]
     pub row_normalize: bool,
-    /// Whether columns of the edges are used.
+    /// Whether edge columns are used.
     pub edges: bool,
-    /// What becomes of categories that are not in the training data.
+    /// How categories that are not in the training data are handled.
     pub unseen: UnseenCategories,
     /// Rings, cliques and random walks around a node.
     pub structure: StructureOptions,

@@ -64,8 +64,10 @@ impl CliqueConfig {
 
     fn check(&self) -> Result<Normal<f64>, Error> {
         check_drawing(self.graphs, self.nodes, self.density, self.feature_size)?;
-        let expected =
-            format!("a clique has at least 2 nodes and at most those of the graph: {}", self.nodes);
+        let expected = format!(
+            "a clique has at least 2 nodes and at most as many as the graph: {}",
+            self.nodes
+        );
         check("clique", self.clique, (2..=self.nodes).contains(&self.clique), &expected)?;
         check_noise(self.noise)
     }
@@ -203,7 +205,7 @@ mod tests {
         let error = CliqueConfig { clique: 8, ..CliqueConfig::default() }.generate(0).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "clique is 8, but a clique has at least 2 nodes and at most those of the graph: 7"
+            "clique is 8, but a clique has at least 2 nodes and at most as many as the graph: 7"
         );
     }
 }

@@ -72,10 +72,10 @@ impl Parts {
         let info = &self.info;
         let [data, split] = whole(info);
         if info.part_fingerprints.len() != info.parts() || data != info.fingerprint {
-            return changed("what is stated of the parts has");
+            return changed("the description of the parts has");
         }
         if split != info.split_fingerprint {
-            return changed("what is stated of the split has");
+            return changed("the description of the split has");
         }
         let splits = self.split.by_node(self.nodes.len());
         let parts = self.rank_starts[self.rank]..self.rank_starts[self.rank + 1];

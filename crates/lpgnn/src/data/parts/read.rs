@@ -63,7 +63,7 @@ impl Parts {
         if ranks > info.parts() {
             return Err(Error::Mismatch(format!(
                 "{} has {} parts, but {ranks} processes are to share it, and each of them needs at least one; \
-                 `lpgnn data partition --parts` makes more",
+                 write more with `lpgnn data partition --parts`",
                 folder.display(),
                 info.parts()
             )));
@@ -190,7 +190,7 @@ fn read_info(path: &Path) -> Result<PartsInfo, Error> {
         | FeatureForm::Sparse { width } => width,
     };
     if width != info.encoding.node_width() {
-        return Err(problem("has features of another width than their description"));
+        return Err(problem("has features of a different width than described"));
     }
     Ok(info)
 }
@@ -217,7 +217,7 @@ fn features(folder: &Path, info: &PartsInfo, nodes: Range<usize>) -> Result<Feat
             let stored = last.as_slice().first().map_or(Ok(0), number)?;
             let rows = starts[0]..starts[starts.len() - 1];
             if rows.start > rows.end {
-                return Err(Place::file(&path).error("does not lead up"));
+                return Err(Place::file(&path).error("has row starts that decrease"));
             }
             let columns =
                 Mapped::<u32>::open(&folder.join(FEATURE_COLUMNS), [stored, 1], rows.clone())?;
@@ -256,7 +256,7 @@ fn split(folder: &Path, info: &PartsInfo, nodes: Range<usize>) -> Result<Split, 
     let path = folder.join(SPLIT);
     let of_nodes = Mapped::<u8>::open(&path, [info.nodes(), 1], nodes)?;
     if of_nodes.as_slice().iter().any(|&split| split > 3) {
-        return Err(Place::file(&path).error("has a number that is none of 0, 1, 2 and 3"));
+        return Err(Place::file(&path).error("has a number other than 0, 1, 2 and 3"));
     }
     let members = |number: u8| {
         let all = of_nodes.as_slice().iter().enumerate();
@@ -274,7 +274,7 @@ fn original(folder: &Path, all: usize, nodes: Range<usize>) -> Result<Mapped<u32
         let (place, bit) = (node as usize / 64, 1 << (node % 64));
         if node as usize >= all || seen[place] & bit != 0 {
             return Err(
-                Place::file(&path).error(format!("has node {node} twice, or has no such node"))
+                Place::file(&path).error(format!("lists node {node} twice, or it is out of range"))
             );
         }
         seen[place] |= bit;

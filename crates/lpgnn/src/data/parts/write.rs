@@ -346,7 +346,8 @@ fn check(dataset: &Dataset) -> Result<(), Error> {
     let name = dataset.name();
     let problem = if dataset.graphs() != 1 {
         format!(
-            "{name} has {} graphs, but parts are those of one; processes share whole graphs without parts",
+            "{name} has {} graphs, but only a single graph can be written in parts; without parts, processes \
+             share whole graphs",
             dataset.graphs()
         )
     } else if !dataset.edge_features().is_empty() {

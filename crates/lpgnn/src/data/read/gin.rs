@@ -32,7 +32,7 @@ pub(super) fn read(path: &Path) -> Result<Dataset, Error> {
         }
         let [size, label] = header;
         let size = usize::try_from(size)
-            .map_err(|_| lines.error(format!("says that a graph has {size} nodes")))?;
+            .map_err(|_| lines.error(format!("declares that a graph has {size} nodes")))?;
         graph_labels.push(label)?;
         nodes.read_graph(&mut lines, graph, size)?;
         node_starts.push(nodes.count);
@@ -125,7 +125,7 @@ impl Nodes {
             let width = *self.width.get_or_insert(found);
             if found != width {
                 return Err(line.error(format!(
-                    "has {} behind the neighbours, where the first node has {width}",
+                    "has {} after the neighbours, but the first node has {width}",
                     counted(found, "number")
                 )));
             }

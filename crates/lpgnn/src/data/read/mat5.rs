@@ -101,7 +101,7 @@ impl MatFile {
         let here = |problem: String| Place::byte(&self.path, place).error(problem);
         let damaged = |error: std::io::Error| match error.downcast() {
             Ok(error) => error,
-            Err(error) => here(format!("starts what cannot be unpacked: {error}")),
+            Err(error) => here(format!("starts data that cannot be unpacked: {error}")),
         };
         let source = Bounded::new(ZlibDecoder::new(content), left);
         let mut unpacked = Guarded::new(&self.path, source);
@@ -115,7 +115,7 @@ impl MatFile {
         unpacked.take(u64::from(length)).read_to_end(&mut bytes).map_err(damaged)?;
         if bytes.len() < length as usize {
             return Err(here(format!(
-                "starts what announces {length} bytes and unpacks to {}",
+                "starts data that declare {length} bytes but unpack to {}",
                 bytes.len()
             )));
         }

@@ -147,7 +147,7 @@ impl<'a> Named<'a> {
             Value::Sparse(sparse) => {
                 let mut entries = sparse
                     .entries()
-                    .ok_or_else(|| self.error("has rows or columns outside of itself"))?;
+                    .ok_or_else(|| self.error("has row or column indices that are out of range"))?;
                 entries.retain(|&(_, _, x)| x != 0.0);
                 Ok((sparse.rows, sparse.cols, entries))
             }

@@ -177,7 +177,7 @@ impl<R: Read> Array<R> {
         // At its end, an archive compares the checksum of what was read.
         let more = self.source.read(&mut [0]).map_err(|error| read_error(&self.path, error))?;
         if more > 0 {
-            return Err(Place::file(&self.path).error("goes on behind its last entry"));
+            return Err(Place::file(&self.path).error("continues after its last entry"));
         }
         entries.shrink_to_fit();
         Ok(entries)

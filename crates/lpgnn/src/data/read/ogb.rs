@@ -123,7 +123,7 @@ impl Sizes {
             return Ok(());
         }
         Err(Place::file(&raw.join(&self.node_file)).error(format!(
-            "announces {}, but there is neither node-feat.csv nor node-label.csv, and there are only {}",
+            "declares {}, but there is neither node-feat.csv nor node-label.csv, and there are only {}",
             counted(self.nodes(), "node"),
             counted(edges, "edge")
         )))

@@ -45,7 +45,7 @@ impl Rounding {
             return Ok(());
         }
         Err(format!(
-            "has values from {smallest:?} to {largest:?}, which single precision cannot tell apart: \
+            "has values from {smallest:?} to {largest:?}, which single precision cannot distinguish: \
              subtract a constant or multiply by one"
         ))
     }

@@ -65,7 +65,7 @@ impl<R: Read> Read for Guarded<R> {
         self.unchecked += read;
         if self.unchecked >= BLOCK {
             self.unchecked = 0;
-            let what = format_args!("to go on reading {}", self.path.display());
+            let what = format_args!("to continue reading {}", self.path.display());
             memory::require(GROWN, what).map_err(io::Error::other)?;
         }
         Ok(read)

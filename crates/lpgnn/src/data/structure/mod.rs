@@ -37,22 +37,22 @@ use crate::{Error, Matrix};
 )]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct StructureOptions {
-    /// Largest ring whose number through a node is a feature, 3 to 6; 0: none.
+    /// Largest ring size to count per node, as a feature, 3 to 6; 0: none.
     ///
-    /// A ring has no chords: of its nodes only consecutive ones are neighbours.
+    /// Rings have no chords: only consecutive nodes of a ring are neighbours.
     #[schemars(range(max = 6))]
     pub rings: usize,
-    /// Largest clique whose number around a node is a feature, 3 to 5; 0: none.
+    /// Largest clique size to count per node, as a feature, 3 to 5; 0: none.
     ///
-    /// If rings are counted, triangles are among them and not counted twice.
+    /// If rings are counted, they include triangles, which are not counted twice.
     #[schemars(range(max = 5))]
     pub cliques: usize,
-    /// Longest random walk whose probability to return to its node is a feature, 2 to 64; 0: none.
+    /// Longest random walk whose return probability is a feature, 2 to 64; 0: none.
     ///
-    /// There is a feature per length from 2 on, standardised as real values are.
+    /// There is a feature per length, starting from 2, standardised like real values.
     #[schemars(range(max = 64))]
     pub walks: usize,
-    /// Whether the numbers of rings and cliques through an edge are its features.
+    /// Whether the numbers of rings and cliques through an edge are edge features.
     pub edges: bool,
 }
 

@@ -138,7 +138,7 @@ fn a_shard_does_its_folds_and_no_others() {
     assert_eq!(numbers(crossval.missing(&folder)), [1, 3]);
     assert!(crossval.collect(&folder).unwrap().is_none());
     let said = open("2/2").unwrap_err().to_string();
-    assert!(said.ends_with("has another process at work on shard 2/2"), "{said}");
+    assert!(said.ends_with("already has a process working on shard 2/2"), "{said}");
     assert!(crossval.run(&open("1/2").unwrap(), &()).unwrap().is_some());
 }
 

@@ -187,8 +187,8 @@ impl Space {
         };
         if size > MOST_TRIALS {
             return Err(self.wrong(format!(
-                "it has {size} trials, but at most {MOST_TRIALS} can be made; set the budget to \
-                 fewer"
+                "it has {size} trials, but at most {MOST_TRIALS} are supported; set a smaller \
+                 budget"
             )));
         }
         match self.method {

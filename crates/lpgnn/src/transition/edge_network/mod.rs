@@ -123,10 +123,10 @@ pub enum Aggregation {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Isolated {
-    /// `h` of the node and itself, along no edge: its features reach its state.
+    /// `h` of the node with itself, without an edge, so that its features reach its state.
     #[default]
     SelfLoop,
-    /// Nothing, so that its state is 0, whatever its features: the paper's formula taken literally.
+    /// Nothing, so that their state is 0, whatever their features: the paper's formula taken literally.
     Zero,
 }
 

@@ -396,7 +396,7 @@ fn changed_parts_are_noticed() {
     assert!(said(0, 1).contains("the arrays of part 1 have changed since"), "{}", said(0, 1));
     put_back("y.npy", before);
     let before = changed("split.npy", &|bytes| bytes[130] = 7);
-    assert!(said(0, 1).contains("none of 0, 1, 2 and 3"), "{}", said(0, 1));
+    assert!(said(0, 1).contains("other than 0, 1, 2 and 3"), "{}", said(0, 1));
     put_back("split.npy", before);
     let before = changed("original.npy", &|bytes| bytes.copy_within(128..132, 132));
     assert!(said(0, 1).contains("original.npy: has node 11 twice"), "{}", said(0, 1));
@@ -408,7 +408,7 @@ fn changed_parts_are_noticed() {
         }
     };
     let before = changed("parts.json", &edited("\"largest-degree\": ", "\"largest-degree\": 1"));
-    assert!(said(0, 1).contains("what is stated of the parts has changed"), "{}", said(0, 1));
+    assert!(said(0, 1).contains("the description of the parts has changed"), "{}", said(0, 1));
     put_back("parts.json", before);
     let before = changed("parts.json", &edited("\"alike\": ", "\"alike\": 1"));
     // `null` becomes no number at all, which is refused before.

@@ -120,7 +120,7 @@ fn what_does_not_fit_is_told() {
         ),
         (
             with("connMatrix", sparse("", 4, 4, &[(4, 0, 1.0)])),
-            "x.mat: has a trainSet.connMatrix that has rows or columns outside of itself",
+            "x.mat: has a trainSet.connMatrix that has row or column indices that are out of range",
         ),
         (
             with("connMatrix", structure("", &[])),

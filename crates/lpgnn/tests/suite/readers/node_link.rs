@@ -65,12 +65,12 @@ fn what_would_be_misread_is_refused() {
         ),
         (
             r#"{"nodes": [{"id": 0, "t": 1700000000.5}, {"id": 1, "t": 1700000001}], "links": []}"#,
-            "g.json: “t” has values from 1700000000.5 to 1700000001.0, which single precision cannot tell apart: \
+            "g.json: “t” has values from 1700000000.5 to 1700000001.0, which single precision cannot distinguish: \
              subtract a constant or multiply by one",
         ),
         (
             r#"{"nodes": [{"id": 0, "y": [1, 1e-60]}, {"id": 1, "y": [2, 2e-60]}], "links": []}"#,
-            "g.json: “y” has values from 1e-60 to 2e-60, which single precision cannot tell apart: subtract a \
+            "g.json: “y” has values from 1e-60 to 2e-60, which single precision cannot distinguish: subtract a \
              constant or multiply by one",
         ),
     ] {
@@ -195,11 +195,11 @@ fn what_does_not_fit_is_told() {
         ),
         (
             "{\"nodes\": [{\"c\": 1}, {}]}",
-            "g.json: graph 0, node 1 has no “c”, but those before it have",
+            "g.json: graph 0, node 1 has no “c”, but those before it do",
         ),
         (
             "{\"nodes\": [{\"c\": 1}, {\"c\": 1, \"d\": 2}]}",
-            "g.json: graph 0, node 1 has “d”, but those before it have not",
+            "g.json: graph 0, node 1 has “d”, but those before it do not",
         ),
         ("{\"nodes\": [{\"c\": 1, \"c\": 2}]}", "g.json: graph 0, node 0 has “c” twice"),
         (

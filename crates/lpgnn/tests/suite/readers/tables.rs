@@ -139,12 +139,12 @@ fn what_would_be_misread_is_refused() {
         ),
         (
             "t,y\n1700000000,p\n1700000001,q\n1700000003,p\n",
-            "nodes.csv: column “t” has values from 1700000000.0 to 1700000003.0, which single precision cannot tell \
-             apart: subtract a constant or multiply by one",
+            "nodes.csv: column “t” has values from 1700000000.0 to 1700000003.0, which single precision cannot \
+             distinguish: subtract a constant or multiply by one",
         ),
         (
             "a,y:value\n1,1e-60\n2,\n3,2e-60\n",
-            "nodes.csv: column “y” has values from 1e-60 to 2e-60, which single precision cannot tell apart: \
+            "nodes.csv: column “y” has values from 1e-60 to 2e-60, which single precision cannot distinguish: \
              subtract a constant or multiply by one",
         ),
     ] {
@@ -441,7 +441,7 @@ fn what_does_not_fit_is_told_with_file_and_line() {
     let counted = folder(&[("nodes.csv", "graph\n1\n2\n"), ("edges.csv", "source,target\n0,0\n")]);
     assert_eq!(
         refusal(counted.path(), counted.path()),
-        "edges.csv, line 1: has no column graph, and nodes.csv has no column id that would tell the graph"
+        "edges.csv, line 1: has no column graph, and nodes.csv has no column id that would identify the graph"
     );
     let beyond = folder(&[("nodes.csv", "x\n1\n2\n"), ("edges.csv", "source,target\n0,2\n")]);
     assert_eq!(

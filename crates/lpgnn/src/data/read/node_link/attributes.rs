@@ -56,7 +56,7 @@ impl Attributes {
                 None if self.rows == 0 => {
                     return Err(format!("has more than {COLUMNS} attributes"));
                 }
-                None => return Err(format!("has {}, but those before it have not", quoted(name))),
+                None => return Err(format!("has {}, but those before it do not", quoted(name))),
             };
             let column = &mut self.columns[place];
             if column.rows > self.rows {
@@ -74,7 +74,7 @@ impl Attributes {
         if found < self.columns.len() {
             let missing = self.columns.iter().find(|column| column.rows == self.rows);
             let name = missing.map_or("", |column| &column.name);
-            return Err(format!("has no {}, but those before it have", quoted(name)));
+            return Err(format!("has no {}, but those before it do", quoted(name)));
         }
         self.rows += 1;
         Ok(())

@@ -30,7 +30,7 @@ pub(super) fn read(
     }
     if graph.is_none() && nodes.ids.is_none() && nodes.node_starts.len() > 2 {
         return Err(header(
-            "has no column graph, and nodes.csv has no column id that would tell the graph",
+            "has no column graph, and nodes.csv has no column id that would identify the graph",
         ));
     }
     let mut features = Collected::new(&columns);

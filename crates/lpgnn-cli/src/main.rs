@@ -36,7 +36,7 @@ struct Arguments {
     quiet: bool,
 
     /// Number of threads [default: one per processor].
-    #[arg(long, global = true, value_name = "N", env = "LPGNN_THREADS", hide_env_values = true)]
+    #[arg(long, global = true, value_name = "N", env = "LPGNN_THREADS", hide_env_values = true, value_parser = threads)]
     threads: Option<NonZeroUsize>,
 
     /// Maximum amount of memory, such as 800M or 4G [default: 80 % of what is available].
@@ -124,12 +124,15 @@ fn tell(result: anyhow::Result<()>, console: &Console) -> u8 {
 /// More would take minutes to start, and no machine has that many processors.
 const MOST_THREADS: usize = 1000;
 
+/// A number of threads.
+fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    let count = text.parse().ok().filter(|count: &NonZeroUsize| count.get() < MOST_THREADS);
+    count.ok_or_else(|| format!("an integer from 1 to {} is expected", MOST_THREADS - 1))
+}
+
 /// The current thread is one of them: an update of a small problem is faster than waking another.
 fn use_threads(threads: Option<NonZeroUsize>) -> anyhow::Result<()> {
     let threads = threads.map_or(0, NonZeroUsize::get);
-    if threads >= MOST_THREADS {
-        anyhow::bail!("--threads is {threads}, but an integer below {MOST_THREADS} is expected");
-    }
     rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .use_current_thread()

@@ -24,6 +24,17 @@ pub(crate) fn open(path: &Path) -> Result<File, Error> {
     File::open(path).map_err(io)
 }
 
+/// What stands in the way of a file that is to be written to: a link, which may lead anywhere, a pipe, whose opening waits for a
+/// reader, a device or a folder.
+pub(crate) fn in_the_way(path: &Path) -> Option<&'static str> {
+    let found = path.symlink_metadata().ok()?;
+    match (found.is_symlink(), found.is_file()) {
+        (true, _) => Some("a link"),
+        (_, true) => None,
+        _ => Some("a folder, a pipe or a device"),
+    }
+}
+
 /// How often the contents of a file are in memory while they are interpreted.
 const COPIES: u64 = 3;
 
@@ -83,6 +94,21 @@ mod tests {
         let problem = toml_problem(&toml::from_str::<Space>(&text).unwrap_err());
         assert!(problem.starts_with("unknown variant `r, \\u{1b}aaa"), "{problem}");
         assert!(problem.len() < 210 && !problem.contains('\n'));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_is_in_the_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        assert_eq!(in_the_way(&path), None);
+        std::fs::write(&path, "x").unwrap();
+        assert_eq!(in_the_way(&path), None);
+        assert_eq!(in_the_way(folder.path()), Some("a folder, a pipe or a device"));
+        assert_eq!(in_the_way(Path::new("/dev/null")), Some("a folder, a pipe or a device"));
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert_eq!(in_the_way(&link), Some("a link"));
     }
 
     #[test]

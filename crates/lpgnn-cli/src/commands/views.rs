@@ -1,7 +1,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::Args;
 use lpgnn::experiment::TrialName;
 use lpgnn::report::LiveReport;
@@ -54,6 +54,13 @@ impl ViewArguments {
         config_of: impl Fn(TrialName, usize) -> Option<&'a RunConfig> + Sync + 'a,
     ) -> Option<TrialEvents<'a>> {
         self.event_folder(folder).map(|folder| TrialEvents::new(&folder, config_of))
+    }
+
+    /// That event files can be written, before anything else is.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let Some(folder) = &self.tensorboard else { return Ok(()) };
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))
     }
 
     fn event_folder(&self, folder: &Path) -> Option<PathBuf> {

@@ -11,7 +11,6 @@ import numpy as np
 
 from . import _native
 from ._arguments import thread_count
-from ._columns import class_values
 from ._dataset import Dataset
 from ._model import Model
 from ._native import Error
@@ -21,7 +20,7 @@ from ._native import Error
 class LivePrediction:
     """A prediction, and how far it is from what full convergence would give."""
 
-    #: The predicted class, or the real values.
+    #: The predicted class, or the real values; ``None`` where the outputs of classes are not finite.
     y: Any
     #: Logits of the classes, or the real values.
     outputs: np.ndarray
@@ -167,10 +166,11 @@ class LiveGraph:
     def _row(self, row: tuple) -> tuple[tuple[str, str | None], LivePrediction]:
         graph, node, outputs, probabilities, number, bound, final = row
         outputs = np.asarray(outputs, dtype=np.float32)
-        if number is None:
-            y = outputs if len(outputs) > 1 else outputs[0]
+        classes = self._model.classes
+        if classes is not None:
+            y = None if number is None else classes[number]
         else:
-            y = class_values(self._model._native.classes)[number]
+            y = outputs if len(outputs) > 1 else outputs[0]
         shares = None if probabilities is None else np.asarray(probabilities)
         return (graph, node), LivePrediction(y, outputs, shares, bound, final)
 

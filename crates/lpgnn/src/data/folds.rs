@@ -38,7 +38,10 @@ impl Split {
             let fold = splits.len() + 1;
             let test_file = path.join(format!("test_idx-{fold}.txt"));
             if fold > 1 && !test_file.exists() {
-                return Ok(splits);
+                let later = later_file(path, fold)?;
+                return later.map_or(Ok(splits), |later| {
+                    Err(Place::file(path).error(format!("has {later}, but no test_idx-{fold}.txt")))
+                });
             }
             let mut seen = vec![false; members];
             let train_file = path.join(format!("train_idx-{fold}.txt"));
@@ -81,6 +84,20 @@ impl Split {
         }
         fs::rename(&new, folder).map_err(io("write"))
     }
+}
+
+/// An index file of this fold or a later one.
+fn later_file(folder: &Path, fold: usize) -> Result<Option<String>, Error> {
+    let io = |source| Error::Io { action: "list", path: folder.to_owned(), source };
+    let mut later = vec![];
+    for entry in fs::read_dir(folder).map_err(io)? {
+        let name = entry.map_err(io)?.file_name().to_string_lossy().into_owned();
+        let stem = name.strip_suffix(".txt").and_then(|name| name.split_once("_idx-"));
+        let number = stem.filter(|(kind, _)| ["train", "test"].contains(kind));
+        let number = number.and_then(|(_, number)| number.parse::<usize>().ok());
+        later.extend(number.filter(|&number| number >= fold).map(|number| (number, name)));
+    }
+    Ok(later.into_iter().min().map(|(_, name)| name))
 }
 
 /// Whether a file starts like a zip file.
@@ -181,14 +198,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn index_files_are_read_in_order_until_a_number_is_missing() {
+    fn index_files_are_read_in_order_and_none_may_be_missing() {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in [
             ("train_idx-1.txt", "2\n0\n"),
             ("test_idx-1.txt", "1\n\n"),
             ("train_idx-2.txt", "1"),
             ("test_idx-2.txt", " 0 \r\n2"),
-            ("test_idx-4.txt", "junk"),
+            ("test_idx-4.md", "junk"),
         ] {
             fs::write(folder.path().join(name), text).unwrap();
         }
@@ -201,6 +218,12 @@ mod tests {
                 Split { level, train: vec![1], val: vec![], test: vec![0, 2] },
             ]
         );
+        for name in ["test_idx-12.txt", "train_idx-3.txt"] {
+            fs::write(folder.path().join(name), "0").unwrap();
+            let error = Split::read_folds(folder.path(), level, 3).unwrap_err().to_string();
+            let expected = format!(": has {name}, but no test_idx-3.txt");
+            assert!(error.ends_with(&expected), "{error}");
+        }
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl Level {
         match (level.targets(dataset), choice) {
             (Some(_), _) => Ok(level),
             (None, None) => Err(Error::Mismatch(format!(
-                "{} has no targets, so there is nothing to learn",
+                "{} has no targets, so there is nothing to learn; in tables, they are in a column y",
                 dataset.name()
             ))),
             (None, Some(_)) => Err(Error::Mismatch(format!(

@@ -3,6 +3,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::Error;
+use crate::input::in_the_way;
 
 /// An exclusive lock on a folder, or on an item of the work in it.
 ///
@@ -73,8 +74,8 @@ fn cannot_write(folder: &Path, source: std::io::Error) -> Error {
 fn open(folder: &Path, name: &str) -> Result<File, Error> {
     let path = folder.join(name);
     // A folder may be a stranger's: nothing is created where its links lead.
-    if path.is_symlink() {
-        let problem = format!("has a link in place of its file {name}");
+    if let Some(other) = in_the_way(&path) {
+        let problem = format!("has {other} in place of its file {name}");
         return Err(Error::Folder { path: folder.to_owned(), problem });
     }
     let options = File::options().create(true).truncate(false).write(true).clone();

@@ -1,13 +1,14 @@
 use std::ops::Range;
 
+use super::chunks::{chunks, for_each_chunk};
 use super::divided::Division;
 use super::layer::{Converged, Layer};
-use super::{FixedPoint, InferenceProgress, RelaxOptions, Tell, relax_observed};
+use super::{FixedPoint, InferenceProgress, RelaxOptions, Tell, check_tol, relax_observed};
 use crate::graph::GraphBatch;
 use crate::lagrangian::{Model, ReadFrom};
 use crate::numeric::{Scratch, worse};
-use crate::saddle::{check_beta, check_positive, gather, scatter};
-use crate::transition::{for_each_group, split_rows};
+use crate::saddle::{check_beta, gather, scatter};
+use crate::transition::split_rows;
 use crate::{Error, Matrix, Scalar};
 
 /// How `f_a` is iterated to its fixed point.
@@ -17,7 +18,7 @@ use crate::{Error, Matrix, Scalar};
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FixedPointOptions {
     /// Largest `abs(x − f_a(x))` of a graph that has converged.
-    #[schemars(extend("exclusiveMinimum" = 0))]
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub tol: f64,
     /// Maximum number of applications of `f_a`, per layer.
     pub max_iter: usize,
@@ -49,7 +50,7 @@ impl FixedPointOptions {
     ///
     /// [`Error::Option`], naming the first value that is not.
     pub fn check(self) -> Result<Self, Error> {
-        check_positive("tol", self.tol)?;
+        check_tol(self.tol)?;
         check_beta(self.beta)?;
         if self.window > LARGEST_WINDOW {
             return Err(Error::Option {
@@ -70,11 +71,6 @@ const LARGEST_WINDOW: usize = 100;
 
 /// A residual beyond which states count as diverged.
 const FAR: f64 = 1.0;
-
-/// Nodes of small graphs whose states converge together, in cache, on one thread.
-const CHUNK: usize = 1 << 10;
-/// Chunks per thread between two reports of progress.
-pub(super) const TOGETHER: usize = 16;
 
 /// Iterates `X ← f_a(X)` from zero, graph by graph and layer by layer, until a graph is within
 /// `tol` or `max_iter` is reached.
@@ -170,16 +166,12 @@ fn iterate<S: Scalar>(
     if let [all] = &mut work[..] {
         all.iterate(model, weights, batch, options, scratch, tell);
     } else {
-        // Many at a time, so that threads seldom wait for each other.
         let own = division.as_ref().map_or(0..work.len(), Division::own);
-        for some in work[own].chunks_mut(TOGETHER * rayon::current_num_threads()) {
-            for_each_group(some, |chunk| {
-                let part = batch.select(&chunk.graphs.clone().collect::<Vec<_>>());
-                chunk.iterate(model, weights, &part, options, scratch, &mut |_| ());
-            });
-            let done = some.last().map_or(0, |chunk| chunk.graphs.end);
-            tell(InferenceProgress::Graphs { done, total: batch.graphs() });
-        }
+        for_each_chunk(&mut work[own], batch.graphs(), tell, |chunk, tell| {
+            let part = batch.select(&chunk.graphs.clone().collect::<Vec<_>>());
+            chunk.iterate(model, weights, &part, options, scratch, tell);
+            chunk.graphs.len()
+        });
     }
     let residuals: Vec<f64> = work.iter().flat_map(|chunk| &chunk.residuals).copied().collect();
     let graph_iterations: Vec<usize> =
@@ -191,22 +183,6 @@ fn iterate<S: Scalar>(
         division.complete(&mut found, options.tol);
     }
     found
-}
-
-/// The graphs of every chunk: all of them where one is too large to lie in a group.
-pub(super) fn chunks<S: Scalar>(batch: &GraphBatch<S>) -> Vec<Range<usize>> {
-    let (starts, graphs) = (batch.node_starts(), batch.graphs());
-    if !batch.groups().whole_graphs() || batch.groups().ranges().len() == 1 {
-        return std::iter::once(0..graphs).collect();
-    }
-    let (mut chunks, mut first) = (vec![], 0);
-    for graph in 1..=graphs {
-        if starts[graph] - starts[first] >= CHUNK || graph == graphs {
-            chunks.push(first..graph);
-            first = graph;
-        }
-    }
-    chunks
 }
 
 /// Some graphs, and where their results go.

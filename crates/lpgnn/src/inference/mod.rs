@@ -2,6 +2,7 @@
 
 mod anderson;
 mod certificate;
+mod chunks;
 mod converge;
 mod divided;
 mod explain;
@@ -9,8 +10,9 @@ mod layer;
 mod relax;
 
 pub use certificate::Certificate;
+use chunks::{chunks, for_each_chunk};
+use converge::converge_observed;
 pub use converge::{FixedPointOptions, converge, converge_from};
-use converge::{TOGETHER, chunks, converge_observed};
 pub use explain::{EdgeEffect, Explanation, Question, Score, explain};
 pub(crate) use layer::Layer;
 use relax::relax_observed;
@@ -23,8 +25,8 @@ use crate::graph::GraphBatch;
 use crate::lagrangian::{Model, ReadFrom};
 use crate::numeric::{Scratch, largest_difference, length, worse};
 use crate::readout::ReadoutInput;
-use crate::transition::{backward_all, for_each_group};
-use crate::{Matrix, Scalar};
+use crate::transition::backward_all;
+use crate::{Error, Matrix, Scalar};
 
 /// How the states of new graphs are found.
 #[derive(
@@ -88,6 +90,20 @@ impl fmt::Display for InferenceProgress {
             Self::Graphs { done, total } => write!(f, "{done} of {total} graphs"),
         }
     }
+}
+
+/// Beyond it, anything would count as converged, whoever has set it.
+const LARGEST_TOL: f64 = 1.0;
+
+/// # Errors
+///
+/// [`Error::Option`] unless it is positive and at most [`LARGEST_TOL`].
+fn check_tol(tol: f64) -> Result<(), Error> {
+    if tol > 0.0 && tol <= LARGEST_TOL {
+        return Ok(());
+    }
+    let expected = format!("a positive number up to {LARGEST_TOL} is expected");
+    Err(Error::Option { option: "tol", value: tol.to_string(), expected })
 }
 
 /// What is told how far the search for states has come.
@@ -227,20 +243,17 @@ impl Inference {
         let (mut all, readout) = (FixedPoint::none(), model.readout());
         let mut outputs = Matrix::zeros(readout.level().rows(batch), readout.outputs());
         let mut rest = outputs.as_mut_slice();
-        for some in chunks.chunks(TOGETHER * rayon::current_num_threads()) {
-            let mut answers: Vec<_> = some.iter().map(|graphs| (graphs.clone(), None)).collect();
-            for_each_group(&mut answers, |(graphs, found)| {
-                let part = batch.select(&graphs.clone().collect::<Vec<_>>());
-                *found = Some(answer(&part, &mut |_| ()));
-            });
-            for (found, of_part) in answers.into_iter().filter_map(|(_, found)| found) {
-                all.append(found);
-                let (rows, behind) = rest.split_at_mut(of_part.as_slice().len());
-                rows.copy_from_slice(of_part.as_slice());
-                rest = behind;
-            }
-            let done = some.last().map_or(0, |graphs| graphs.end);
-            tell(InferenceProgress::Graphs { done, total: batch.graphs() });
+        let mut answers: Vec<_> = chunks.into_iter().map(|graphs| (graphs, None)).collect();
+        for_each_chunk(&mut answers, batch.graphs(), tell, |(graphs, found), tell| {
+            let part = batch.select(&graphs.clone().collect::<Vec<_>>());
+            *found = Some(answer(&part, tell));
+            graphs.len()
+        });
+        for (found, of_part) in answers.into_iter().filter_map(|(_, found)| found) {
+            all.append(found);
+            let (rows, behind) = rest.split_at_mut(of_part.as_slice().len());
+            rows.copy_from_slice(of_part.as_slice());
+            rest = behind;
         }
         (all, outputs)
     }

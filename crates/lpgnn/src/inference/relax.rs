@@ -1,8 +1,8 @@
 use std::ops::Range;
 
-use super::converge::TOGETHER;
+use super::chunks::for_each_chunk;
 use super::divided::Division;
-use super::{FixedPoint, InferenceProgress, Tell, residuals};
+use super::{FixedPoint, InferenceProgress, Tell, check_tol, residuals};
 use crate::graph::{GraphBatch, Targets};
 use crate::lagrangian::{Lagrangian, Model, ReadFrom, Variables, Weighing};
 use crate::numeric::Scratch;
@@ -10,7 +10,6 @@ use crate::readout::Supervision;
 use crate::saddle::{
     Bdmm, OptimizerState, check_count, check_not_negative, check_positive, scatter,
 };
-use crate::transition::for_each_group;
 use crate::{Error, Scalar};
 
 /// How the constraint is optimised at test time.
@@ -20,7 +19,7 @@ use crate::{Error, Scalar};
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RelaxOptions {
     /// Largest `abs(x − f_a(x))` of a graph that has converged.
-    #[schemars(extend("exclusiveMinimum" = 0))]
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub tol: f64,
     /// Maximum number of updates.
     #[schemars(range(min = 1))]
@@ -51,7 +50,7 @@ impl RelaxOptions {
     ///
     /// [`Error::Option`], naming the first value that is not.
     pub fn check(self) -> Result<Self, Error> {
-        check_positive("tol", self.tol)?;
+        check_tol(self.tol)?;
         check_positive("state-lr", self.state_lr)?;
         check_positive("multiplier-lr", self.multiplier_lr)?;
         check_count("max-iter", self.max_iter)?;
@@ -96,20 +95,17 @@ pub(super) fn relax_observed<S: Scalar>(
     let zeros = |nodes| model.zeros(nodes, vec![]).states;
     (found.states, found.f_x) = (zeros(batch.nodes()), zeros(batch.nodes()));
     let mut graphs: Vec<(usize, Option<FixedPoint<S>>)> = own.map(|graph| (graph, None)).collect();
-    for some in graphs.chunks_mut(TOGETHER * rayon::current_num_threads()) {
-        for_each_group(some, |(graph, relaxed)| {
-            let (part, start) = (batch.select(&[*graph]), start.of_nodes(batch.nodes_of(*graph)));
-            *relaxed = Some(relax_graph(model, start, &part, options, scratch, &mut |_| ()));
-        });
-        for (graph, relaxed) in some.iter_mut() {
-            let relaxed = relaxed.take().expect("it has just been relaxed");
-            let nodes: Vec<usize> = batch.nodes_of(*graph).collect();
-            scatter(&relaxed.states, &nodes, &mut found.states);
-            scatter(&relaxed.f_x, &nodes, &mut found.f_x);
-            found.append(relaxed);
-        }
-        let done = some.last().map_or(0, |(graph, _)| graph + 1);
-        tell(InferenceProgress::Graphs { done, total: batch.graphs() });
+    for_each_chunk(&mut graphs, batch.graphs(), tell, |(graph, relaxed), tell| {
+        let (part, start) = (batch.select(&[*graph]), start.of_nodes(batch.nodes_of(*graph)));
+        *relaxed = Some(relax_graph(model, start, &part, options, scratch, tell));
+        1
+    });
+    for (graph, relaxed) in graphs {
+        let relaxed = relaxed.expect("all graphs have been relaxed");
+        let nodes: Vec<usize> = batch.nodes_of(graph).collect();
+        scatter(&relaxed.states, &nodes, &mut found.states);
+        scatter(&relaxed.f_x, &nodes, &mut found.f_x);
+        found.append(relaxed);
     }
     if model.reads().from == ReadFrom::State {
         found.f_x.clear();

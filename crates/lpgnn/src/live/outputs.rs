@@ -14,7 +14,7 @@ use crate::{Error, Matrix};
 pub struct Prediction {
     /// Logits of the classes, or values.
     pub outputs: Vec<f32>,
-    /// The class of the largest logit; none for values.
+    /// The class of the largest logit; none for values, and where a logit is not finite.
     pub class: Option<usize>,
     /// `‖·‖₂` of the difference of `outputs` from those of the fixed point, at most.
     pub bound: f64,
@@ -157,7 +157,7 @@ impl Outputs {
         let is_new = match &mut self.told {
             Told::Classes(told) => {
                 #[allow(clippy::cast_possible_truncation, reason = "there are not as many classes")]
-                let class = largest(outputs) as u16;
+                let class = if are_finite(outputs) { largest(outputs) as u16 } else { NOTHING };
                 std::mem::replace(&mut told[row as usize], class) != class
             }
             Told::Values(told) => {
@@ -265,6 +265,10 @@ impl LiveGraph {
     fn need(&self, row: usize, outputs: &[f32], bound: f64) -> u8 {
         let levels = &self.levels;
         let level = if self.members.is_some() { levels.needs[row] } else { levels.of[row] };
+        // No tolerance makes a class of what is not finite.
+        if !are_finite(outputs) {
+            return levels.needs[row];
+        }
         let missing = SQRT_2 * bound / margin(outputs).max(f64::MIN_POSITIVE);
         if missing >= 1.0 {
             return level.saturating_add(levels.between(1.01 * missing).max(1)).min(levels.most);
@@ -277,11 +281,14 @@ impl LiveGraph {
     /// The predictions of some nodes or graphs that exist.
     pub(super) fn predictions(&self, rows: &[u32]) -> Vec<Prediction> {
         let (all, bounds) = self.outputs_of(rows);
-        let predict = |(outputs, bound): (&[f32], f64)| Prediction {
-            class: self.outputs.classes.then(|| largest(outputs)),
-            is_final: self.outputs.classes && margin(outputs) > SQRT_2 * bound,
-            outputs: outputs.to_vec(),
-            bound,
+        let predict = |(outputs, bound): (&[f32], f64)| {
+            let is_class = self.outputs.classes && are_finite(outputs);
+            Prediction {
+                class: is_class.then(|| largest(outputs)),
+                is_final: is_class && margin(outputs) > SQRT_2 * bound,
+                outputs: outputs.to_vec(),
+                bound,
+            }
         };
         all.chunks_exact(self.outputs.mlp.outputs.max(1)).zip(bounds).map(predict).collect()
     }
@@ -389,6 +396,10 @@ impl LiveGraph {
         let residuals = self.residuals.iter().map(|all| f64::from(all[node])).collect();
         Ok(Explanation { prediction: self.predict(row)?, residuals, neighbours })
     }
+}
+
+fn are_finite(outputs: &[f32]) -> bool {
+    outputs.iter().all(|output| output.is_finite())
 }
 
 /// How much larger the largest output is than every other. While `‖z − z*‖₂` is at most `1/√2` of it, `z*` has its largest

@@ -34,6 +34,7 @@ mod search;
 
 pub use live::{LiveReport, Seen};
 
+use std::io::Read;
 use std::path::Path;
 
 use crate::data::Dataset;
@@ -42,7 +43,7 @@ use crate::experiment::run::RunFolder;
 use crate::experiment::{ResultFolder, Versions, today};
 use crate::registry::Registry;
 use crate::run::{SavedModel, write_file};
-use crate::{Error, Place};
+use crate::{Error, Place, input};
 use crossval::CrossvalPage;
 use run::RunPage;
 use search::SearchPage;
@@ -161,15 +162,29 @@ impl Report {
         page::page(self).map_err(|error| Error::Mismatch(format!("a report is not JSON: {error}")))
     }
 
-    /// Writes the page to a file.
+    /// Writes the page to a file, which may be an earlier report.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`]
+    /// [`Error::Io`]; [`Error::Input`] when the file is there and is something else.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
+        if path.exists() && !is_report(path)? {
+            return Err(Place::file(path).error("exists and is not a report, so it is left alone"));
+        }
         write_file(path, self.html()?.as_bytes())
     }
 }
+
+/// Whether a file starts like the page of a report.
+fn is_report(path: &Path) -> Result<bool, Error> {
+    let io = |source| Error::Io { action: "read", path: path.to_owned(), source };
+    let mut head = vec![];
+    input::open(path)?.take(1 << 10).read_to_end(&mut head).map_err(io)?;
+    Ok(String::from_utf8_lossy(&head).contains(GENERATOR))
+}
+
+/// What says in the page who has written it.
+const GENERATOR: &str = r#"<meta name="generator" content="lpgnn">"#;
 
 /// Each name once, in order.
 fn distinct<'a>(names: &[&'a str]) -> Vec<&'a str> {

@@ -169,7 +169,19 @@ fn target_note(dataset: &Dataset, task: Level) -> Option<String> {
 fn class_note(dataset: &Dataset, task: Level, split: &Split) -> Option<String> {
     /// Classes that are named.
     const NAMED: usize = 5;
-    let Some(TargetColumn::Classes(classes)) = task.targets(dataset) else { return None };
+    let classes = match task.targets(dataset)? {
+        TargetColumn::Classes(classes) => classes,
+        TargetColumn::Values { values, .. } => {
+            let rows = split.rows(&split.train, task, dataset);
+            let mut rows = rows.into_iter().map(|row| values.row(row));
+            let first = rows.next()?;
+            let constant = rows.all(|row| row == first);
+            return constant.then(|| {
+                let members = task.plural();
+                format!("all training {members} have the same target: there is nothing to learn")
+            });
+        }
+    };
     let mut present = vec![false; classes.values().len()];
     for row in split.rows(&split.train, task, dataset) {
         let class = classes.codes()[row];

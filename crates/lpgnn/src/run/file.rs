@@ -2,7 +2,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use crate::Error;
+use crate::{Error, Place};
 
 /// Writes a file atomically: to a temporary name, synced to disk, then renamed.
 ///
@@ -11,6 +11,10 @@ use crate::Error;
 /// [`Error::Io`]; whatever was at `path` is then still there as it was.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let io = |source| Error::Io { action: "write", path: path.to_owned(), source };
+    // A link is replaced, not followed. A device, a pipe or a folder stays.
+    if path.symlink_metadata().is_ok_and(|found| !found.is_file() && !found.is_symlink()) {
+        return Err(Place::file(path).error("is not a file, so it is not replaced"));
+    }
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

@@ -57,6 +57,22 @@ fn a_page_shows_a_run_from_its_folder_alone() {
 }
 
 #[test]
+fn a_report_replaces_a_report_and_nothing_else() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    let folder = place.path().join("run");
+    train(&folder, &dataset, |_| ());
+    let (report, page) = (Report::of(&[&folder]).unwrap(), place.path().join("page.html"));
+    report.write(&page).unwrap();
+    report.write(&page).unwrap();
+    let data = place.path().join("nodes.csv");
+    std::fs::write(&data, "id,x\n").unwrap();
+    for other in [&data, &folder, Path::new("/dev/null")] {
+        assert!(report.write(other).is_err(), "{}", other.display());
+    }
+    assert_eq!(std::fs::read_to_string(&data).unwrap(), "id,x\n");
+}
+
+#[test]
 fn two_runs_are_overlaid_and_other_data_are_not_drawn() {
     let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
     let folders = ["a", "b"].map(|name| place.path().join(name));

@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
     batch: NonZeroUsize,
 
     /// Maximum number of queued lines; reading pauses while the queue is full.
-    #[arg(long, value_name = "N", default_value = "1024")]
+    #[arg(long, value_name = "N", default_value = "1024", value_parser = queue)]
     queue: NonZeroUsize,
 
     /// Receive events over HTTP, at ADDRESS or at a port of this machine, instead of from standard input.
@@ -75,6 +75,15 @@ pub(crate) struct Arguments {
     /// Number of events after which a snapshot of the graph replaces the journal.
     #[arg(long, value_name = "N", default_value = "10000", requires = "journal")]
     snapshot_every: NonZeroUsize,
+}
+
+/// Lines that may wait: each takes memory before it is read.
+const MOST_QUEUED: usize = 1 << 20;
+
+/// A number of lines.
+fn queue(text: &str) -> Result<NonZeroUsize, String> {
+    let lines = text.parse().ok().filter(|lines: &NonZeroUsize| lines.get() <= MOST_QUEUED);
+    lines.ok_or_else(|| format!("an integer from 1 to {MOST_QUEUED} is expected"))
 }
 
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {

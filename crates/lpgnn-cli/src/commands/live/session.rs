@@ -192,8 +192,9 @@ impl Session {
 
     fn outputs(&self, found: &Prediction) -> Map<String, Value> {
         let mut answer = Map::new();
-        if let (Some(classes), Some(class)) = (&self.classes, found.class) {
-            answer.insert("class".into(), json!(classes.get(class)));
+        if let Some(classes) = &self.classes {
+            let class = found.class.and_then(|class| classes.get(class));
+            answer.insert("class".into(), json!(class));
             let shares = probabilities(&found.outputs);
             let shares = classes.iter().cloned().zip(shares.iter().map(|p| json!(rounded(*p))));
             answer.insert("probabilities".into(), Value::Object(shares.collect()));

@@ -212,6 +212,7 @@ impl Arguments {
         if ranks::follows() {
             return Ok(None);
         }
+        self.views.check()?;
         self.views.page(console, |token| LiveReport::new(dataset.name(), token))
     }
 }

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::{Dataset, Level, Split};
-use crate::{Error, Place};
+use crate::{Error, Place, memory};
 use archive::Archive;
 
 /// Reads the graphs at `path`, a file or a folder in one of the [`Format`]s.
@@ -59,7 +59,7 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Dataset, Error> {
         let problem = format!("is a file, but the format {format} is a folder");
         return Err(Place::file(path).error(problem));
     }
-    match format {
+    let dataset = match format {
         Format::Tu => tu::read(path),
         Format::Gin => gin::read(path),
         Format::Matlab => matlab::read(path),
@@ -68,8 +68,17 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Dataset, Error> {
         Format::Ogb => ogb::read(path),
         Format::NodeLink => node_link::read(path),
         Format::Tables => tables::read(path),
-    }
+    }?;
+    let graphs = dataset.graphs();
+    memory::require(
+        memory::bytes_of::<[u8; PER_GRAPH]>(&[graphs]),
+        format_args!("{graphs} graphs"),
+    )?;
+    Ok(dataset)
 }
+
+/// Bytes that whatever is done with a data set takes for a graph of no nodes: its target, where it begins, what becomes of it.
+const PER_GRAPH: usize = 512;
 
 /// Options for [`read`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use super::EpochMetrics;
 use crate::data::Split;
 use crate::experiment::record::{Items, RunRecord};
 use crate::experiment::work_folder::{FolderLock, create, is_empty};
+use crate::input::in_the_way;
 use crate::run::{RunConfig, read_text, remove_parts, write_file};
 use crate::train::StopReason;
 use crate::{Error, Place};
@@ -93,6 +94,11 @@ impl RunFolder {
             return Self::create(path);
         }
         let folder = folder.lock()?;
+        // All of them or none.
+        let stuck = |name: &&&str| folder.file(name).symlink_metadata().is_ok_and(|f| f.is_dir());
+        if let Some(name) = ALL.iter().find(stuck) {
+            return Err(folder.problem(&format!("has a folder in place of its file {name}")));
+        }
         remove_parts(&folder.file(Self::CHECKPOINT), None);
         for name in ALL {
             match fs::remove_file(folder.file(name)) {
@@ -298,8 +304,9 @@ pub(super) struct LineFile {
 impl LineFile {
     fn open(path: PathBuf) -> Result<Self, Error> {
         // A folder may be a stranger's: nothing is written through its links.
-        if path.is_symlink() {
-            return Err(Place::file(&path).error("it is a link, and only files are written to"));
+        if let Some(other) = in_the_way(&path) {
+            let problem = format!("it is {other}, and only files are written to");
+            return Err(Place::file(&path).error(problem));
         }
         match OpenOptions::new().create(true).append(true).open(&path) {
             Ok(file) => Ok(Self { path, file: Some(file) }),

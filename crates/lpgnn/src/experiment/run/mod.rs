@@ -317,6 +317,7 @@ impl<'a> Run<'a> {
                 now.level.plural()
             )));
         }
+        let keeps_best = changes.iter().all(|change| keeps_scores(&change.path));
         self.origin.changes = began.changes;
         let changed = changes.into_iter().map(|change| EpochChange { epoch, change });
         self.origin.changes.extend(changed);
@@ -325,7 +326,11 @@ impl<'a> Run<'a> {
             None => checkpoint.read(model, graphs.nodes())?,
             Some(share) => checkpoint.read_parts(model, share)?,
         };
-        self.from = Some((checkpoint.state, checkpoint.seconds));
+        let mut state = checkpoint.state;
+        if !keeps_best {
+            (state.best, state.since_best) = (None, 0);
+        }
+        self.from = Some((state, checkpoint.seconds));
         Ok(())
     }
 
@@ -434,6 +439,13 @@ impl<'a> Run<'a> {
         folder.log()?.line(&record.last_line())?;
         Ok(record)
     }
+}
+
+/// Whether weights have the scores that they had before this setting changed, so that later ones can be compared with them.
+fn keeps_scores(path: &str) -> bool {
+    let scores = ["inference", "monitor", "class-weights", "weighing", "standardize"];
+    let of_training = path.strip_prefix("training.").and_then(|path| path.split('.').next());
+    of_training.is_some_and(|name| !scores.contains(&name))
 }
 
 #[cfg(test)]

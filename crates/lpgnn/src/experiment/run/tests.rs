@@ -2,10 +2,12 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
-use crate::data::Split;
+use crate::activation::Activation;
 use crate::data::generate::CliqueConfig;
+use crate::data::{Level, Split, TargetColumn};
 use crate::evaluate::Metrics;
-use crate::train::SplitName;
+use crate::readout::largest;
+use crate::train::{Monitor, SplitName};
 
 fn dataset() -> Dataset {
     CliqueConfig { graphs: 8, ..CliqueConfig::default() }.generate(1).unwrap()
@@ -192,6 +194,40 @@ fn edited_settings_are_refused_by_name_or_recorded() {
     open().write_config(&edited).unwrap();
     let said = Run::resume(open(), &dataset, None).unwrap_err().to_string();
     assert!(said.ends_with("training.epochs was 14 and is 3"), "{said}");
+}
+
+/// Weights of other settings are not what their scores say.
+#[test]
+fn scores_of_a_run_are_those_of_the_model_that_it_saves_whatever_was_edited() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    let edits: [(&str, fn(&mut RunConfig)); 3] = [
+        ("activation", |config| config.model.activation = Activation::Relu),
+        ("standardize", |config| config.features.standardize = false),
+        ("monitor", |config| config.training.monitor = Monitor::Loss),
+    ];
+    for (name, edit) in edits {
+        let folder = place.path().join(name);
+        let mut begun = config(&dataset);
+        (begun.training.eval_every, begun.training.epochs) = (1, 6);
+        Run::create(&folder, begun.clone(), &dataset).unwrap().train(&mut ()).unwrap();
+        let open = || RunFolder::open(&folder).unwrap();
+        begun.training.epochs = 7;
+        edit(&mut begun);
+        open().write_config(&begun).unwrap();
+        let run = Run::resume_with_changes(open(), &dataset, None).unwrap();
+        let record = run.train(&mut ()).unwrap();
+        assert_eq!(record.best_epoch, 7, "{name}");
+        let said = record.evaluation.unwrap().of(SplitName::Test).unwrap().accuracy.unwrap();
+        let model = SavedModel::read(&open().file(RunFolder::MODEL)).unwrap();
+        let outputs = model.predict(&dataset, true).unwrap().outputs;
+        let Some(TargetColumn::Classes(targets)) = dataset.node_targets() else { panic!("{name}") };
+        let split = dataset.split().unwrap();
+        let rows = split.rows(&split.test, Level::Node, &dataset);
+        let is_right = |row: usize| largest(outputs.row(row)) == targets.codes()[row] as usize;
+        let right = rows.iter().filter(|&&row| is_right(row)).count();
+        let found = right as f64 / rows.len() as f64;
+        assert!((said - found).abs() < 1e-9, "{name}: {said}, {found}");
+    }
 }
 
 #[test]

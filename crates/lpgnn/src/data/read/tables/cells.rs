@@ -242,7 +242,8 @@ impl Splits {
     pub(super) fn push(&mut self, row: &Row<'_>, number: usize) -> Result<(), Error> {
         let Some(place) = self.column else { return Ok(()) };
         let cell = row.text(place)?;
-        match [TRAIN, VAL, TEST].iter().position(|names| names.contains(&cell)) {
+        let is_named = |names: &&[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(cell));
+        match [TRAIN, VAL, TEST].iter().position(is_named) {
             Some(split) => self.members[split].push(number),
             None if cell.is_empty() => {}
             None => {

@@ -133,14 +133,14 @@ fn every_reader_stops_at_the_limit() {
         ],
     );
     for (data, part) in [
-        ("wide.zip", "to go on reading wide.zip/S_node_attributes.txt takes 1"),
+        ("wide.zip", "to continue reading wide.zip/S_node_attributes.txt takes 1"),
         ("array", "an array of 1 × 30000000 in array/nodes.npy takes 120 MB"),
-        ("tables", "to go on reading tables/nodes.csv takes 1"),
-        ("tu", "to go on reading tu/T_graph_indicator.txt takes 1"),
-        ("citation", "to go on reading citation/labels.txt takes 1"),
-        ("graphs.txt", "to go on reading graphs.txt takes 1"),
-        ("ogb", "to go on reading ogb/raw/num-node-list.csv takes 1"),
-        ("graph.json", "to go on reading graph.json takes 1"),
+        ("tables", "to continue reading tables/nodes.csv takes 1"),
+        ("tu", "to continue reading tu/T_graph_indicator.txt takes 1"),
+        ("citation", "to continue reading citation/labels.txt takes 1"),
+        ("graphs.txt", "to continue reading graphs.txt takes 1"),
+        ("ogb", "to continue reading ogb/raw/num-node-list.csv takes 1"),
+        ("graph.json", "to continue reading graph.json takes 1"),
     ] {
         let output = run(folder.path(), &["data", "info", data, "--max-memory", "25M"]);
         let said = refusal(&output);

@@ -212,7 +212,7 @@ fn a_shard_is_worked_on_by_one_process() {
         std::thread::sleep(Duration::from_millis(10));
     }
     let said = fail(place, &with(&long, &["--shard=1/3"]));
-    assert_eq!(said, "error: cv has another process at work on shard 1/3\n");
+    assert_eq!(said, "error: cv already has a process working on shard 1/3\n");
     // Another way to deal out the same folds leaves alone what is being worked on.
     let said = succeed(place, &with(&long, &["--shard=1/4", "--quiet"]));
     assert_eq!(said, "");

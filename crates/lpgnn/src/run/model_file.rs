@@ -644,7 +644,7 @@ mod tests {
         more.insert("transition.1.0.bias", vec![1], &[1.0]);
         assert_eq!(
             read(&more).unwrap_err(),
-            "the model has arrays that belong to none of its functions: transition.1.0.bias"
+            "the model has arrays that do not belong to any of its functions: transition.1.0.bias"
         );
         let mut fewer = bundle;
         fewer.take("readout.0.bias", &[20]).unwrap();

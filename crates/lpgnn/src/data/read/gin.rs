@@ -19,7 +19,7 @@ pub(super) fn read(path: &Path) -> Result<Dataset, Error> {
     }
     let [announced] = count;
     let announced = u64::try_from(announced)
-        .map_err(|_| lines.error(format!("announces {announced} graphs")))?;
+        .map_err(|_| lines.error(format!("declares {announced} graphs")))?;
     let mut node_starts = vec![0];
     let mut graph_labels = IntegerColumn::new();
     let mut nodes = Nodes::new();
@@ -27,7 +27,7 @@ pub(super) fn read(path: &Path) -> Result<Dataset, Error> {
         let mut header = [0; 2];
         if !lines.next_integers(&mut header, "a graph's number of nodes and label")? {
             return Err(Place::file(path).error(format!(
-                "ends after graph {graph} of the {announced} that line 1 announces"
+                "ends after graph {graph} of the {announced} that line 1 declares"
             )));
         }
         let [size, label] = header;
@@ -38,7 +38,7 @@ pub(super) fn read(path: &Path) -> Result<Dataset, Error> {
         node_starts.push(nodes.count);
     }
     if let Some(line) = lines.next_row()? {
-        let problem = format!("follows graph {announced}, the last that line 1 announces");
+        let problem = format!("follows graph {announced}, the last that line 1 declares");
         return Err(line.error(problem));
     }
     if nodes.count == 0 {
@@ -98,7 +98,7 @@ impl Nodes {
             for listed in 0..degree {
                 let Some(neighbour) = fields.next_integer()? else {
                     return Err(
-                        line.error(format!("announces {degree} neighbours and lists {listed}"))
+                        line.error(format!("declares {degree} neighbours and lists {listed}"))
                     );
                 };
                 match usize::try_from(neighbour) {
@@ -115,7 +115,7 @@ impl Nodes {
                 }
             }
             if degree < 0 {
-                return Err(line.error(format!("announces {degree} neighbours")));
+                return Err(line.error(format!("declares {degree} neighbours")));
             }
             let before = self.attributes.len();
             while let Some(x) = fields.next_real()? {

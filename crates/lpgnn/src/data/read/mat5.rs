@@ -70,7 +70,7 @@ impl MatFile {
             if length > size - place - 8 {
                 let rest = size - place - 8;
                 return Err(Place::byte(path, place)
-                    .error(format!("announces {length} bytes, but {rest} follow")));
+                    .error(format!("declares {length} bytes, but {rest} follow")));
             }
             let mut content = (&mut file).take(length);
             match kind {

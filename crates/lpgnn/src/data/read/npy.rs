@@ -80,7 +80,7 @@ impl<R: Read> Array<R> {
         let expected = rows.checked_mul(cols).and_then(|count| count.checked_mul(number.size));
         if expected.and_then(|expected| u64::try_from(expected).ok()) != Some(there) {
             return Err(Place::file(path).error(format!(
-                "announces {rows} × {cols} entries of {} bytes, but has {there} bytes of them",
+                "declares {rows} × {cols} entries of {} bytes, but has {there} bytes of them",
                 number.size,
             )));
         }

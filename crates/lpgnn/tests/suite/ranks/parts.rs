@@ -399,7 +399,7 @@ fn changed_parts_are_noticed() {
     assert!(said(0, 1).contains("other than 0, 1, 2 and 3"), "{}", said(0, 1));
     put_back("split.npy", before);
     let before = changed("original.npy", &|bytes| bytes.copy_within(128..132, 132));
-    assert!(said(0, 1).contains("original.npy: has node 11 twice"), "{}", said(0, 1));
+    assert!(said(0, 1).contains("original.npy: lists node 11 twice"), "{}", said(0, 1));
     put_back("original.npy", before);
     // What is stated counts as well.
     let edited = |from: &'static str, to: &'static str| {

@@ -29,27 +29,27 @@ fn graphs_are_read_with_and_without_attributes() {
 fn what_does_not_fit_is_told_with_file_and_line() {
     for (text, message) in [
         ("", "g.txt: is empty, but a number of graphs is expected"),
-        ("2\n1 0\n0 0\n", "g.txt: ends after graph 1 of the 2 that line 1 announces"),
+        ("2\n1 0\n0 0\n", "g.txt: ends after graph 1 of the 2 that line 1 declares"),
         ("1\n2 0\n0 0\n", "g.txt: ends after node 1 of the 2 of graph 1"),
         (
             "1\n999999999999999999 0\n0 0\n",
             "g.txt: ends after node 1 of the 999999999999999999 of graph 1",
         ),
-        ("-1\n", "g.txt, line 1: announces -1 graphs"),
-        ("1\n-1 0\n", "g.txt, line 2: says that a graph has -1 nodes"),
-        ("1\n1 0\n0 -1\n", "g.txt, line 3: announces -1 neighbours"),
+        ("-1\n", "g.txt, line 1: declares -1 graphs"),
+        ("1\n-1 0\n", "g.txt, line 2: declares that a graph has -1 nodes"),
+        ("1\n1 0\n0 -1\n", "g.txt, line 3: declares -1 neighbours"),
         (
             "1\n1 0\n0 1 1\n",
             "g.txt, line 3: names neighbour 1, but the graph has 1 node, counted from 0",
         ),
-        ("1\n1 0\n0 2 0\n", "g.txt, line 3: announces 2 neighbours and lists 1"),
+        ("1\n1 0\n0 2 0\n", "g.txt, line 3: declares 2 neighbours and lists 1"),
         ("1\n1 0\n0\n", "g.txt, line 3: has one number where a node's tag and degree are expected"),
         ("1\n1 0\n0 0 nan\n", "g.txt, line 3: has “nan”, but a finite number is expected"),
         (
             "1\n2 0\n0 0 1\n0 0\n",
             "g.txt, line 4: has 0 numbers behind the neighbours, where the first node has 1",
         ),
-        ("1\n1 0\n0 0\n0 0\n", "g.txt, line 4: follows graph 1, the last that line 1 announces"),
+        ("1\n1 0\n0 0\n0 0\n", "g.txt, line 4: follows graph 1, the last that line 1 declares"),
         ("1\n0 0\n", "g.txt: has no nodes"),
         ("0\n", "g.txt: has no nodes"),
     ] {

@@ -163,7 +163,7 @@ fn a_file_that_is_not_what_it_claims_is_refused() {
     let rest = whole.len() - 136;
     assert_eq!(
         refuse(&whole[..whole.len() - 8]),
-        format!("x.mat, byte 128: announces {rest} bytes, but {} follow", rest - 8)
+        format!("x.mat, byte 128: declares {rest} bytes, but {} follow", rest - 8)
     );
     assert_eq!(
         refuse(b"MATLAB 7.3 MAT-file"),
@@ -176,7 +176,7 @@ fn a_file_that_is_not_what_it_claims_is_refused() {
     claim[132..136].copy_from_slice(&u32::MAX.to_le_bytes());
     assert_eq!(
         refuse(&claim),
-        format!("x.mat, byte 128: announces 4294967295 bytes, but {rest} follow")
+        format!("x.mat, byte 128: declares 4294967295 bytes, but {rest} follow")
     );
     let mut vast = dense("x", 1, 1, &[1.0]);
     let dims = vast.windows(8).position(|w| w == [1, 0, 0, 0, 1, 0, 0, 0]).unwrap();
@@ -190,7 +190,7 @@ fn a_file_that_is_not_what_it_claims_is_refused() {
     let zeros = dense("x", 1, 8 << 20, &vec![0.0; 8 << 20]);
     assert_eq!(
         refuse(&file(&[zeros], true)),
-        "x.mat, byte 128: starts what cannot be unpacked: it would be more than 100 times as \
+        "x.mat, byte 128: starts data that cannot be unpacked: it would be more than 100 times as \
          large and more than 32 MiB"
     );
 }

@@ -102,7 +102,7 @@ fn what_does_not_fit_is_told_with_file_and_line() {
     let folder = folder(&bare);
     assert_eq!(
         refusal(folder.path(), folder.path()),
-        "raw/num-node-list.csv: announces 1000000003 nodes, but there is neither node-feat.csv nor \
+        "raw/num-node-list.csv: declares 1000000003 nodes, but there is neither node-feat.csv nor \
          node-label.csv, and there are only 3 edges"
     );
     for (name, content, message) in [

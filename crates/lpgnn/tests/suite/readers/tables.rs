@@ -274,15 +274,15 @@ fn arrays_beside_a_table_are_features() {
         (npy("<f8", "False", "(2, 3)", &data), "nodes.npy: has 2 rows, but nodes.csv has 3"),
         (
             npy("<f8", "False", "(3, 3)", &data),
-            "nodes.npy: announces 3 × 3 entries of 8 bytes, but has 48 bytes of them",
+            "nodes.npy: declares 3 × 3 entries of 8 bytes, but has 48 bytes of them",
         ),
         (
             npy("<f8", "False", "(3, 1)", &data),
-            "nodes.npy: announces 3 × 1 entries of 8 bytes, but has 48 bytes of them",
+            "nodes.npy: declares 3 × 1 entries of 8 bytes, but has 48 bytes of them",
         ),
         (
             npy("<f8", "False", "(99999999999, 99999999)", &data),
-            "nodes.npy: announces 99999999999 × 99999999 entries of 8 bytes, but has 48 bytes of them",
+            "nodes.npy: declares 99999999999 × 99999999 entries of 8 bytes, but has 48 bytes of them",
         ),
         (
             npy("|O", "False", "(3, 2)", &data),

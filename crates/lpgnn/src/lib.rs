@@ -91,9 +91,9 @@
 //!
 //! # The data flow
 //!
-//! [`data`] → [`graph`] → [`parameters`], [`network`], [`activation`] → [`transition`] →
+//! [`data`] → [`graph`] → [`parameters`], [`network`], [`activation`] → [`transition`] → [`normalization`] →
 //! [`readout`] → [`constraint`] → [`lagrangian`] → [`optim`] → [`saddle`] → [`registry`] → [`train`] →
-//! [`inference`] → [`live`] → [`evaluate`] → [`run`] → [`experiment`]; and [`check`] for custom functions.
+//! [`inference`] → [`live`] → [`evaluate`] → [`run`] → [`experiment`] → [`report`]; and [`check`] for custom functions.
 //!
 //! Functions are nothing but their shape: weights come from outside as one flat slice. All random
 //! numbers come from seeds, and the same configuration with the same seed gives the same bits for

@@ -373,11 +373,11 @@ impl LiveGraph {
             self.send(layer, &nodes, &mut Found::default());
             (0..self.graphs.len()).for_each(|v| self.forget(layer, v));
         }
-        self.settle();
+        self.converge();
         // Now that it is known what rounding takes.
         self.set_thresholds();
         self.queue_again();
-        self.settle();
+        self.converge();
         if let Err(bound) = self.is_within() {
             return Err(Error::Option {
                 option: "tol",
@@ -418,15 +418,15 @@ impl LiveGraph {
     pub fn apply(&mut self, events: &[Event]) -> Report {
         self.begin();
         let mut results: Vec<_> = events.iter().map(|event| self.change(event)).collect();
-        let mut evaluated = self.settle();
+        let mut evaluated = self.converge();
         if self.is_within().is_err() {
             // One of them, or all together, are too much: one by one they show which.
-            self.take_back();
+            self.roll_back();
             results = vec![];
             for event in events {
                 self.begin();
                 let result = self.change(event);
-                evaluated += self.settle();
+                evaluated += self.converge();
                 results.push(self.keep_if_within().and(result));
             }
         }
@@ -435,12 +435,12 @@ impl LiveGraph {
         Report { results, evaluated: evaluated + report.evaluated, ..report }
     }
 
-    /// Keeps what an event has changed, once states have settled; or takes it back.
+    /// Keeps what an event has changed, once states have converged; or rolls it back.
     pub(super) fn keep_if_within(&mut self) -> Result<(), EventError> {
         match self.is_within() {
             Ok(()) => self.keep_changes(),
             Err(bound) => {
-                self.take_back();
+                self.roll_back();
                 return Err(EventError::Rounding { what: "a state that follows from it", bound });
             }
         }
@@ -494,7 +494,7 @@ impl LiveGraph {
                 return evaluated;
             }
             let before = self.touched.len();
-            evaluated += self.settle();
+            evaluated += self.converge();
             rows = self.rows_of(&self.touched[before..]);
             rows.extend(needs.iter().map(|(row, _)| row));
             rows.sort_unstable();

@@ -277,10 +277,10 @@ impl LiveData {
                 is_whole &= self.live.changes() == changes;
             }
         }
-        let mut evaluated = if is_whole { self.live.settle() } else { 0 };
+        let mut evaluated = if is_whole { self.live.converge() } else { 0 };
         // Events that cannot be kept together are tried one by one.
         if !is_whole || self.live.is_within().is_err() {
-            self.take_back();
+            self.roll_back();
             errors.clear();
             for (i, event) in events.iter().enumerate() {
                 let (more, result) = self.apply_alone(event);
@@ -297,25 +297,25 @@ impl LiveData {
     fn apply_alone(&mut self, event: &NamedEvent) -> (usize, Result<(), Error>) {
         self.live.begin();
         if let Err(error) = self.change(event) {
-            self.take_back();
+            self.roll_back();
             return (0, Err(error));
         }
-        let evaluated = self.live.settle();
+        let evaluated = self.live.converge();
         let result = self.live.keep_if_within();
         if result.is_err() {
-            self.take_back_names();
+            self.roll_back_names();
         }
         self.renamed.clear();
         (evaluated, result.map_err(Into::into))
     }
 
     /// Everything as it was when the live graph began.
-    fn take_back(&mut self) {
-        self.live.take_back();
-        self.take_back_names();
+    fn roll_back(&mut self) {
+        self.live.roll_back();
+        self.roll_back_names();
     }
 
-    fn take_back_names(&mut self) {
+    fn roll_back_names(&mut self) {
         for Renamed { node, graph, name, is_new } in
             std::mem::take(&mut self.renamed).into_iter().rev()
         {

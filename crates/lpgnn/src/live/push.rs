@@ -47,9 +47,9 @@ pub(super) struct Found {
 impl LiveGraph {
     /// Computes states until all residuals are within what is allowed; returns how many times one was.
     ///
-    /// A layer reads those below and none above, so that they settle one after the other. Events that can be taken back are
+    /// A layer reads those below and none above, so that they converge one after the other. Events that can be rolled back are
     /// left as they are once rounding alone exceeds the tolerance.
-    pub(super) fn settle(&mut self) -> usize {
+    pub(super) fn converge(&mut self) -> usize {
         let (mut nodes, mut found) = (vec![], std::mem::take(&mut self.found));
         let (mut evaluated, mut floors) = (0, self.floors());
         'layers: for layer in 0..self.layers.len() {
@@ -69,7 +69,7 @@ impl LiveGraph {
                 self.touched.extend_from_slice(&nodes);
                 if self.floors() > floors {
                     floors = self.floors();
-                    if self.can_take_back() && self.is_within().is_err() {
+                    if self.can_roll_back() && self.is_within().is_err() {
                         break 'layers;
                     }
                 }

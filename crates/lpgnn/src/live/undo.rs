@@ -1,7 +1,7 @@
-//! What events have changed since they began, so that it can be taken back to the same bits.
+//! What events have changed since they began, so that it can be rolled back to the same bits.
 //!
-//! Whether rounding alone exceeds the tolerance is known once states have settled, and not before: they may have become larger
-//! than anything that was there. Then the events are taken back. What is kept for that is what the states, messages and
+//! Whether rounding alone exceeds the tolerance is known once states have converged, and not before: they may have become larger
+//! than anything that was there. Then the events are rolled back. What is kept for that is what the states, messages and
 //! residuals of the nodes that moved have been: as little as was computed, however large the graph is.
 
 use super::bound::{Known, Layer};
@@ -94,7 +94,7 @@ impl Undo {
 }
 
 impl LiveGraph {
-    /// Whatever changes from now on can be [taken back](Self::take_back).
+    /// Whatever changes from now on can be [rolled back](Self::roll_back).
     pub(super) fn begin(&mut self) {
         let undo = &mut self.undo;
         undo.is_on = true;
@@ -107,8 +107,8 @@ impl LiveGraph {
         }
     }
 
-    /// Whether changes can be taken back now.
-    pub(super) fn can_take_back(&self) -> bool {
+    /// Whether changes can be rolled back now.
+    pub(super) fn can_roll_back(&self) -> bool {
         self.undo.is_on
     }
 
@@ -123,7 +123,7 @@ impl LiveGraph {
         rows.for_each(Rows::clear);
     }
 
-    /// How many changes of the graph can be taken back.
+    /// How many changes of the graph can be rolled back.
     pub(super) fn changes(&self) -> usize {
         self.undo.changes.len()
     }
@@ -175,7 +175,7 @@ impl LiveGraph {
     }
 
     /// The graph as it was at [`begin`](Self::begin).
-    pub(super) fn take_back(&mut self) {
+    pub(super) fn roll_back(&mut self) {
         let mut undo = std::mem::take(&mut self.undo);
         undo.changes.drain(..).rev().for_each(|change| self.reverse(change));
         for &(v, level) in undo.levels.iter().rev() {

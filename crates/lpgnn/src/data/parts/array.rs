@@ -81,8 +81,8 @@ impl<T: Entry> Mapped<T> {
         let mut options = MmapOptions::new();
         options.offset(layout.start + (rows.start * row) as u64).len(rows.len() * row);
         // SAFETY: the file is as long as its header says, which `npy_layout` has checked. Whoever changes it while it is mapped
-        // changes numbers here, as with any file that is read twice: all bytes are numbers, and every index into another array
-        // is checked after it was copied. To cut the file short ends the process, as it does in NumPy.
+        // changes numbers here, as with any file that is read twice: all bytes are numbers, and what is used as an index is checked
+        // where it is used, so that a wrong one panics at worst. To cut the file short ends the process, as it does in NumPy.
         let map = unsafe { options.map(&file) }.map_err(io)?;
         Ok(Self { map: Some(map), entry: PhantomData })
     }

@@ -46,21 +46,10 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             let rows = &mut f_x[(block.start - nodes.start) * state..][..block.len() * state];
             if self.is_fused() {
                 let mut sums = self.scratch.take(block.len() * self.first());
-                let mut slopes = self.scratch.take(block.len() * self.first());
-                let (p, q) = (self.table(p, base), self.table(q, base));
+                let tables = (self.table(p, base), self.table(q, base));
                 let (counts, activation) = (self.counts(), self.activation(0));
                 let neighbours = self.neighbours();
-                fused::sums(
-                    neighbours,
-                    block.clone(),
-                    counts,
-                    activation,
-                    p,
-                    q,
-                    &mut sums,
-                    &mut slopes,
-                    &mut [],
-                );
+                fused::values(neighbours, block.clone(), counts, activation, tables, &mut sums);
                 self.after_sum(block, &sums, rows);
             } else {
                 self.forward(block, base, p, q, rows);

@@ -21,6 +21,62 @@ use crate::graph::Neighbours;
 use crate::numeric::{Arithmetic, Eights, Kernel, Lanes, Numbers, dispatch, for_lanes};
 use crate::transition::columns::{by_columns, lanes_mut};
 
+/// `s_v` of `nodes`, where nothing goes back.
+pub(super) fn values<S: Scalar>(
+    neighbours: &Neighbours,
+    nodes: Range<usize>,
+    counts: Counts<'_, S>,
+    activation: Activation,
+    (p, q): (Table<'_, S>, Table<'_, S>),
+    s: &mut [S],
+) {
+    struct Values<'a, S, U, const W: usize> {
+        neighbours: &'a Neighbours,
+        nodes: Range<usize>,
+        column: usize,
+        counts: Counts<'a, S>,
+        p: Table<'a, S>,
+        q: Table<'a, S>,
+        s: &'a mut [S],
+        unit: PhantomData<U>,
+    }
+    impl<S: Scalar, U: Unit, const W: usize> Kernel for Values<'_, S, U, W> {
+        type Output = ();
+        #[inline(always)]
+        fn run<A: Arithmetic>(self) {
+            let Self { neighbours, nodes, column, counts, p, q, s, .. } = self;
+            let (sources, width, far) = (neighbours.nodes(), q.width, p.is_far());
+            let mut row = column;
+            for (v, pairs) in pairs_of_each(neighbours, nodes) {
+                let own = A::Eights::<S, W>::load(q.lanes(v, column));
+                let mut sum = A::Eights::<S, W>::splat(S::ZERO);
+                let degree = pairs.len();
+                for (pair, &u) in pairs.clone().zip(&sources[pairs]) {
+                    if far {
+                        p.call_for::<A, W>(ahead(sources, pair), column);
+                    }
+                    let other = A::Eights::<S, W>::load(p.lanes(u as usize, column));
+                    let of = A::Eights::<S, W>::splat(counts.of(u as usize));
+                    sum = of.mul_add(U::value(other.add(own)), sum);
+                }
+                let at = A::Eights::<S, W>::splat(counts.at(v, degree));
+                at.mul(sum).store(lanes_mut(s, row));
+                row += width;
+            }
+        }
+    }
+    with_unit!(activation, U => by_columns!(q.width, |column, W| Values::<S, U, W> {
+        neighbours,
+        nodes: nodes.clone(),
+        column,
+        counts,
+        p,
+        q,
+        s: &mut *s,
+        unit: PhantomData,
+    }));
+}
+
 /// `s_v` and `g_v` of `nodes`; and `kept`, unless it is empty, receives `of(u) σ'(t_(v,u))` of their
 /// pairs.
 #[allow(clippy::too_many_arguments, reason = "a kernel names its buffers one by one")]

@@ -47,7 +47,7 @@ fn what_does_not_fit_is_told_with_file_and_line() {
         ("1\n1 0\n0 0 nan\n", "g.txt, line 3: has “nan”, but a finite number is expected"),
         (
             "1\n2 0\n0 0 1\n0 0\n",
-            "g.txt, line 4: has 0 numbers behind the neighbours, where the first node has 1",
+            "g.txt, line 4: has 0 numbers after the neighbours, but the first node has 1",
         ),
         ("1\n1 0\n0 0\n0 0\n", "g.txt, line 4: follows graph 1, the last that line 1 declares"),
         ("1\n0 0\n", "g.txt: has no nodes"),

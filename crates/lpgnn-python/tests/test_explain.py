@@ -71,7 +71,7 @@ def test_states_that_have_not_converged_explain_nothing(trained):
 
 def test_what_cannot_be_explained_is_said(trained):
     model, data, *_ = trained
-    with pytest.raises(lpgnn.Error, match="graph 99 is to be explained, but there are 24 graphs"):
+    with pytest.raises(lpgnn.Error, match="graph 99 does not exist: there are 24 graphs"):
         model.explain(data, 99)
     with pytest.raises(lpgnn.Error, match="output is 'square', but one of"):
         model.explain(data, 0, output="square")

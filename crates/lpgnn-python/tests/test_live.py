@@ -84,14 +84,14 @@ def test_names_are_those_of_the_data_whatever_their_type(trained):
     live.update_features([5], [{"member": "7"}])
     assert live.predict(-1).y == live.predict("-1").y
     live.changed()
-    live.update_features([-1], [{"member": "0"}])
+    live.update_features([-1], [{"member": "1"}])
     live.remove_nodes([-1])
     assert -1 not in live.changed()
 
 
 def test_booleans_are_the_categories_that_they_are_in_frames():
-    frame = pandas.DataFrame({"flag": [True, False] * 10})
-    data = lpgnn.from_frames(frame, pandas.DataFrame({"source": range(19), "target": range(1, 20)}), node_y=["a", "b"] * 10)
+    nodes = pandas.DataFrame({"id": range(20), "flag": [True, False] * 10, "y": ["a", "b"] * 10})
+    data = lpgnn.from_frames(pandas.DataFrame({"source": range(19), "target": range(1, 20)}), nodes)
     live = lpgnn.LiveGraph(lpgnn.train(data, epochs=5, seed=0), data, tol=0.01)
     live.update_features([3], [{"flag": True}])
     live.update_features([3], [{"flag": np.bool_(False)}])

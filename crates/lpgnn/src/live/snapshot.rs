@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::bound::Contraction;
+use super::start::{check, layers};
 use super::{
     Adjacency, FeatureTable, Found, GONE, Levels, LiveGraph, LiveOptions, Outputs, Queue, Sink,
-    Slots, Source, Undo, bound, check, layers,
+    Slots, Source, Undo, bound,
 };
 use crate::graph::Level;
 use crate::lagrangian::Model;

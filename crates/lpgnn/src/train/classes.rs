@@ -10,7 +10,7 @@ pub(super) fn weighted<S: Scalar>(
     config: &TrainingConfig,
     data: &TrainingData<S>,
 ) -> Result<Supervision<S>, Error> {
-    let supervision = data.train.supervision.clone();
+    let supervision = data.supervision.clone();
     match config.class_weights {
         ClassWeights::Equal => Ok(supervision),
         ClassWeights::Balanced => balanced(supervision, data.training_graphs().across()),

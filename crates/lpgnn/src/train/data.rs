@@ -10,7 +10,8 @@ use crate::{Error, Scalar};
 /// The data a model is trained and evaluated on: graphs, and the split each of their targets is in.
 #[derive(Clone, Debug)]
 pub struct TrainingData<S = f32> {
-    pub(super) train: Part<S>,
+    /// What is trained on.
+    pub(super) supervision: Supervision<S>,
     /// The splits to evaluate, the training split first; each with its index in `batches`.
     pub(super) scored: Vec<(SplitName, usize, Supervision<S>)>,
     /// The graphs whose states are converged for evaluation; the training graphs first.
@@ -18,12 +19,6 @@ pub struct TrainingData<S = f32> {
     /// The index of every training graph in the data.
     pub(super) graph_indices: Vec<usize>,
     pub(super) level: Level,
-}
-
-/// Graphs with the supervision of some of their targets.
-#[derive(Clone, Debug)]
-pub(super) struct Part<S> {
-    pub(super) supervision: Supervision<S>,
 }
 
 /// The name of a split.
@@ -121,7 +116,7 @@ impl<S: Scalar> TrainingData<S> {
             Level::Graph => split.train.clone(),
             Level::Node => (0..batch.graphs()).collect(),
         };
-        Ok(Self { train: Part { supervision }, scored, batches, graph_indices, level })
+        Ok(Self { supervision, scored, batches, graph_indices, level })
     }
 
     /// The same, where training targets count in the loss as often as `weights` says. Metrics do not
@@ -148,8 +143,8 @@ impl<S: Scalar> TrainingData<S> {
             Level::Node => self.graph_indices.iter().flat_map(|&g| batch.nodes_of(g)).collect(),
         };
         let weights = weights.select(&rows);
-        self.train.supervision = self.train.supervision.with_weights(weights.as_slice())?;
-        if self.train.supervision.total() <= 0.0 {
+        self.supervision = self.supervision.with_weights(weights.as_slice())?;
+        if self.supervision.total() <= 0.0 {
             return Err(Error::Mismatch(format!(
                 "the sample weights of all {} of the training split with a target are 0",
                 level.plural()
@@ -161,14 +156,14 @@ impl<S: Scalar> TrainingData<S> {
     /// Standardises real targets, so that those of the training split have mean 0 and standard
     /// deviation 1, and returns the scale; none for classes.
     pub fn standardize_targets(&mut self) -> Option<TargetScale> {
-        let scale = TargetScale::of(&self.train.supervision)?;
+        let scale = TargetScale::of(&self.supervision)?;
         self.standardize_targets_by(&scale);
         Some(scale)
     }
 
     /// Standardises real targets by a scale that is known from elsewhere.
     pub fn standardize_targets_by(&mut self, scale: &TargetScale) {
-        self.train.supervision = scale.standardize(&self.train.supervision);
+        self.supervision = scale.standardize(&self.supervision);
         for (_, _, supervision) in &mut self.scored {
             *supervision = scale.standardize(supervision);
         }
@@ -199,7 +194,7 @@ impl<S: Scalar> TrainingData<S> {
 
     /// Number of classes or values to predict.
     pub fn outputs(&self) -> usize {
-        self.train.supervision.targets().width()
+        self.supervision.targets().width()
     }
 
     /// Whether nodes or graphs have the targets.

@@ -131,12 +131,12 @@ said "train.sbatch, on three hosts, ends with the bits of one process"
 
 # A process is killed, and then all of a host.
 rm -rf run alone
-EPOCHS=300 lpgnn train ordered --out alone --quiet --threads 1 >/dev/null
+EPOCHS=1500 lpgnn train ordered --out alone --quiet --threads 1 >/dev/null
 for victim in process host; do
-    EPOCHS=300 setsid sbatch train.sbatch >/dev/null 2>killed.txt &
+    EPOCHS=1500 setsid sbatch train.sbatch >/dev/null 2>killed.txt &
     job=$!
     for _ in $(seq 600); do [ -e run/checkpoint.safetensors ] && break; sleep 0.1; done
-    sleep 1
+    sleep 0.3
     of_host=$(ip netns pids "lpgnn$id-2")
     if [ $victim = process ]; then of_host=$(for p in $of_host; do grep -qx lpgnn "/proc/$p/comm" && echo "$p"; done | tail -1); fi
     [ -n "$of_host" ] || { cat killed.txt >&2; fail "there is nothing to kill on the second host"; }

@@ -137,7 +137,10 @@ fn one_shard_after_another_says_what_is_left_and_the_last_one_collects() {
     assert!(said.ends_with("results in cv\n"), "{said}");
     succeed(place, &collect);
     let other = with(&CROSSVAL, &["--out=cv", "--shard=1/3", "--seed=1"]);
-    assert_eq!(fail(place, &other), "error: cv has results for other settings\n");
+    assert_eq!(
+        fail(place, &other),
+        "error: cv has results for other settings: training.seed was 0 and is 1\n"
+    );
 }
 
 #[test]

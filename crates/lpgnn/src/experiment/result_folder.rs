@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::shard::Share;
 use super::work_folder::{FolderLock, create, create_next, is_empty};
-use crate::run::{RunConfig, read_text, write_file};
+use crate::run::{RunConfig, SettingChange, read_text, write_file};
 use crate::{Error, Place};
 
 /// A folder of results that are written one by one, so that completed ones are not repeated.
@@ -231,13 +231,27 @@ fn check(path: &Path, plan: &Value) -> Result<(), Error> {
 }
 
 /// What is another one in a plan: the first that decides on everything behind it.
-fn difference(before: &Value, plan: &Value) -> &'static str {
+fn difference(before: &Value, plan: &Value) -> String {
     let differs = |key: &str| before[key] != plan[key];
     if differs("data") {
-        "other data"
-    } else if differs("splits") {
-        "another split of the data"
-    } else {
-        "other settings"
+        return "other data".into();
+    }
+    if differs("splits") {
+        return "another split of the data".into();
+    }
+    let settings = SettingChange::between(before, plan).into_iter().map(|change| {
+        // Settings of several candidates or trials have a number before their name.
+        let lists = ["candidates", "trials"].into_iter();
+        let inside = lists.filter_map(|list| change.path.strip_prefix(list)).next();
+        let path = inside.unwrap_or(&change.path);
+        let path = path.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        SettingChange { path: path.to_owned(), ..change }
+    });
+    let mut changes: Vec<String> = settings.map(|change| change.to_string()).collect();
+    changes.dedup();
+    match &changes[..] {
+        [] => "other settings".into(),
+        [one] => format!("other settings: {one}"),
+        [one, rest @ ..] => format!("other settings: {one}, and {} more", rest.len()),
     }
 }

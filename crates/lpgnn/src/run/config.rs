@@ -194,16 +194,31 @@ pub struct SettingChange {
 impl RunConfig {
     /// The settings that have another value in `after`.
     pub fn changes(&self, after: &Self) -> Vec<SettingChange> {
+        // A configuration is always JSON.
+        let [before, after] =
+            [self, after].map(|config| serde_json::to_value(config).unwrap_or_default());
+        SettingChange::between(&before, &after)
+    }
+}
+
+impl SettingChange {
+    /// The entries of `after` that have another value in `before`, in lists that are as long as before too.
+    pub(crate) fn between(before: &Value, after: &Value) -> Vec<Self> {
         fn compare(path: &str, before: &Value, after: &Value, found: &mut Vec<SettingChange>) {
-            match after {
-                Value::Object(entries) => {
+            let dot = if path.is_empty() { "" } else { "." };
+            match (before, after) {
+                (_, Value::Object(entries)) => {
                     for (key, after) in entries {
-                        let dot = if path.is_empty() { "" } else { "." };
                         compare(&format!("{path}{dot}{key}"), &before[key], after, found);
                     }
                 }
-                _ if before == after => {}
-                _ => found.push(SettingChange {
+                (before, after) if before == after => {}
+                (Value::Array(before), Value::Array(after)) if before.len() == after.len() => {
+                    for (i, (before, after)) in before.iter().zip(after).enumerate() {
+                        compare(&format!("{path}{dot}{i}"), before, after, found);
+                    }
+                }
+                (before, after) => found.push(SettingChange {
                     path: path.to_owned(),
                     before: before.clone(),
                     after: after.clone(),
@@ -211,10 +226,7 @@ impl RunConfig {
             }
         }
         let mut found = vec![];
-        // A configuration is always JSON.
-        let [before, after] =
-            [self, after].map(|config| serde_json::to_value(config).unwrap_or_default());
-        compare("", &before, &after, &mut found);
+        compare("", before, after, &mut found);
         found
     }
 }

@@ -39,14 +39,14 @@ def measure(options, _, keep):
                 times[what].append(statistics.median(found["ms"]))
                 last[what] = found
         for what, *_ in CONFIGURATIONS:
-            section["rows"].append({"workload": name, "what": what, "ms": statistics.median(times[what]),
-                                    "least": min(times[what]), "most": max(times[what]), **last[what]})
+            section["rows"].append({**last[what], "workload": name, "what": what, "ms": statistics.median(times[what]),
+                                    "least": min(times[what]), "most": max(times[what])})
         keep(section)
     for state, hidden in SIZES:
         for ranks in (1, 2):
             talk(f"c, state {state}, hidden {hidden}, {ranks} ranks")
             found = run(bench, ranks, parts(bench, "c"), "--seconds", str(options.seconds), "--state", str(state), "--hidden", str(hidden))
-            section["sizes"].append({"state": state, "hidden": hidden, "ms": statistics.median(found["ms"]), **found})
+            section["sizes"].append({**found, "state": state, "hidden": hidden, "ms": statistics.median(found["ms"])})
     keep(section)
     for ranks in (1, 4):
         name = workloads[-1]
@@ -168,8 +168,9 @@ def report(section, table, number):
     """The section as text; `table` and `number` are those of the report."""
     if "problem" in section:
         return section["problem"] + "\n"
-    return "\n".join([speed(section, table, number), bytes_sent(section, table, number),
-                      memory(section, table, number), model(section, table, number)])
+    # The model needs all sizes, which are measured last.
+    last = model(section, table, number) if len(section["sizes"]) == 2 * len(SIZES) else ""
+    return "\n".join([speed(section, table, number), bytes_sent(section, table, number), memory(section, table, number), last])
 
 
 def speed(section, table, number):

@@ -264,3 +264,12 @@ def test_whatever_exports_arrow_is_a_frame():
     )
     assert data.node_classes.tolist() == [0, 1] and data.num_edges == 2
     assert lpgnn.from_arrays(Exported(polars.DataFrame({"source": [0, 1], "target": [1, 2]}))).num_nodes == 3
+
+
+def test_objects_are_what_the_entries_of_their_column_are():
+    frame = pandas.DataFrame({"sex": ["m", "f"] * 20, "income": np.linspace(1, 2, 40), "age": range(40), "ok": [True, False] * 20})
+    edges = np.zeros((2, 0), dtype=int)
+    with pytest.warns(lpgnn.DataWarning):
+        kinds = [str(lpgnn.from_arrays(edges, x=x).columns) for x in (frame, frame.to_numpy())]
+    for words in ("category, 2 values", "number"):
+        assert kinds[0].count(words) == kinds[1].count(words), kinds

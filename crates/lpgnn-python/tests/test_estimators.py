@@ -129,6 +129,15 @@ def test_rows_of_a_frame_may_have_words():
         estimator.predict(frame.replace({"kind": {"p": "new", "q": "new", "r": "new"}}))
 
 
+def test_what_an_integer_column_is_does_not_depend_on_the_rows():
+    frame = pandas.DataFrame({"size": np.arange(60) % 4, "kind": pandas.Categorical([1, 2] * 30)})
+    y = frame["size"] > 1
+    estimator = lpgnn.GraphClassifier(**QUICK | {"epochs": 60}).fit(frame, y)
+    assert estimator.score(frame, y) > 0.95
+    # A size that no row of training has is a number like the others, not an unknown category.
+    assert estimator.predict(frame.assign(size=np.full(60, 9))).all()
+
+
 @pytest.fixture(scope="module")
 def karate():
     graph = networkx.karate_club_graph()
@@ -336,6 +345,18 @@ def test_some_samples_are_held_out_to_stop_early(molecules):
     assert lpgnn.GraphClassifier(**QUICK).fit(data, y).model_.split["train"].tolist() == list(range(48))
     with pytest.raises(lpgnn.Error, match="validation_fraction is 2"):
         estimator.set_params(validation_fraction=2).fit(data, y)
+    with pytest.raises(lpgnn.Error, match="early_stopping holds out 0 of 48"):
+        estimator.set_params(validation_fraction=0.001).fit(data, y)
+
+
+def test_only_nodes_that_are_passed_are_trained_on_or_held_out(molecules):
+    graphs, _ = molecules
+    data = lpgnn.from_networkx(graphs, x="charge", edge_attr=[], y="element")
+    nodes = np.arange(0, data.num_nodes, 2)
+    estimator = lpgnn.NodeClassifier(**QUICK, early_stopping=True, validation_fraction=0.25, patience=2)
+    split = estimator.fit(data, nodes=nodes).model_.split
+    assert split["level"] == "node" and len(split["test"]) == 0 and len(split["val"]) == round(0.25 * len(nodes))
+    assert sorted([*split["train"], *split["val"]]) == nodes.tolist()
 
 
 def test_the_confusion_matrix_is_displayed(molecules):

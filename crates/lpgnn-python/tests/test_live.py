@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import re
 
 import numpy as np
 import pandas
@@ -120,3 +121,22 @@ def test_a_forked_process_can_go_on_with_a_live_graph(trained):
     assert child.exitcode == 0
     live.remove_edges([(0, 2), (0, 3)])
     assert queue.get() == live.predict(0).outputs.tolist()
+
+
+def test_features_are_rows_of_any_kind_and_numbers_are_finite(trained):
+    model, data = trained
+    live = lpgnn.LiveGraph(model, data, tol=0.01)
+    live.update_features([0, 1], features=pandas.DataFrame({"member": ["2", "1"]}))
+    live.update_features([0, 1], features=[{"member": "1"}, {"member": "2"}])
+    for change, message in [
+        (lambda: live.add_edges([(0, 1, 2)]), "an edge is (0, 1, 2), but a pair"),
+        (lambda: live.add_edges("ab"), "an edge is 'a', but a pair"),
+        (lambda: live.remove_nodes("0"), "nodes is '0', but a list of nodes"),
+        (lambda: live.update_features([0], features="1"), "features is '1', but a row per change"),
+        (lambda: live.update_features([0], features=[{"member": None}]), "features has None, but a number"),
+        (lambda: live.update_features([0], features=[{"member": float("nan")}]), "features have values that are not finite"),
+        (lambda: lpgnn.LiveGraph(model, "karate"), "model and data are a Model and a str"),
+    ]:
+        with pytest.raises(lpgnn.Error, match=re.escape(message)):
+            change()
+    assert live.predict(0).y == lpgnn.LiveGraph(model, data, tol=0.01).predict(0).y

@@ -15,6 +15,16 @@ EDGES = {"source": [0, 1, 2, 3], "target": [1, 2, 3, 0]}
 NODES = {"id": [0, 1, 2, 3], "size": [0.1, 0.2, 0.3, 0.4], "y": ["a", "b", "a", "b"], "split": ["train", "train", "test", "test"]}
 
 
+@pytest.fixture(scope="module")
+def clique():
+    return lpgnn.read("clique")
+
+
+@pytest.fixture(scope="module")
+def model(clique):
+    return lpgnn.train(clique, epochs=2, seed=0)
+
+
 def renamed(columns, **names):
     return {names.get(name, name): column for name, column in columns.items()}
 
@@ -170,3 +180,52 @@ def test_a_pickled_estimator_has_no_training_data():
         sizes.append(len(pickle.dumps(fitted)))
     # States and multipliers, from which partial_fit goes on, but not 200 rows of 400 numbers.
     assert sizes[1] - sizes[0] < 200 * 400 * 4 / 2, sizes
+
+
+def test_zeros_and_ones_for_all_are_no_indices(model, clique):
+    mask = (np.arange(clique.num_nodes) >= 20).astype(int)
+    with pytest.raises(lpgnn.Error, match="convert a mask to booleans"):
+        model.evaluate(clique, mask)
+    with pytest.raises(lpgnn.Error, match="subset names node 3 twice"):
+        model.evaluate(clique, [3, 4, 3])
+
+
+def test_the_graphs_of_a_split_are_not_taken_for_nodes(model, clique):
+    with pytest.raises(lpgnn.Error, match="pass split='test'"):
+        model.evaluate(clique, model.split["test"])
+
+
+def test_frames_whose_order_or_ids_mislead_are_noticed():
+    nodes = pandas.DataFrame({"graph": ["A", "B"] * 3, "id": [0, 0, 1, 1, 2, 2], "f": [0.0, 1.0] * 3})
+    edges = pandas.DataFrame({"graph": ["A", "B"], "source": [0, 0], "target": [1, 2]})
+    with pytest.warns(lpgnn.DataWarning, match="another order"):
+        lpgnn.from_frames(edges, nodes)
+    with pytest.raises(lpgnn.Error, match="edges: row 1 has no source"):
+        lpgnn.from_frames(pandas.DataFrame({"source": ["a", None], "target": ["b", "c"]}))
+
+
+def test_labels_in_another_order_are_noticed_and_kept():
+    graph = networkx.Graph([(2, 0), (0, 1)])
+    with pytest.warns(lpgnn.DataWarning, match="0 to 2 in another order"):
+        data = lpgnn.from_networkx(graph)
+    assert data.node_names == ["2", "0", "1"]
+
+
+def test_edges_that_are_zero_or_differ_are_noticed():
+    matrix = scipy.sparse.csr_matrix(np.ones((3, 3)))
+    matrix.setdiag(0)
+    with pytest.warns(lpgnn.DataWarning, match="3 stored entries"):
+        lpgnn.from_arrays(matrix)
+    edges = pandas.DataFrame({"source": [0, 0], "target": [1, 1], "amount": [1.0, 5.0]})
+    with pytest.warns(lpgnn.DataWarning, match="1 duplicate edge"):
+        lpgnn.from_frames(edges)
+
+
+def test_features_that_are_called_like_structure_keep_their_values():
+    data = lpgnn.from_arrays(np.array([[0, 1], [1, 2]]), num_nodes=4, x={"id": [2, 0, 3, 1], "f": [0.1, 0.2, 0.3, 0.4]}, y=list("pqpq"))
+    with pytest.warns(lpgnn.DataWarning, match="feature id is called id_"):
+        frames = data.to_pandas()
+    again = lpgnn.from_frames(*frames)
+    assert again.edge_index.tolist() == data.edge_index.tolist()
+    karate = lpgnn.read("karate")
+    assert lpgnn.from_frames(*karate.to_pandas()).columns[0].split() == karate.columns[0].split()

@@ -105,6 +105,10 @@ def test_cross_validation_follows_its_protocol_and_continues(clique, tmp_path):
     [
         ({"protocol": "best"}, "best"),
         ({"folds": 1}, "folds is 1"),
+        ({"folds": "ten"}, "folds is 'ten', but an integer, or a list of splits"),
+        ({"folds": [([0, 1], [2])]}, "folds of scikit-learn are"),
+        ({"protocol": "split", "seeds": "0"}, "seeds is '0', but a list of integers"),
+        ({"protocol": "split", "seeds": [0.5]}, "seeds is 0.5"),
         ({"seeds": [1]}, "protocol"),
         ({"space": {"lr": [0.1]}}, "nested"),
         ({"protocol": "nested", "space": {"lr": 0.1}}, "space: lr is 0.1, but a list"),

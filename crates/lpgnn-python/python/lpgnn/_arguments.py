@@ -52,7 +52,7 @@ def _asked(
         with open(config, encoding="utf-8") as text:
             file = (os.fsdecode(config), text.read())
     if settings is not None and not isinstance(settings, Mapping):
-        raise Error(f"settings is {settings!r}, but a dictionary of settings is expected")
+        raise Error(f"settings is {settings!r:.100}, but a dictionary of settings is expected")
     arguments = {name: value for name, value in chosen.items() if value is not None}
     asked = {"settings": _flat(settings or {}), "arguments": arguments}
     for name, value in (*asked["settings"].items(), *arguments.items()):
@@ -92,7 +92,7 @@ def space_request(space: Any) -> tuple[str | None, str | None]:
     if isinstance(space, (str, os.PathLike)):
         return os.fsdecode(space), None
     if not isinstance(space, Mapping) or not space:
-        raise Error(f"space is {space!r}, but a name, a file or a dictionary of settings with values to choose from is expected")
+        raise Error(f"space is {space!r:.100}, but a name, a file or a dictionary of settings with values to choose from is expected")
     if "values" not in space:
         ranges = any(isinstance(choice, Mapping) for choice in space.values())
         space = {"method": "random" if ranges else "grid", "values": space}
@@ -105,7 +105,7 @@ def _choice(name: str, choice: Any) -> Any:
     if isinstance(choice, Mapping):
         return dict(choice)
     if isinstance(choice, str) or not hasattr(choice, "__iter__"):
-        raise Error(f"space: {name} is {choice!r}, but a list of values or a range with low and high is expected")
+        raise Error(f"space: {name} is {choice!r:.100}, but a list of values or a range with low and high is expected")
     return ["none" if value is None else value for value in choice]
 
 
@@ -115,7 +115,7 @@ def thread_count(threads: Any) -> int:
         threads = os.environ.get("LPGNN_THREADS") or 0
     text = str(threads)
     if isinstance(threads, bool) or not (text.isascii() and text.isdecimal() and len(text) < 4):
-        raise Error(f"threads is {threads!r}, but an integer from 0 (all processors) to 999 is expected")
+        raise Error(f"threads is {threads!r:.100}, but an integer from 0 (all processors) to 999 is expected")
     return int(text)
 
 

@@ -102,7 +102,10 @@ def _series(series: Any, name: str) -> np.ndarray:
 
 
 def _list(series: Any) -> list[Any]:
-    return series.to_pylist() if hasattr(series, "to_pylist") else series.to_list()
+    for name in ("to_pylist", "to_list", "tolist"):
+        if hasattr(series, name):
+            return getattr(series, name)()
+    return list(series)
 
 
 def is_missing(value: Any) -> bool:
@@ -161,14 +164,14 @@ def rows_of(data: Any, name: str) -> int | None:
         return data.num_rows
     array = array_of(data, name)
     if array.ndim == 0:
-        raise Error(f"{name} is {data!r}, but an array is expected")
+        raise Error(f"{name} is {data!r:.100}, but an array is expected")
     return array.shape[0]
 
 
 def check_integer(name: str, value: Any, minimum: int) -> None:
     """Raises an error unless the value is an integer of at least ``minimum``."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not minimum <= value < 2**63:
-        raise Error(f"{name} is {value!r}, but an integer of at least {minimum} is expected")
+        raise Error(f"{name} is {value!r:.100}, but an integer of at least {minimum} is expected")
 
 
 def class_values(names: list[str] | None) -> np.ndarray | None:
@@ -193,7 +196,7 @@ def feature_columns(data: Any, what: str, rows: int, guesses: Guesses) -> dict[s
     tables: list[tuple[str, np.ndarray]] = []
     for name, column in _named_columns(data, what):
         if not hasattr(column, "tocsr"):
-            tables.append((name, _table(column, name if name == what else f"{what}: {name}", rows)))
+            tables += _unboxed(name, _table(column, name if name == what else f"{what}: {name}", rows))
         elif found["sparse"] is None:
             found["sparse"] = _sparse(column, name, rows)
         else:
@@ -221,6 +224,24 @@ def feature_columns(data: Any, what: str, rows: int, guesses: Guesses) -> dict[s
         for name, column in values:
             check_precision(column, what if name == what else f"{what}: {name}")
     return found
+
+
+def _unboxed(name: str, table: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    """Columns of objects one by one, each as what its own entries are; all other arrays as they are."""
+    if table.dtype != object:
+        return [(name, table)]
+    several = table.shape[1] > 1
+    return [(f"{name}{at}" if several else name, _of_one_type(column)[:, None]) for at, column in enumerate(table.T)]
+
+
+def _of_one_type(column: np.ndarray) -> np.ndarray:
+    """Objects that are all integers, all booleans, or all numbers as an array of these."""
+    types = {type(value) for value in column.tolist()}
+    if types and all(issubclass(of, (bool, np.bool_)) for of in types):
+        return column.astype(bool)
+    if types and all(issubclass(of, numbers.Integral) and not issubclass(of, bool) for of in types):
+        return column.astype(np.int64) if all(abs(value) < 2**63 for value in column.tolist()) else column
+    return _as_floats(column)
 
 
 def _counts_as_numbers(tables: list[tuple[str, np.ndarray]], what: str, guesses: Guesses) -> list[tuple[str, np.ndarray]]:
@@ -317,8 +338,11 @@ def target_column(data: Any, name: str, rows: int, guesses: Guesses) -> tuple[An
             raise Error(f"{name} has infinite values; use NaN for unknown targets")
         names = names or ([name] if table.shape[1] == 1 else [f"{name}{at}" for at in range(table.shape[1])])
         for each, column in zip(names, table.T):
-            known = np.unique(column[~np.isnan(column)])
-            if 0 < len(known) <= FEW_VALUES and len(known) < len(column) and (known == np.floor(known)).all():
+            there = column[~np.isnan(column)]
+            known = np.unique(there)
+            # pandas makes floats of integers beside a missing value.
+            like_classes = len(known) <= FEW_VALUES and len(known) < len(column) or len(known) < min(len(there), len(column) - 1)
+            if len(known) and like_classes and (known == np.floor(known)).all():
                 values = ", ".join(f"{value:g}" for value in known[:4]) + (", …" if len(known) > 4 else "")
                 guesses[name, each] = f"has the values {values} only and is read as numbers (regression); pass integers or strings for classes"
             check_precision(column, name if each == name else f"{name}: {each}")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ._columns import NO_TARGET, class_values
+from ._columns import FEW_VALUES, NO_TARGET, DataWarning, class_values
 from ._splits import SPLITS
+
+#: Columns of frames that are not features.
+RESERVED = ("graph", "id", "source", "target", "y", "split")
 
 if TYPE_CHECKING:
     from ._dataset import Dataset
@@ -59,9 +64,12 @@ class _Parts:
         return names
 
 
-def _decoded(values: list[str], codes: np.ndarray) -> np.ndarray:
-    """Categories as integers, booleans or strings; ``None`` where there is none."""
+def _decoded(values: list[str], codes: np.ndarray, *, few: bool = False) -> np.ndarray:
+    """Categories as integers, booleans or strings; ``None`` where there is none. With ``few``, integers that would be read as
+    numbers are strings."""
     known = class_values(values)
+    if few and known is not None and known.dtype.kind == "i" and len(known) > FEW_VALUES:
+        known = np.array(values)
     if known is None or len(known) == 0 or (codes == NO_TARGET).any():
         return np.array([None if code == NO_TARGET else known[code].item() for code in codes], dtype=object)
     return known[codes]
@@ -69,7 +77,7 @@ def _decoded(values: list[str], codes: np.ndarray) -> np.ndarray:
 
 def _columns(columns: dict[str, Any]) -> dict[str, np.ndarray]:
     """Features by name; sparse rows as one column of lists is no use, so they become numbered columns."""
-    found = {name: _decoded(values, codes) for name, values, codes in columns["categories"]}
+    found = {name: _decoded(values, codes, few=True) for name, values, codes in columns["categories"]}
     if columns["values"] is not None:
         names, table = columns["values"]
         found |= dict(zip(names, table.T))
@@ -96,13 +104,27 @@ def _targets(target: tuple[Any, ...] | None) -> dict[str, np.ndarray]:
     return {"y" if len(names) == 1 else f"y.{name}": column for name, column in zip(names, table.T)}
 
 
+def _renamed(columns: dict[str, np.ndarray], taken: Iterable[str], what: str) -> dict[str, np.ndarray]:
+    """Features whose names mean something else there have other names."""
+    taken = {name.lower() for name in taken}
+    found = {}
+    for name, column in columns.items():
+        new = name
+        while new.strip().lower() in taken or (new != name and new in columns):
+            new += "_"
+        if new != name:
+            warnings.warn(f"the {what} feature {name} is called {new} there", DataWarning, stacklevel=4)
+        found[new] = column
+    return found
+
+
 def to_networkx(data: Dataset) -> list[Any]:
     """See :meth:`Dataset.to_networkx`."""
     import networkx
 
     parts = _Parts(data)
     kind = networkx.Graph if parts.is_undirected() else networkx.DiGraph
-    x = {name: column.tolist() for name, column in (parts.x | parts.y).items()}
+    x = {name: column.tolist() for name, column in (_renamed(parts.x, parts.y, "node") | parts.y).items()}
     edge_attr = {name: column.tolist() for name, column in parts.edge_attr.items()}
     graphs = []
     for number, name in enumerate(parts.graph_ids):
@@ -140,10 +162,11 @@ def to_pandas(data: Dataset) -> Frames:
         return found.infer_objects() if kind is None or not found.isna().any() else found.astype(kind)
 
     ends = {"source": ids[parts.edges[0]], "target": ids[parts.edges[1]]}
-    nodes = {"id": ids, **parts.x, **parts.y, "split": parts.split_column("node")}
+    x, edge_attr = _renamed(parts.x, RESERVED, "node"), _renamed(parts.edge_attr, RESERVED, "edge")
+    nodes = {"id": ids, **x, **parts.y, "split": parts.split_column("node")}
     graphs = {**parts.graph_y, "split": parts.split_column("graph")}
     graph_frame = frame(graphs, np.arange(len(graph_ids))) if several else pandas.DataFrame({"graph": graph_ids, **parts.graph_y})
-    return Frames(frame({**ends, **parts.edge_attr}, parts.batch[parts.edges[0]]), frame(nodes, parts.batch), graph_frame)
+    return Frames(frame({**ends, **edge_attr}, parts.batch[parts.edges[0]]), frame(nodes, parts.batch), graph_frame)
 
 
 def _numbers(columns: dict[str, Any], rows: int) -> np.ndarray | None:

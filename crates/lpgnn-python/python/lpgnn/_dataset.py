@@ -159,7 +159,7 @@ class Dataset:
         if sample_weight is None:
             return Dataset(self._native.with_weights(None), self._guesses)
         if level not in (None, "node", "graph"):
-            raise Error(f"level is {level!r}, but \"node\" or \"graph\" is expected")
+            raise Error(f"level is {level!r:.100}, but \"node\" or \"graph\" is expected")
         level = level or ("graph" if self._native.has_graph_targets or not self._native.has_node_targets else "node")
         weights = array_of(sample_weight, "sample_weight")
         count = len(self) if level == "graph" else self.num_nodes

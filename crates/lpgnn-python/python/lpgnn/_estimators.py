@@ -127,9 +127,9 @@ class _Estimator(BaseEstimator):
     def _train(self, data: Dataset, after: _Continuation | None, epochs: int | None, split: Any) -> None:
         given = {name: getattr(self, name) for name in TRAINING}
         if self.settings is not None and not isinstance(self.settings, Mapping):
-            raise Error(f"settings is {self.settings!r}, but a dictionary of settings is expected")
+            raise Error(f"settings is {self.settings!r:.100}, but a dictionary of settings is expected")
         settings = dict(self.settings or {})
-        if self.early_stopping:
+        if split is None:
             settings |= {"split.source": "ratio", "split.train": 1 - self.validation_fraction}
             settings |= {"split.val": self.validation_fraction, "split.test": 0.0}
         if after is None:
@@ -163,11 +163,20 @@ class _Estimator(BaseEstimator):
 
     def _split(self, data: Dataset, samples: Samples) -> dict[str, Any] | None:
         """All samples are trained on, unless some are to be drawn for validation."""
-        if self.early_stopping:
-            if not 0 < self.validation_fraction < 1:
-                raise Error(f"validation_fraction is {self.validation_fraction}, but a number between 0 and 1 is expected")
+        rows = np.unique(samples.rows)
+        if not self.early_stopping:
+            return {"level": samples.level, "train": rows}
+        if not 0 < self.validation_fraction < 1:
+            raise Error(f"validation_fraction is {self.validation_fraction}, but a number between 0 and 1 is expected")
+        held_out = round(self.validation_fraction * len(rows))
+        if not 0 < held_out < len(rows):
+            found = f"{held_out} of {len(rows)} different samples"
+            raise Error(f"early_stopping holds out {found}, but at least one is needed to validate and one to train")
+        if samples.level == "graph" or len(samples.data) == 1:
+            # Drawn by the library, so that every class is held out in proportion.
             return None
-        return {"level": samples.level, "train": np.unique(samples.rows)}
+        order = rows[check_random_state(self.random_state).permutation(len(rows))]
+        return {"level": samples.level, "train": np.sort(order[held_out:]), "val": np.sort(order[:held_out])}
 
     # Using it
 
@@ -255,7 +264,7 @@ class _Classifier(ClassifierMixin, _Estimator):
                 present = totals > 0
                 by_class = np.where(present, weights.sum() / (present.sum() * np.where(present, totals, 1)), 0)
             else:
-                raise Error(f'class_weight is {given!r}, but a dictionary of classes, "balanced" or None is expected')
+                raise Error(f'class_weight is {given!r:.100}, but a dictionary of classes, "balanced" or None is expected')
             if not (np.isfinite(by_class) & (by_class >= 0)).all():
                 raise Error("class_weight has numbers that are negative or not finite")
             weights = weights * by_class[targets]

@@ -77,7 +77,7 @@ def _count(value: Any, name: str) -> int:
     except TypeError:
         number = -1
     if number < 0:
-        raise Error(f"{name} is {value!r}, but an integer of at least 0 is expected")
+        raise Error(f"{name} is {value!r:.100}, but an integer of at least 0 is expected")
     return number
 
 
@@ -87,4 +87,4 @@ def _place(output: Any, names: list[Any]) -> int:
         return names.index(output)
     if not names:
         return _count(output, "output")
-    raise Error(f"output is {output!r}, but one of {', '.join(map(repr, names[:8]))} is expected")
+    raise Error(f"output is {output!r:.100}, but one of {', '.join(map(repr, names[:8]))} is expected")

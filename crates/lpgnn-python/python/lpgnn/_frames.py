@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ._convert import RESERVED
 from ._columns import DataWarning, array_of, frame_of, is_frame, is_missing
 from ._dataset import Dataset
 from ._graphs import build
@@ -41,6 +42,9 @@ def from_frames(
     of_node = _graphs_of(node_columns, place, "nodes", len(_list(node_columns["id"])))
     # Nodes of a graph lie together.
     order = np.argsort(of_node, kind="stable")
+    if (order != np.arange(len(order))).any():
+        text = "nodes: the rows of a graph are not together, so the nodes of the data set are in another order than the rows; sort by graph"
+        warnings.warn(text, DataWarning, stacklevel=2)
     ids = _list(node_columns["id"])
     number: dict[tuple[int, Any], int] = {}
     texts: set[tuple[int, str]] = set()
@@ -79,8 +83,8 @@ def from_frames(
     )
 
 
-#: The names of columns that are not features.
-RESERVED = ("graph", "id", "source", "target", "y", "split")
+#: Those that name nodes and graphs.
+NAMES = ("graph", "id", "source", "target")
 
 
 def _columns(frame: Any, what: str, required: tuple[str, ...], others: tuple[str, ...]) -> dict[str, Any]:
@@ -94,14 +98,24 @@ def _columns(frame: Any, what: str, required: tuple[str, ...], others: tuple[str
         name = _canonical(given)
         # A target among the features would leak.
         if name in RESERVED and name not in known:
-            raise Error(f"{what} has the column {given!r}, but only these have a meaning there: {', '.join(known)}")
+            raise Error(f"{what} has the column {given!r:.100}, but only these have a meaning there: {', '.join(known)}")
         if name in columns:
             raise Error(f"{what} has two columns {name!r}")
         columns[name] = frame[given]
     for name in required:
         if name not in columns:
             raise Error(f"{what} has the columns {', '.join(map(str, columns))}, but {name} is missing")
+    for name in NAMES:
+        if name in columns:
+            _check_names(columns[name], what, name)
     return columns
+
+
+def _check_names(column: Any, what: str, name: str) -> None:
+    """Raises an error if a row does not name its node or graph."""
+    for row, value in enumerate(_list(column)):
+        if is_missing(value) or value == "":
+            raise Error(f"{what}: row {row} has no {name}")
 
 
 def _canonical(name: Any) -> Any:
@@ -192,7 +206,7 @@ def _split(columns: dict[str, Any], order: np.ndarray, level: str) -> dict[str, 
     known = [each for each in names.tolist() if not is_missing(each) and each != ""]
     unknown = next((each for each in known if each not in SPLITS), None)
     if unknown is not None:
-        raise Error(f"the column split has {unknown!r}, but train, val or test is expected")
+        raise Error(f"the column split has {unknown!r:.100}, but train, val or test is expected")
     return {"level": level, **{each: np.flatnonzero(names == each) for each in SPLITS}}
 
 

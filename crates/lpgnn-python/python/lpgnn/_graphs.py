@@ -129,6 +129,9 @@ def build(
         None,
     )
     guesses.warn(3)
+    if conflicting := native.duplicates[1]:
+        text = f"{conflicting} duplicate edges have other features than the first between the same nodes, which alone counts"
+        warnings.warn(text, DataWarning, stacklevel=3)
     if edges.shape[1] == 0 and nodes > 1:
         warnings.warn("the graphs have no edges", DataWarning, stacklevel=3)
     return Dataset(native, guesses)
@@ -143,6 +146,9 @@ def _edge_list(edge_index: Any, edge_attr: Any) -> tuple[Any, Any, int | None]:
             raise Error(f"edge_index is a sparse matrix of shape {list(shape)}, but an adjacency matrix is square")
         matrix = summed(edge_index).tocoo()
         weights = np.asarray(matrix.data)
+        if zeros := int((weights == 0).sum()):
+            text = f"edge_index: {zeros} stored entries of the adjacency matrix are 0, and are edges too; eliminate_zeros() removes them"
+            warnings.warn(text, DataWarning, stacklevel=4)
         if edge_attr is None and not (weights == 1).all():
             edge_attr = {"weight": weights.astype(np.float64)}
         return np.stack([matrix.row, matrix.col]).astype(np.int64), edge_attr, matrix.shape[0]
@@ -210,13 +216,24 @@ def from_networkx(
     counts. Everything else is as in :func:`from_arrays`.
     """
     graphs = _several(graphs, "graphs", "NetworkX graph", lambda each: hasattr(each, "nodes") and hasattr(each, "adj"))
+    for argument, given in (("x", x), ("edge_attr", edge_attr)):
+        if not (given is None or isinstance(given, Iterable)):
+            raise Error(f"{argument} is {given!r:.100}, but the names of attributes are expected")
     batch: list[int] = []
+    node_names: list[str] = []
     edges: list[tuple[int, int]] = []
     node_data: list[Mapping[str, Any]] = []
     edge_data: list[Mapping[str, Any]] = []
     for number, graph in enumerate(graphs):
         place = {node: len(batch) + at for at, node in enumerate(graph.nodes)}
         batch += [number] * len(place)
+        own = list(graph.nodes)
+        node_names += map(str, own)
+        if len(set(map(str, own))) < len(own):
+            raise Error(f"graph {number} has two nodes that are the same text, such as 1 and \"1\"")
+        if own != sorted(range(len(own))) and set(own) == set(range(len(own))):
+            text = f"the nodes of graph {number} are 0 to {len(own) - 1} in another order: rows, indices and targets follow graph.nodes, not the labels"
+            warnings.warn(text, DataWarning, stacklevel=2)
         node_data += [graph.nodes[node] for node in graph.nodes]
         for u, v, data in graph.edges(data=True):
             both = [(place[u], place[v])]
@@ -229,9 +246,9 @@ def from_networkx(
     if isinstance(graph_y, str):
         graph_y = _attribute([graph.graph for graph in graphs], graph_y, "graph")
     elif graph_y is not None and (not isinstance(graph_y, Iterable) or isinstance(graph_y, (Mapping, Set))):
-        raise Error(f"graph_y is {graph_y!r}, but the name of an attribute or a list with one value per graph is expected")
+        raise Error(f"graph_y is {graph_y!r:.100}, but the name of an attribute or a list with one value per graph is expected")
     if y is not None and not isinstance(y, str):
-        raise Error(f"y is {y!r}, but the name of a node attribute is expected")
+        raise Error(f"y is {y!r:.100}, but the name of a node attribute is expected")
 
     def columns(names: str | Sequence[str] | None, rows: list[Mapping[str, Any]], what: str) -> dict[str, Any]:
         names = [names] if isinstance(names, str) else names or []
@@ -247,6 +264,7 @@ def from_networkx(
         graph_y=graph_y if graph_y is None or hasattr(graph_y, "shape") else list(graph_y),
         split=split,
         name=name,
+        names=(None, node_names),
     )
 
 
@@ -321,7 +339,7 @@ def _several(graphs: Any, name: str, kind: str, is_one: Callable[[Any], bool]) -
     if is_one(graphs):
         return [graphs]
     if graphs is None or not hasattr(graphs, "__iter__"):
-        raise Error(f"{name} is {graphs!r}, but a {kind} or several are expected")
+        raise Error(f"{name} is {graphs!r:.100}, but a {kind} or several are expected")
     graphs = list(graphs)
     wrong = next((at for at, each in enumerate(graphs) if not is_one(each)), None)
     if wrong is not None:

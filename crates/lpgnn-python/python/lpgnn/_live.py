@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _native
 from ._arguments import thread_count
+from ._columns import is_frame
 from ._dataset import Dataset
 from ._model import Model
 from ._native import Error
@@ -75,6 +76,8 @@ class LiveGraph:
         undirected: bool = True,
         threads: int | None = None,
     ) -> None:
+        if not isinstance(model, Model) or not isinstance(data, Dataset):
+            raise Error(f"model and data are a {type(model).__name__} and a {type(data).__name__}, but an lpgnn.Model and an lpgnn.Dataset are expected")
         self._model = model
         self._native = _native.LiveGraph(model._native, data._native, tol, final_tol, lipschitz, thread_count(threads))
         self._undirected = undirected
@@ -130,15 +133,22 @@ class LiveGraph:
 
     def _edges(self, op: str, edges: Iterable[tuple], features: Sequence | None, graph: Hashable) -> None:
         events = []
-        for source, target in edges:
+        for edge in edges:
+            ends = [] if isinstance(edge, str) or not isinstance(edge, Iterable) else list(edge)
+            if len(ends) != 2:
+                raise Error(f"an edge is {edge!r:.100}, but a pair (source, target) is expected")
+            source, target = ends
             event = {"op": op, "source": _json(source), "target": _json(target), "undirected": self._undirected}
             events.append(event)
         self._apply(events, features, graph)
 
     def _nodes(self, op: str, nodes: Iterable[Hashable], features: Sequence | None, graph: Hashable) -> None:
+        if isinstance(nodes, str) or not isinstance(nodes, Iterable):
+            raise Error(f"nodes is {nodes!r:.100}, but a list of nodes is expected")
         self._apply([{"op": op, "node": _json(node)} for node in nodes], features, graph)
 
     def _apply(self, events: list[dict[str, Any]], features: Sequence | None, graph: Hashable) -> None:
+        features = None if features is None else _rows(features)
         if features is not None and len(features) != len(events):
             raise Error(f"there are {len(features)} rows of features where {len(events)} were expected")
         for number, event in enumerate(events):
@@ -146,7 +156,11 @@ class LiveGraph:
                 event["graph"] = _json(graph)
             if features is not None:
                 event["features"] = _features(features[number])
-        errors, self.touched, _, _, changed = self._native.apply(json.dumps(events))
+        try:
+            text = json.dumps(events, allow_nan=False)
+        except ValueError:
+            raise Error("features have values that are not finite, but finite numbers are expected") from None
+        errors, self.touched, _, _, changed = self._native.apply(text)
         refused = {number for number, _ in errors}
         for number, event in enumerate(events):
             if event["op"] == "remove-node" and number not in refused:
@@ -187,14 +201,32 @@ def _key(name: str) -> Any:
     return int(name) if name.isdecimal() and str(int(name)) == name else name
 
 
+def _rows(features: Any) -> list[Any]:
+    """Rows of features; those of a data frame by the names of its columns."""
+    if is_frame(features):
+        return [dict(zip(features.columns, row)) for row in zip(*(features[name].to_list() for name in features.columns))]
+    if isinstance(features, (str, Mapping)) or not isinstance(features, Iterable):
+        raise Error(f"features is {features!r:.100}, but a row per change is expected")
+    return list(features)
+
+
 def _features(row: Any) -> Any:
     if isinstance(row, Mapping):
         return {str(name): _value(value) for name, value in row.items()}
-    return [float(value) for value in row]
+    if isinstance(row, str) or not isinstance(row, Iterable):
+        raise Error(f"features has the row {row!r:.100}, but a mapping of columns or a list of numbers is expected")
+    return [_number(value) for value in row]
 
 
 def _value(value: Any) -> str | float:
     # Booleans are categories, as they are in a data frame.
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value))
-    return value if isinstance(value, str) else float(value)
+    return value if isinstance(value, str) else _number(value)
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise Error(f"features has {value!r:.100}, but a number is expected") from None

@@ -15,7 +15,7 @@ def set_max_memory(size: int | str) -> None:
     is ``LPGNN_MAX_MEMORY``, or else 80 % of what is available when it is first needed.
     """
     if isinstance(size, bool) or not isinstance(size, (str, numbers.Integral)):
-        raise TypeError(f"size is {size!r}, but a number of bytes or a size such as \"4G\" is expected")
+        raise TypeError(f"size is {size!r:.100}, but a number of bytes or a size such as \"4G\" is expected")
     _native.set_max_memory(size if isinstance(size, str) else str(int(size)))
 
 

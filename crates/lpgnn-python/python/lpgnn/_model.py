@@ -164,13 +164,14 @@ class Model:
             raise Error(f"the {level}s of {data.name} have no targets to compare with")
         count = data.num_nodes if level == "node" else len(data)
         if split not in (None, *SPLITS):
-            raise Error(f"split is {split!r}, but train, val or test is expected")
+            raise Error(f"split is {split!r:.100}, but train, val or test is expected")
         if isinstance(subset, Mapping):
             found = _of_split(data, subset, split or "test", level)
         elif subset is not None:
             if split is not None:
                 raise Error("subset and split are both given, but an array of indices leaves nothing to select")
             found = indices(subset, "subset", count, level)
+            self._check_subset(found, level)
         elif split is not None:
             found = _of_split(data, self._split_of(data), split, level)
         else:
@@ -230,6 +231,16 @@ class Model:
             text = f"the model does not read {', '.join(unread[:8])}{', …' if len(unread) > 8 else ''} of {data.name}"
             warnings.warn(text, DataWarning, stacklevel=3)
 
+    def _check_subset(self, found: list[int], level: str) -> None:
+        """Raises an error if nodes or graphs occur twice, or if these are the graphs of a split and nodes are predicted."""
+        if len(set(found)) < len(found):
+            raise Error(f"subset names {level} {next(at for at in found if found.count(at) > 1)} twice")
+        split = self.split
+        if level == "node" and split is not None and split["level"] == "graph":
+            same = [name for name in SPLITS if found and split[name].tolist() == found]
+            if same:
+                raise Error(f"subset is the {same[0]} split of the model, which has graphs, but nodes are predicted: pass split={same[0]!r}")
+
     def _split_of(self, data: Dataset) -> dict[str, Any]:
         """The split it was trained with, if these are the data."""
         split = self.split
@@ -274,7 +285,7 @@ def _of_split(data: Dataset, splits: Mapping[str, Any], name: str, level: str) -
     divided, *members = data._split_tuple(splits)
     found = members[SPLITS.index(name)]
     if not found:
-        raise Error(f"split is {name!r}, but that part is empty")
+        raise Error(f"split is {name!r:.100}, but that part is empty")
     if divided == level:
         return found
     if divided == "node":

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ._columns import DataWarning, is_frame
+from ._columns import DataWarning, array_of, is_frame
 from ._dataset import Dataset, concat
 from ._graphs import build, from_networkx, from_pyg
 from ._native import Error
@@ -110,7 +111,23 @@ def rows_as_graphs(X: Any) -> Dataset:
         warnings.filterwarnings("ignore", message="the graphs have no edges", category=DataWarning)
         rows = np.arange(len(X))
         empty = np.zeros((2, 0), dtype=np.int64)
-        return build(empty, batch=rows, x=X, edge_attr=None, y=None, graph_y=None, split=None, name="rows", num_graphs=len(X))
+        x = _with_numbers(X) if is_frame(X) else X
+        return build(empty, batch=rows, x=x, edge_attr=None, y=None, graph_y=None, split=None, name="rows", num_graphs=len(X))
+
+
+def _with_numbers(frame: Any) -> dict[str, Any]:
+    """The columns of a data frame, integers among them as floats: what other rows have does not change what a column is."""
+    columns = {}
+    for name in frame.columns:
+        column = frame[name]
+        kind = getattr(array_of(column, f"X: {name}"), "dtype", None)
+        is_integer = kind is not None and kind.kind in "iu" and not _is_category(column)
+        columns[f"x{name}" if isinstance(name, numbers.Integral) else name] = array_of(column, f"X: {name}").astype(np.float64) if is_integer else column
+    return columns
+
+
+def _is_category(column: Any) -> bool:
+    return str(getattr(column, "dtype", "")).lower().startswith(("category", "categorical", "enum"))
 
 
 def flat_targets(y: Any, samples: Samples) -> Any:

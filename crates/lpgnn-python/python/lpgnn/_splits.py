@@ -24,7 +24,7 @@ def split_tuple(split: Mapping[str, Any], graphs: int, nodes: int, level: str) -
         raise Error(f"a split has {unknown}, but level, train, val and test are expected")
     level = split.get("level") or level
     if level not in ("node", "graph"):
-        raise Error(f"the level of a split is {level!r}, but \"node\" or \"graph\" is expected")
+        raise Error(f"the level of a split is {level!r:.100}, but \"node\" or \"graph\" is expected")
     count = graphs if level == "graph" else nodes
     return level, *(indices(split.get(name, []), name, count, level) for name in SPLITS)
 
@@ -38,6 +38,8 @@ def indices(found: Any, what: str, count: int, level: str) -> list[int]:
         return np.flatnonzero(found).tolist()
     if found.size == 0:
         return []
+    if found.dtype.kind in "iu" and found.shape == (count,) and count > 2 and set(np.unique(found)) <= {0, 1}:
+        raise Error(f"{what} has {count} zeros and ones, which as indices are two {level}s: convert a mask to booleans")
     if found.ndim != 1 or found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= count:
         raise Error(f"{what} has to be a mask or indices of {level}s, from 0 and below {count}")
     return found.tolist()

@@ -7,7 +7,7 @@ import logging
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from typing import Any
 
@@ -203,14 +203,14 @@ def crossval(
     """
     asked = request(data, locals())
     if (protocol == "split") != (seeds is not None):
-        raise Error(f"protocol is {protocol!r}, but seeds belong to the protocol \"split\", and only to it")
+        raise Error(f"protocol is {protocol!r:.100}, but seeds belong to the protocol \"split\", and only to it")
     if space is not None and protocol != "nested":
-        raise Error(f"protocol is {protocol!r}, but a space to select from requires \"nested\"")
+        raise Error(f"protocol is {protocol!r:.100}, but a space to select from requires \"nested\"")
     if split is not None and protocol != "split":
         raise Error(f"split is given, but the protocol is {protocol!r}, which has folds: pass them as folds=[…]")
     given = None
-    if not isinstance(folds, (int, np.integer)):
-        given, folds = [data._split_tuple(each) for each in folds], 2
+    if isinstance(folds, Sequence):
+        given, folds = _given_folds(data, folds), 2
     check_integer("folds", folds, 2)
     check_integer("fold_seed", fold_seed, 0)
     how = {
@@ -219,7 +219,7 @@ def crossval(
         "fold_seed": int(fold_seed),
         "fold_files": None if fold_files is None else os.fsdecode(fold_files),
         "splits": given,
-        "seeds": None if seeds is None else [int(each) for each in seeds],
+        "seeds": None if seeds is None else _seeds(seeds),
         "space": None if space is None else space_request(space),
     }
     count = len(given) if given else len(how["seeds"]) if how["seeds"] else None if fold_files else int(folds)
@@ -371,3 +371,20 @@ def _on_experiment(on_epoch: OnEpoch | None, done: Callable[[dict[str, Any]], No
         return True
 
     return call
+
+
+def _given_folds(data: Dataset, folds: Sequence[Any]) -> list[Any]:
+    """Folds as they are passed on."""
+    if isinstance(folds, str) or not folds or not all(isinstance(each, Mapping) for each in folds):
+        kinds = "an integer, or a list of splits such as data.folds() returns,"
+        raise Error(f"folds is {folds!r:.100}, but {kinds} is expected; folds of scikit-learn are {{'train': …, 'test': …}} each")
+    return [data._split_tuple(each) for each in folds]
+
+
+def _seeds(seeds: Any) -> list[int]:
+    if isinstance(seeds, (str, bytes)) or not isinstance(seeds, Iterable):
+        raise Error(f"seeds is {seeds!r:.100}, but a list of integers is expected")
+    seeds = list(seeds)
+    for each in seeds:
+        check_integer("seeds", each, 0)
+    return [int(each) for each in seeds]

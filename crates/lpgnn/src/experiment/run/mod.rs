@@ -296,7 +296,7 @@ impl<'a> Run<'a> {
         let (began, epoch) = (checkpoint.origin().clone(), checkpoint.epoch());
         let source = &self.origin.config.data.source;
         if began.fingerprint != self.origin.fingerprint {
-            let problem = format!("was started with other data than {source}");
+            let problem = format!("was started with {source}, and these are other data");
             return Err(self.folder.problem(&problem));
         }
         let mut before = began.config;

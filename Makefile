@@ -127,7 +127,7 @@ fuzz: setup
 EACH ?= 60
 TARGETS ?= $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 fuzz-coverage: setup
-	@$(CARGO) fuzz --version >/dev/null 2>&1 || { echo "cargo-fuzz is not here: run cargo install cargo-fuzz, and make again" >&2; exit 1; }
+	@$(CARGO) fuzz --version >/dev/null 2>&1 || { echo "cargo-fuzz is not here: run cargo install --locked cargo-fuzz, and make again" >&2; exit 1; }
 	LPGNN_CORPUS="$(CURDIR)/fuzz/corpus" $(CARGO) test --locked -p lpgnn --test suite -- --quiet fuzz::
 	@set -e; for target in $(TARGETS); do echo "fuzzing $$target for $(EACH) seconds"; \
 		RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run $$target -- -max_total_time=$(EACH) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1; done
@@ -141,7 +141,7 @@ AUDIT_FROM := $(if $(ADVISORIES),--db "$(ADVISORIES)" --no-fetch --stale)
 IGNORED = $(shell sed -n 's/.*id = "\(RUSTSEC-[0-9-]*\)".*/--ignore \1/p' deny.toml)
 UNFETCHED := { echo "a known vulnerability was found, or the database of advisories could not be fetched: see above" >&2; exit 1; }
 deny: setup
-	@for tool in deny audit; do $(CARGO) $$tool --version >/dev/null 2>&1 || { echo "cargo-$$tool is not here: run cargo install cargo-$$tool, and make again" >&2; exit 1; }; done
+	@for tool in deny audit; do $(CARGO) $$tool --version >/dev/null 2>&1 || { echo "cargo-$$tool is not here: run cargo install --locked cargo-$$tool, and make again" >&2; exit 1; }; done
 	$(CARGO) deny --all-features check bans licenses sources
 	$(CARGO) deny --manifest-path fuzz/Cargo.toml --config deny.toml --all-features check bans licenses sources
 	$(DENY_FROM) $(CARGO) deny --all-features check advisories || $(UNFETCHED)

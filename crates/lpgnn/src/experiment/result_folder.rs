@@ -239,13 +239,14 @@ fn difference(before: &Value, plan: &Value) -> String {
     if differs("splits") {
         return "another split of the data".into();
     }
-    let settings = SettingChange::between(before, plan).into_iter().map(|change| {
+    let settings = SettingChange::between(before, plan).into_iter().filter_map(|change| {
         // Settings of several candidates or trials have a number before their name.
         let lists = ["candidates", "trials"].into_iter();
         let inside = lists.filter_map(|list| change.path.strip_prefix(list)).next();
         let path = inside.unwrap_or(&change.path);
         let path = path.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-        SettingChange { path: path.to_owned(), ..change }
+        // Where all of them are missing or damaged, none has a name.
+        (!path.is_empty()).then(|| SettingChange { path: path.to_owned(), ..change })
     });
     let mut changes: Vec<String> = settings.map(|change| change.to_string()).collect();
     changes.dedup();

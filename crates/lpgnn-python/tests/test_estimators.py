@@ -236,6 +236,8 @@ def test_an_estimator_is_copied_and_kept(molecules, tmp_path):
 
 
 def test_the_random_state_decides(molecules):
+    with pytest.raises(lpgnn.Error, match="training.seed has no effect: random_state is the seed"):
+        lpgnn.GraphClassifier(**QUICK, settings={"training": {"seed": 5}}).fit(np.eye(4), [0, 1, 0, 1])
     graphs, y = molecules
     data = lpgnn.from_networkx(graphs, x="element", edge_attr=[])
 
@@ -414,6 +416,8 @@ def test_graphs_that_do_not_fit_are_refused_in_a_sentence(change, message, molec
         ([], [], "X is empty, but at least one graph is expected"),
         (np.zeros((4, 2)), [0, 0, 0, 0], "y has one class only, 0, but"),
         (np.zeros((4, 2)), [0, 1, 0], "inconsistent numbers of samples"),
+        (np.zeros((4, 2)), [0, 0], "inconsistent numbers of samples"),
+        (np.zeros((4, 2)), ["a", "b", None, "b"], "y is None in row 2"),
         (np.zeros((4, 2)), [0, 1, np.nan, 1], "y contains NaN"),
         (np.zeros((4, 2)), [0.5, 1.5, 2.25, 1], "Unknown label type"),
         (np.array([[0, np.nan], [1, 1]]), [0, 1], "X contains NaN"),

@@ -322,8 +322,11 @@ def target_column(data: Any, name: str, rows: int, guesses: Guesses) -> tuple[An
     names = None
     data = frame_of(data, name)
     if is_frame(data) or isinstance(data, Mapping):
-        columns = dict(_named_columns(data, name))
-        names = list(columns)
+        pairs = list(_named_columns(data, name))
+        names = [each for each, _ in pairs]
+        if len(set(names)) < len(names):
+            raise Error(f"{name} has two columns called {next(each for at, each in enumerate(names) if each in names[:at])}")
+        columns = dict(pairs)
         tables = [_table(column, f"{name}: {each}", rows) for each, column in columns.items()]
         if len(tables) == 1:
             table = tables[0]
@@ -353,6 +356,8 @@ def target_column(data: Any, name: str, rows: int, guesses: Guesses) -> tuple[An
     found = _categories(table[:, 0], each, name)
     if len(found[1]) == 1:
         guesses[name, each] = f"has one class only: {found[1][0]}"
+    elif {"-1", "0"} <= set(found[1]):
+        guesses[name, each] = "has the class -1, a class like the others; None, NaN or masked is an unknown target"
     elif table.dtype.kind in "iu" and len(found[1]) > FEW_VALUES:
         guesses[name, each] = f"has {len(found[1])} distinct integers, read as classes; pass floats for regression"
     return found

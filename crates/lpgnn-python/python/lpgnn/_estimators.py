@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from . import _native
-from ._arguments import request, worker_threads
+from ._arguments import _flat, request, worker_threads
 from ._columns import NO_TARGET, check_precision, class_values, note_order, single
 from ._dataset import Dataset
 from ._model import Model
@@ -111,8 +111,8 @@ class _Estimator(BaseEstimator):
         X, y, nodes = self._with_targets(X, y, nodes)
         samples = self._samples(X, reset=after is None, nodes=nodes)
         y = flat_targets(y, samples)
+        check_consistent_length(samples, y)
         targets = self._targets(y, classes, after is None) if not own_targets else self._own_targets(y, classes, after is None)
-        check_consistent_length(samples, targets)
         own = samples.data._native.weights
         if sample_weight is None and own is not None and own[0] == samples.level:
             sample_weight = own[1][samples.rows]
@@ -128,7 +128,9 @@ class _Estimator(BaseEstimator):
         given = {name: getattr(self, name) for name in TRAINING}
         if self.settings is not None and not isinstance(self.settings, Mapping):
             raise Error(f"settings is {self.settings!r:.100}, but a dictionary of settings is expected")
-        settings = dict(self.settings or {})
+        settings = _flat(self.settings or {})
+        if "training.seed" in settings:
+            raise Error("settings: training.seed has no effect: random_state is the seed")
         if split is None:
             settings |= {"split.source": "ratio", "split.train": 1 - self.validation_fraction}
             settings |= {"split.val": self.validation_fraction, "split.test": 0.0}
@@ -234,6 +236,9 @@ class _Classifier(ClassifierMixin, _Estimator):
 
     def _targets(self, y: Any, classes: Any, first: bool) -> np.ndarray:
         y = column_or_1d(y, warn=True)
+        missing = [row for row, each in enumerate(y.tolist()) if each is None] if y.dtype == object else []
+        if missing:
+            raise ValueError(f"y is None in row {missing[0]}, but a class is expected: leave out samples without one.")
         assert_all_finite(y, input_name="y", estimator_name=type(self).__name__)
         check_classification_targets(y)
         if first:

@@ -218,8 +218,11 @@ def test_frames_whose_order_or_ids_mislead_are_noticed():
 
 def test_labels_that_are_not_the_positions_of_a_split_are_noticed():
     graph = networkx.relabel_nodes(networkx.path_graph(6), {at: at + 1 for at in range(6)})
-    with pytest.warns(lpgnn.DataWarning, match="the nodes are called 1, 2, …, but a split has their positions"):
+    with pytest.warns(lpgnn.DataWarning, match="the nodes are called 1, 2, …, but split has their positions") as told:
         lpgnn.from_networkx(graph, split={"level": "node", "train": [1, 2]})
+    assert told[0].filename == __file__
+    with pytest.warns(lpgnn.DataWarning, match="the nodes are called 1, 2, …, but X has their positions"):
+        lpgnn.NodeClassifier(graph, epochs=1).fit([1, 2, 3, 4], [0, 1, 0, 1])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         lpgnn.from_networkx(graph)

@@ -19,10 +19,11 @@ from . import _native
 from ._arguments import _flat, request, worker_threads
 from ._columns import NO_TARGET, check_precision, class_values, note_order, single
 from ._dataset import Dataset
+from ._graphs import note_positions
 from ._model import Model
 from ._native import Error
 from ._progress import Progress
-from ._samples import Attributes, Samples, adjacency, are_graphs, dataset_of, flat_targets, has_words, nodes_of, rows_as_graphs
+from ._samples import Attributes, Samples, adjacency, are_graphs, dataset_of, flat_targets, has_words, is_networkx, nodes_of, rows_as_graphs
 from ._train import _epochs, _model, _on_event
 
 #: The parameters that are arguments of :func:`train`.
@@ -64,6 +65,8 @@ class _Estimator(BaseEstimator):
             if are_graphs(X):
                 raise Error("X has graphs, but indices or a mask of the nodes of the parameter graph are expected")
             data = adjacency(self.graph, attributes)
+            if is_networkx(self.graph) and np.asarray(X).dtype != bool:
+                note_positions(list(self.graph.nodes), "X", 4)
             return Samples(data, level, nodes_of(X, data, "X"))
         table = None
         if are_graphs(X):

@@ -166,6 +166,13 @@ def _edge_list(edge_index: Any, edge_attr: Any) -> tuple[Any, Any, int | None]:
     return edge_index, edge_attr, None
 
 
+def note_positions(nodes: Sequence[Any], what: str, stacklevel: int) -> None:
+    """Warns of nodes that are called other numbers than their positions, which an argument has."""
+    if list(nodes) != list(range(len(nodes))) and all(isinstance(node, numbers.Integral) for node in nodes):
+        names = ", ".join(map(str, nodes[:2]))
+        warnings.warn(f"the nodes are called {names}, …, but {what} has their positions in graph.nodes, from 0", DataWarning, stacklevel=stacklevel + 1)
+
+
 #: With this many times as many nodes as have edges, what was meant are probably ids.
 SPARSE = 1000
 
@@ -247,9 +254,8 @@ def from_networkx(
         if own != sorted(range(len(own))) and set(own) == set(range(len(own))):
             text = f"the nodes of graph {number} are 0 to {len(own) - 1} in another order: rows, indices and targets follow graph.nodes, not the labels"
             warnings.warn(text, DataWarning, stacklevel=2)
-        elif split is not None and len(graphs) == 1 and own != list(range(len(own))) and all(isinstance(node, numbers.Integral) for node in own):
-            text = f"the nodes are called {own[0]}, {own[min(1, len(own) - 1)]}, …, but a split has their positions in graph.nodes, from 0"
-            warnings.warn(text, DataWarning, stacklevel=2)
+        elif split is not None and len(graphs) == 1:
+            note_positions(own, "split", 2)
         node_data += [graph.nodes[node] for node in graph.nodes]
         for u, v, data in graph.edges(data=True):
             both = [(place[u], place[v])]

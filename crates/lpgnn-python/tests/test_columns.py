@@ -103,6 +103,8 @@ def test_a_bag_of_words_is_numbers_in_a_frame_as_in_an_array(frame):
         ({"y": [2.0, 5.0, np.nan, 2.0]}, "y has the values 2, 5 only"),
         ({"y": ["a", "a", "a", "a"]}, "y has one class only: a"),
         ({"graph_y": [1]}, "graph_y has one class only: 1"),
+        ({"y": ["0", "1", None, "0"]}, "y has strings that are all integers, and predicted classes will be integers"),
+        ({"y": pandas.Series(["True", "False"] * 2)}, "y has strings that are all booleans"),
         ({"y": [0, 1, -1, 1]}, "y has the class -1, a class like the others"),
     ],
 )
@@ -129,6 +131,7 @@ def test_what_is_clear_is_not_warned_of():
         lpgnn.from_networkx(networkx.karate_club_graph(), y="club", x=[], edge_attr=[])
         lpgnn.from_arrays(EDGES, x=pandas.DataFrame(MIXED), y=[0, 1, 0, 1])
         lpgnn.from_arrays(EDGES, y=[0.5, 1.5, 1.0, 0.0])
+        lpgnn.from_arrays(EDGES, y=pandas.Categorical([3, 1, 3, 1]))
 
 
 def test_what_was_understood_is_told(caplog):

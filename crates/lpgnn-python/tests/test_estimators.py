@@ -215,6 +215,19 @@ def test_the_targets_of_a_data_set_are_enough(molecules):
         estimator.fit(lpgnn.from_networkx(graphs, x="element", edge_attr=[]))
 
 
+def test_a_split_that_is_not_used_is_told():
+    graph = networkx.path_graph(8)
+    split = {"level": "node", "train": [0, 1, 2, 3], "test": [4, 5, 6, 7]}
+    networkx.set_node_attributes(graph, {node: node % 2 for node in graph}, "y")
+    data = lpgnn.from_networkx(graph, y="y", split=split)
+    with pytest.warns(lpgnn.DataWarning, match="all nodes with a target are trained on; pass nodes=") as told:
+        lpgnn.NodeClassifier(epochs=1).fit(data)
+    assert told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lpgnn.NodeClassifier(epochs=1).fit(data, nodes=split["train"])
+
+
 def test_an_estimator_is_copied_and_kept(molecules, tmp_path):
     graphs, y = molecules
     estimator = lpgnn.GraphClassifier(**QUICK, x="element", edge_attr="bond", settings={"training.lipschitz": 0.9})

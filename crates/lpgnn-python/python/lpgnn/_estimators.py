@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from . import _native
 from ._arguments import _flat, request, worker_threads
-from ._columns import NO_TARGET, check_precision, class_values, note_order, single
+from ._columns import NO_TARGET, DataWarning, check_precision, class_values, note_order, single
 from ._dataset import Dataset
 from ._graphs import note_positions
 from ._model import Model
@@ -109,6 +109,8 @@ class _Estimator(BaseEstimator):
         """Trains for ``epochs``, from where training ended if it is to; ``None``: all of them, and from there only if it is a warm start."""
         after = getattr(self, "_state", None) if epochs is not None or self.warm_start else None
         note_order(X, y)
+        if nodes is None:
+            self._note_split(X)
         # Of the targets of a data set, single entries may be missing.
         own_targets = y is None
         X, y, nodes = self._with_targets(X, y, nodes)
@@ -126,6 +128,14 @@ class _Estimator(BaseEstimator):
         data = self._labelled(samples, targets, weights)
         self._train(data, after, epochs, self._split(data, samples))
         return self
+
+    def _note_split(self, X: Any) -> None:
+        """Warns of a split of the samples, because all of them are trained on."""
+        split = X.split if isinstance(X, Dataset) else None
+        if split is not None and split["level"] == self._level and (len(split["val"]) or len(split["test"])):
+            some = "nodes=X.split['train']" if self._level == "node" else "X[X.split['train']]"
+            text = f"X has a split, which is not used: all {self._level}s with a target are trained on; pass {some} for those of its train part"
+            warnings.warn(text, DataWarning, stacklevel=4)
 
     def _train(self, data: Dataset, after: _Continuation | None, epochs: int | None, split: Any) -> None:
         given = {name: getattr(self, name) for name in TRAINING}

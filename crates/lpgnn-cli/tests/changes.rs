@@ -277,12 +277,28 @@ fn targets_that_may_be_something_else_are_noted() {
     let said = train(&text.replace(",c1,", ",NA,"));
     let note = "note: “NA” is a class like the others; an empty cell is an unknown target\n";
     assert!(said.contains(note), "{said}");
+    let said = train(&text.replace(",c0,", ",0,").replace(",c1,", ",-1,").replace(",c2,", ",1,"));
+    let note = "note: “-1” is a class like the others; an empty cell is an unknown target\n";
+    assert!(said.contains(note), "{said}");
     let numbers = text.replace(",c0,", ",0.0,").replace(",c1,", ",1.0,").replace(",c2,", ",2.0,");
     let said = train(&numbers);
     let note = "note: the target has only the values 0, 1, 2 and is treated as a number (regression); \
                 classes are integers or words\n";
     assert!(said.contains(note), "{said}");
     assert!(!train(&numbers.replacen(",0.0,", ",0.5,", 1)).contains("note: the target"));
+}
+
+#[test]
+fn features_of_the_other_direction_are_not_dropped_without_a_word() {
+    let place = tempfile::tempdir().unwrap();
+    write_ring(place.path(), BEFORE);
+    let ring = place.path().join("ring");
+    fs::write(ring.join("edges.csv"), "source,target,w\n0,1,0.5\n1,0,1.5\n1,2,2.5\n").unwrap();
+    let train =
+        || succeed(place.path(), &["train", "ring", "--epochs=1", "--out=run", "--force"]).stderr;
+    assert!(train().contains("note: 2 duplicate edges have other features than the first"));
+    fs::write(ring.join("dataset.toml"), "directed = true\n").unwrap();
+    assert!(!train().contains("duplicate edges"));
 }
 
 #[test]

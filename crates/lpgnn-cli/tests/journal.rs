@@ -56,6 +56,21 @@ fn only(folder: &Path, beginning: &str) -> PathBuf {
 }
 
 #[test]
+fn a_folder_of_something_else_is_no_journal() {
+    let place = tempfile::tempdir().unwrap();
+    train(place.path());
+    let journal = place.path().join("journal");
+    std::fs::rename(place.path().join("model"), &journal).unwrap();
+    std::fs::create_dir(place.path().join("model")).unwrap();
+    std::fs::copy(journal.join("model.safetensors"), place.path().join("model/model.safetensors"))
+        .unwrap();
+    let said = live(place.path(), EVENTS).unwrap_err();
+    assert!(said.contains("is not of a journal, so the folder is left alone"), "{said}");
+    let mut names = std::fs::read_dir(&journal).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(!names.any(|name| name.to_string_lossy().starts_with("snapshot-")));
+}
+
+#[test]
 fn damage_before_acknowledged_events_is_an_error_and_a_torn_end_is_cut_off() {
     let place = tempfile::tempdir().unwrap();
     train(place.path());

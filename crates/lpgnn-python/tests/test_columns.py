@@ -103,6 +103,9 @@ def test_a_bag_of_words_is_numbers_in_a_frame_as_in_an_array(frame):
         ({"y": [2.0, 5.0, np.nan, 2.0]}, "y has the values 2, 5 only"),
         ({"y": ["a", "a", "a", "a"]}, "y has one class only: a"),
         ({"graph_y": [1]}, "graph_y has one class only: 1"),
+        ({"y": ["0", "1", None, "0"]}, "y has strings that are all integers, and predicted classes will be integers"),
+        ({"y": pandas.Series(["True", "False"] * 2)}, "y has strings that are all booleans"),
+        ({"y": [0, 1, -1, 1]}, "y has the class -1, a class like the others"),
     ],
 )
 def test_targets_that_were_guessed_are_warned_of(targets, message):
@@ -128,6 +131,7 @@ def test_what_is_clear_is_not_warned_of():
         lpgnn.from_networkx(networkx.karate_club_graph(), y="club", x=[], edge_attr=[])
         lpgnn.from_arrays(EDGES, x=pandas.DataFrame(MIXED), y=[0, 1, 0, 1])
         lpgnn.from_arrays(EDGES, y=[0.5, 1.5, 1.0, 0.0])
+        lpgnn.from_arrays(EDGES, y=pandas.Categorical([3, 1, 3, 1]))
 
 
 def test_what_was_understood_is_told(caplog):
@@ -172,6 +176,13 @@ def test_columns_that_cannot_be_read_are_refused_in_a_sentence(x, message):
         ({"edge_index": [[1, 2], [2, 3]], "num_nodes": 3}, "are they numbered from 1"),
         ({"edge_index": EDGES, "graph_y": [0, 1]}, r"graph_y is an array of int64 of shape \[2\], but 1 rows"),
         ({"edge_index": EDGES, "graph_y": pandas.DataFrame({"a": ["x"], "b": ["y"]})}, "graph_y has the columns a, b"),
+        (
+            {"edge_index": EDGES, "y": pandas.DataFrame([[0.5, 1.5]] * 4, columns=["a", "a"])},
+            "y has two columns called a",
+        ),
+        ({"edge_index": [[0, 10**9], [1, 2]]}, "edge_index names node 1000000000, but has only 4 different nodes"),
+        ({"edge_index": EDGES, "num_nodes": 10**10}, "num_nodes makes 10000000000 nodes, but there are at most"),
+        ({"edge_index": EDGES, "batch": [0] * 4, "num_graphs": 10**10}, "num_graphs is 10000000000, but there are at most"),
         ({"edge_index": pandas.DataFrame({"from": [0], "to": [1]})}, "edge_index has the columns from, to, but source"),
         ({"edge_index": scipy.sparse.coo_array(np.ones((2, 3)))}, "an adjacency matrix is square"),
     ],

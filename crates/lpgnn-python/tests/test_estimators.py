@@ -215,6 +215,19 @@ def test_the_targets_of_a_data_set_are_enough(molecules):
         estimator.fit(lpgnn.from_networkx(graphs, x="element", edge_attr=[]))
 
 
+def test_a_split_that_is_not_used_is_told():
+    graph = networkx.path_graph(8)
+    split = {"level": "node", "train": [0, 1, 2, 3], "test": [4, 5, 6, 7]}
+    networkx.set_node_attributes(graph, {node: node % 2 for node in graph}, "y")
+    data = lpgnn.from_networkx(graph, y="y", split=split)
+    with pytest.warns(lpgnn.DataWarning, match="all nodes with a target are trained on; pass nodes=") as told:
+        lpgnn.NodeClassifier(epochs=1).fit(data)
+    assert told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lpgnn.NodeClassifier(epochs=1).fit(data, nodes=split["train"])
+
+
 def test_an_estimator_is_copied_and_kept(molecules, tmp_path):
     graphs, y = molecules
     estimator = lpgnn.GraphClassifier(**QUICK, x="element", edge_attr="bond", settings={"training.lipschitz": 0.9})
@@ -236,6 +249,8 @@ def test_an_estimator_is_copied_and_kept(molecules, tmp_path):
 
 
 def test_the_random_state_decides(molecules):
+    with pytest.raises(lpgnn.Error, match="training.seed has no effect: random_state is the seed"):
+        lpgnn.GraphClassifier(**QUICK, settings={"training": {"seed": 5}}).fit(np.eye(4), [0, 1, 0, 1])
     graphs, y = molecules
     data = lpgnn.from_networkx(graphs, x="element", edge_attr=[])
 
@@ -414,6 +429,8 @@ def test_graphs_that_do_not_fit_are_refused_in_a_sentence(change, message, molec
         ([], [], "X is empty, but at least one graph is expected"),
         (np.zeros((4, 2)), [0, 0, 0, 0], "y has one class only, 0, but"),
         (np.zeros((4, 2)), [0, 1, 0], "inconsistent numbers of samples"),
+        (np.zeros((4, 2)), [0, 0], "inconsistent numbers of samples"),
+        (np.zeros((4, 2)), ["a", "b", None, "b"], "y is None in row 2"),
         (np.zeros((4, 2)), [0, 1, np.nan, 1], "y contains NaN"),
         (np.zeros((4, 2)), [0.5, 1.5, 2.25, 1], "Unknown label type"),
         (np.array([[0, np.nan], [1, 1]]), [0, 1], "X contains NaN"),

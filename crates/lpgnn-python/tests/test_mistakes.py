@@ -1,6 +1,7 @@
 """Easy mistakes that would give an answer, and a wrong one, are refused or warned of."""
 
 import pickle
+import time
 import warnings
 
 import lpgnn
@@ -51,6 +52,9 @@ def test_columns_of_frames_are_recognised_in_upper_and_lower_case(frame):
         ((EDGES, NODES | {"id": [0, 1, 2, "0"]}), "nodes: the id '0' of row 3 is the same text as another one"),
         ((EDGES, NODES, {"graph": [0], "y": ["a"], "split": ["train"]}), "nodes has a column split, and so has graphs"),
         ((EDGES, NODES | {"size": 1.7e9 + np.arange(4.0)}), "x: size has values from 1700000000 to 1700000003, which single precision"),
+        (({"source": [0], "target": [1]}, {"id": [0, 1], "y": [0.5, 1], "y.a": [1.5, 2]}), "nodes has the columns y and y.a"),
+        (({"source": [0], "target": [1]}, {"id": [0, 1], "Graph_ID": [0, 1]}), "nodes has the column 'Graph_ID', which would be"),
+        (({"source": [0], "target": [1]}, {"id": [0, 1], "train_mask": [True, False]}), "nodes has the column 'train_mask'"),
     ],
 )
 def test_frames_that_would_be_misread_are_refused(frames, message):
@@ -190,6 +194,14 @@ def test_zeros_and_ones_for_all_are_no_indices(model, clique):
         model.evaluate(clique, [3, 4, 3])
 
 
+def test_a_node_or_graph_that_is_named_twice_is_found_at_once(model):
+    many = lpgnn.from_arrays([[0], [1]], num_nodes=10**5, y=["0", "1"] * 50_000)
+    begun = time.monotonic()
+    with pytest.raises(lpgnn.Error, match="subset names node 99999 twice"):
+        model.evaluate(many, [*range(10**5), 99_999])
+    assert time.monotonic() - begun < 5
+
+
 def test_the_graphs_of_a_split_are_not_taken_for_nodes(model, clique):
     with pytest.raises(lpgnn.Error, match="pass split='test'"):
         model.evaluate(clique, model.split["test"])
@@ -202,6 +214,19 @@ def test_frames_whose_order_or_ids_mislead_are_noticed():
         lpgnn.from_frames(edges, nodes)
     with pytest.raises(lpgnn.Error, match="edges: row 1 has no source"):
         lpgnn.from_frames(pandas.DataFrame({"source": ["a", None], "target": ["b", "c"]}))
+
+
+def test_labels_that_are_not_the_positions_of_a_split_are_noticed():
+    graph = networkx.relabel_nodes(networkx.path_graph(6), {at: at + 1 for at in range(6)})
+    with pytest.warns(lpgnn.DataWarning, match="the nodes are called 1, 2, …, but split has their positions") as told:
+        lpgnn.from_networkx(graph, split={"level": "node", "train": [1, 2]})
+    assert told[0].filename == __file__
+    with pytest.warns(lpgnn.DataWarning, match="the nodes are called 1, 2, …, but X has their positions"):
+        lpgnn.NodeClassifier(graph, epochs=1).fit([1, 2, 3, 4], [0, 1, 0, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lpgnn.from_networkx(graph)
+        lpgnn.from_networkx(networkx.path_graph(6), split={"level": "node", "train": [1, 2]})
 
 
 def test_labels_in_another_order_are_noticed_and_kept():

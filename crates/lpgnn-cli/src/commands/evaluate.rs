@@ -211,7 +211,10 @@ fn text(report: &Report, with_distance: bool) -> Result<String, std::fmt::Error>
             writeln!(text, "{:<21}{}", "mean squared error", error(*mean_squared_error))?;
             writeln!(text, "{:<21}{}", "mean absolute error", error(*mean_absolute_error))?;
             if let Some(r_squared) = r_squared {
-                writeln!(text, "{:<21}{r_squared:.4}", "R²")?;
+                let short = r_squared.abs() < 1e9;
+                let shown =
+                    if short { format!("{r_squared:.4}") } else { format!("{r_squared:.4e}") };
+                writeln!(text, "{:<21}{shown}", "R²")?;
             }
         }
         _ => {}

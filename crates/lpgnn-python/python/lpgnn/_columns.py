@@ -26,6 +26,8 @@ NO_TARGET = np.uint32(2**32 - 1)
 WIDE, FEW = 256, 0.05
 #: An integer column with more distinct values than this is a number.
 FEW_VALUES = 20
+#: How the names of the dtypes of categories begin, of pandas, Polars and Arrow.
+CATEGORIES = ("category", "categorical", "enum", "dictionary")
 #: Integer columns of an array or a data frame that are at least as many are a table of counts.
 TABLE = 32
 
@@ -80,7 +82,7 @@ def _series(series: Any, name: str) -> np.ndarray:
     dtype = str(getattr(series, "dtype", getattr(series, "type", "")))
     if dtype.lower().startswith(("date", "time", "duration", "period", "interval")):
         raise _no_dates(name, dtype)
-    if dtype.lower().startswith(("category", "categorical", "enum", "dictionary")):
+    if dtype.lower().startswith(CATEGORIES):
         # Categories are names, even if they look like numbers.
         return np.array([None if is_missing(value) else str(value) for value in _list(series)], dtype=object)
     if not hasattr(series, "isna"):
@@ -322,8 +324,11 @@ def target_column(data: Any, name: str, rows: int, guesses: Guesses) -> tuple[An
     names = None
     data = frame_of(data, name)
     if is_frame(data) or isinstance(data, Mapping):
-        columns = dict(_named_columns(data, name))
-        names = list(columns)
+        pairs = list(_named_columns(data, name))
+        names = [each for each, _ in pairs]
+        if len(set(names)) < len(names):
+            raise Error(f"{name} has two columns called {next(each for at, each in enumerate(names) if each in names[:at])}")
+        columns = dict(pairs)
         tables = [_table(column, f"{name}: {each}", rows) for each, column in columns.items()]
         if len(tables) == 1:
             table = tables[0]
@@ -353,9 +358,21 @@ def target_column(data: Any, name: str, rows: int, guesses: Guesses) -> tuple[An
     found = _categories(table[:, 0], each, name)
     if len(found[1]) == 1:
         guesses[name, each] = f"has one class only: {found[1][0]}"
+    elif {"-1", "0"} <= set(found[1]):
+        guesses[name, each] = "has the class -1, a class like the others; None, NaN or masked is an unknown target"
+    elif (become := class_values(found[1])).dtype.kind in "ib" and _has_strings(table, data, names):
+        kind = "booleans" if become.dtype.kind == "b" else "integers"
+        guesses[name, each] = f"has strings that are all {kind}, and predicted classes will be {kind}"
     elif table.dtype.kind in "iu" and len(found[1]) > FEW_VALUES:
         guesses[name, each] = f"has {len(found[1])} distinct integers, read as classes; pass floats for regression"
     return found
+
+
+def _has_strings(table: np.ndarray, data: Any, names: list[str] | None) -> bool:
+    """Whether a column has strings, and not categories, which are strings whatever they were."""
+    column = data[names[0]] if names else data
+    dtype = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
+    return not dtype.startswith(CATEGORIES) and any(isinstance(value, str) for value in table.flat)
 
 
 def single(table: np.ndarray) -> np.ndarray:

@@ -16,13 +16,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from . import _native
-from ._arguments import request, worker_threads
-from ._columns import NO_TARGET, check_precision, class_values, note_order, single
+from ._arguments import _flat, request, worker_threads
+from ._columns import NO_TARGET, DataWarning, check_precision, class_values, note_order, single
 from ._dataset import Dataset
+from ._graphs import note_positions
 from ._model import Model
 from ._native import Error
 from ._progress import Progress
-from ._samples import Attributes, Samples, adjacency, are_graphs, dataset_of, flat_targets, has_words, nodes_of, rows_as_graphs
+from ._samples import Attributes, Samples, adjacency, are_graphs, dataset_of, flat_targets, has_words, is_networkx, nodes_of, rows_as_graphs
 from ._train import _epochs, _model, _on_event
 
 #: The parameters that are arguments of :func:`train`.
@@ -64,6 +65,8 @@ class _Estimator(BaseEstimator):
             if are_graphs(X):
                 raise Error("X has graphs, but indices or a mask of the nodes of the parameter graph are expected")
             data = adjacency(self.graph, attributes)
+            if is_networkx(self.graph) and np.asarray(X).dtype != bool:
+                note_positions(list(self.graph.nodes), "X", 4)
             return Samples(data, level, nodes_of(X, data, "X"))
         table = None
         if are_graphs(X):
@@ -106,13 +109,15 @@ class _Estimator(BaseEstimator):
         """Trains for ``epochs``, from where training ended if it is to; ``None``: all of them, and from there only if it is a warm start."""
         after = getattr(self, "_state", None) if epochs is not None or self.warm_start else None
         note_order(X, y)
+        if nodes is None:
+            self._note_split(X)
         # Of the targets of a data set, single entries may be missing.
         own_targets = y is None
         X, y, nodes = self._with_targets(X, y, nodes)
         samples = self._samples(X, reset=after is None, nodes=nodes)
         y = flat_targets(y, samples)
+        check_consistent_length(samples, y)
         targets = self._targets(y, classes, after is None) if not own_targets else self._own_targets(y, classes, after is None)
-        check_consistent_length(samples, targets)
         own = samples.data._native.weights
         if sample_weight is None and own is not None and own[0] == samples.level:
             sample_weight = own[1][samples.rows]
@@ -124,11 +129,21 @@ class _Estimator(BaseEstimator):
         self._train(data, after, epochs, self._split(data, samples))
         return self
 
+    def _note_split(self, X: Any) -> None:
+        """Warns of a split of the samples, because all of them are trained on."""
+        split = X.split if isinstance(X, Dataset) else None
+        if split is not None and split["level"] == self._level and (len(split["val"]) or len(split["test"])):
+            some = "nodes=X.split['train']" if self._level == "node" else "X[X.split['train']]"
+            text = f"X has a split, which is not used: all {self._level}s with a target are trained on; pass {some} for those of its train part"
+            warnings.warn(text, DataWarning, stacklevel=4)
+
     def _train(self, data: Dataset, after: _Continuation | None, epochs: int | None, split: Any) -> None:
         given = {name: getattr(self, name) for name in TRAINING}
         if self.settings is not None and not isinstance(self.settings, Mapping):
             raise Error(f"settings is {self.settings!r:.100}, but a dictionary of settings is expected")
-        settings = dict(self.settings or {})
+        settings = _flat(self.settings or {})
+        if "training.seed" in settings:
+            raise Error("settings: training.seed has no effect: random_state is the seed")
         if split is None:
             settings |= {"split.source": "ratio", "split.train": 1 - self.validation_fraction}
             settings |= {"split.val": self.validation_fraction, "split.test": 0.0}
@@ -234,6 +249,9 @@ class _Classifier(ClassifierMixin, _Estimator):
 
     def _targets(self, y: Any, classes: Any, first: bool) -> np.ndarray:
         y = column_or_1d(y, warn=True)
+        missing = [row for row, each in enumerate(y.tolist()) if each is None] if y.dtype == object else []
+        if missing:
+            raise ValueError(f"y is None in row {missing[0]}, but a class is expected: leave out samples without one.")
         assert_all_finite(y, input_name="y", estimator_name=type(self).__name__)
         check_classification_targets(y)
         if first:

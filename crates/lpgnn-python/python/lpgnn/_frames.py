@@ -102,6 +102,7 @@ def _columns(frame: Any, what: str, required: tuple[str, ...], others: tuple[str
         if name in columns:
             raise Error(f"{what} has two columns {name!r}")
         columns[name] = frame[given]
+    _check_meant(columns, what, known)
     for name in required:
         if name not in columns:
             raise Error(f"{what} has the columns {', '.join(map(str, columns))}, but {name} is missing")
@@ -111,9 +112,28 @@ def _columns(frame: Any, what: str, required: tuple[str, ...], others: tuple[str
     return columns
 
 
+#: What others call columns that have a meaning; as features they would be misread.
+OTHER_NAMES = {
+    "graph": ("graphid", "graphname", "graphindex"),
+    "split": ("trainmask", "valmask", "validmask", "testmask"),
+}
+
+
+def _check_meant(columns: Mapping[str, Any], what: str, known: tuple[str, ...]) -> None:
+    """Raises an error if a column would be a feature under a name that others give to graphs or to a split."""
+    for meant, others in OTHER_NAMES.items():
+        if meant in known and meant not in columns:
+            for name in columns:
+                if str(name).lower().replace("_", "").replace("-", "").replace(" ", "") in others:
+                    raise Error(f"{what} has the column {name!r}, which would be a feature: call it {meant}, or something else if it is one")
+    several = next((name for name in columns if str(name).startswith("y.")), None)
+    if several is not None and "y" in columns:
+        raise Error(f"{what} has the columns y and {several}: with several targets, each is called y.NAME")
+
+
 def _check_names(column: Any, what: str, name: str) -> None:
     """Raises an error if a row does not name its node or graph."""
-    for row, value in enumerate(_list(column)):
+    for row, value in enumerate(array_of(column, f"{what}: {name}").tolist()):
         if is_missing(value) or value == "":
             raise Error(f"{what}: row {row} has no {name}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -165,6 +166,17 @@ def _edge_list(edge_index: Any, edge_attr: Any) -> tuple[Any, Any, int | None]:
     return edge_index, edge_attr, None
 
 
+def note_positions(nodes: Sequence[Any], what: str, stacklevel: int) -> None:
+    """Warns of nodes that are called other numbers than their positions, which an argument has."""
+    if list(nodes) != list(range(len(nodes))) and all(isinstance(node, numbers.Integral) for node in nodes):
+        names = ", ".join(map(str, nodes[:2]))
+        warnings.warn(f"the nodes are called {names}, …, but {what} has their positions in graph.nodes, from 0", DataWarning, stacklevel=stacklevel + 1)
+
+
+#: With this many times as many nodes as have edges, what was meant are probably ids.
+SPARSE = 1000
+
+
 def _node_count(edges: np.ndarray, told: dict[str, int | None]) -> int:
     """The number of nodes that the arguments agree on, or else that the edges need."""
     told = {what: count for what, count in told.items() if count is not None}
@@ -173,6 +185,12 @@ def _node_count(edges: np.ndarray, told: dict[str, int | None]) -> int:
         raise Error(f"the number of nodes is ambiguous: {given}")
     count = next(iter(told.values()), int(edges.max()) + 1 if edges.size else 0)
     check_integer("num_nodes", count, 0)
+    if not told and count > SPARSE and count > SPARSE * len(found := np.unique(edges)):
+        text = "number nodes from 0 without gaps, or pass num_nodes if most of them are isolated; lpgnn.from_frames takes any ids"
+        raise Error(f"edge_index names node {count - 1}, but has only {len(found)} different nodes: {text}")
+    if count >= 2**32 - 1:
+        what = next(iter(told), "edge_index")
+        raise Error(f"{what} makes {count} nodes, but there are at most 2³² - 2")
     return count
 
 
@@ -180,6 +198,8 @@ def _node_starts(batch: Any, nodes: int, num_graphs: int | None) -> np.ndarray:
     """The first node of every graph, and the number of nodes."""
     if num_graphs is not None:
         check_integer("num_graphs", num_graphs, 0)
+        if num_graphs >= 2**32 - 1:
+            raise Error(f"num_graphs is {num_graphs}, but there are at most 2³² - 2 graphs")
     if batch is None:
         if num_graphs not in (None, 1):
             raise Error(f"num_graphs is {num_graphs}, but batch, the graph of every node, is missing")
@@ -234,6 +254,8 @@ def from_networkx(
         if own != sorted(range(len(own))) and set(own) == set(range(len(own))):
             text = f"the nodes of graph {number} are 0 to {len(own) - 1} in another order: rows, indices and targets follow graph.nodes, not the labels"
             warnings.warn(text, DataWarning, stacklevel=2)
+        elif split is not None and len(graphs) == 1:
+            note_positions(own, "split", 2)
         node_data += [graph.nodes[node] for node in graph.nodes]
         for u, v, data in graph.edges(data=True):
             both = [(place[u], place[v])]

@@ -50,4 +50,4 @@ def evaluation_of(notes: dict[str, Any]) -> dict[str, Any]:
     found = {each["split"]: each["metrics"] for each in final["splits"]}
     rest = {key: value for key, value in (notes.get("evaluation") or {}).items() if key != "parts"}
     not_converged = final["graphs"]["converged"].count(False)
-    return {**found, **rest, "not_converged": not_converged}
+    return numbers({**found, **rest, "not_converged": not_converged})

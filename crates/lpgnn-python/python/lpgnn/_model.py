@@ -17,7 +17,7 @@ from ._arguments import check_dataset, thread_count
 from ._columns import DataWarning, check_integer, class_values
 from ._dataset import Dataset
 from ._explain import Explanation, explain
-from ._history import evaluation_of, flat, frame_of_epochs
+from ._history import evaluation_of, flat, frame_of_epochs, numbers
 from ._native import Error
 from ._plot import plot
 from ._splits import SPLITS, indices, split_dict
@@ -176,7 +176,7 @@ class Model:
             found = _of_split(data, self._split_of(data), split, level)
         else:
             found = list(range(count))
-        return json.loads(self._native.evaluate(native, found, _max_iter(max_iter), thread_count(threads)))
+        return numbers(json.loads(self._native.evaluate(native, found, _max_iter(max_iter), thread_count(threads))))
 
     def plot(self, axes: Any = None) -> Any:
         """Draws loss, accuracy, residual and cheating gap over the epochs, and returns the matplotlib ``Figure``.
@@ -233,8 +233,9 @@ class Model:
 
     def _check_subset(self, found: list[int], level: str) -> None:
         """Raises an error if nodes or graphs occur twice, or if these are the graphs of a split and nodes are predicted."""
-        if len(set(found)) < len(found):
-            raise Error(f"subset names {level} {next(at for at in found if found.count(at) > 1)} twice")
+        twice = np.flatnonzero(np.bincount(found) > 1) if found else ()
+        if len(twice):
+            raise Error(f"subset names {level} {twice[0]} twice")
         split = self.split
         if level == "node" and split is not None and split["level"] == "graph":
             same = [name for name in SPLITS if found and split[name].tolist() == found]

@@ -34,7 +34,7 @@ def indices(found: Any, what: str, count: int, level: str) -> list[int]:
     found = array_of(list(found) if isinstance(found, range) else found, what)
     if found.dtype == bool or (found.dtype == np.uint8 and found.shape == (count,) and found.max(initial=0) <= 1):
         if found.shape != (count,):
-            raise Error(f"the mask {what} is {shape_of(found)}, but one entry per {level} is expected: {count}")
+            raise Error(f"{what} is a mask, {shape_of(found)}, but one entry per {level} is expected: {count}")
         return np.flatnonzero(found).tolist()
     if found.size == 0:
         return []

@@ -68,6 +68,11 @@ impl Metrics {
     ///
     /// [`Error::Mismatch`] when no row has a target or the outputs have another shape.
     pub fn of<S: Scalar>(targets: &Targets<S>, outputs: &Matrix<S>) -> Result<Self, Error> {
+        if targets.width() == 0 {
+            return Err(Error::Mismatch(
+                "the targets are not what the model predicts: classes cannot be compared with real values".into(),
+            ));
+        }
         if (targets.rows(), targets.width()) != (outputs.rows(), outputs.cols()) {
             return Err(Error::Mismatch(format!(
                 "{} outputs of {} components cannot be compared to {} targets of {}",
@@ -190,5 +195,8 @@ mod tests {
         let targets = Targets::<f32>::classes(3, vec![0, 1]).unwrap();
         assert!(Metrics::of(&targets, &Matrix::zeros(2, 2)).is_err());
         assert!(Metrics::of(&Targets::<f32>::None(0), &Matrix::zeros(0, 0)).is_err());
+        // The targets of values, for a model of classes.
+        let said = Metrics::of(&Targets::<f32>::None(2), &Matrix::zeros(2, 2)).unwrap_err();
+        assert!(said.to_string().contains("classes cannot be compared with real values"));
     }
 }

@@ -90,6 +90,7 @@ pub fn notes(
     let task = Level::of_task(config.data.task, dataset)?;
     let mut notes: Vec<String> = class_note(dataset, task, split).into_iter().collect();
     notes.extend(target_note(dataset, task));
+    notes.extend(conflict_note(dataset));
     let is_known = |row: usize| task.targets(dataset).is_some_and(|targets| targets.is_known(row));
     for (name, members) in [("validation", &split.val), ("test", &split.test)] {
         let rows = split.rows(members, task, dataset);
@@ -130,13 +131,28 @@ pub fn notes(
     Ok(notes)
 }
 
+/// That features of edges are not used, because there is another edge between the same nodes.
+fn conflict_note(dataset: &Dataset) -> Option<String> {
+    let conflicts = dataset.conflicts();
+    (conflicts > 0).then(|| {
+        format!(
+            "{conflicts} duplicate edges have other features than the first between the same nodes, which alone \
+             counts; in tables, a row is both directions unless dataset.toml says directed = true"
+        )
+    })
+}
+
 /// That targets may be something else than what they are taken for.
 fn target_note(dataset: &Dataset, task: Level) -> Option<String> {
     /// How programs write that a value is missing.
     const MISSING: [&str; 9] = ["NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "?"];
     match task.targets(dataset)? {
         TargetColumn::Classes(classes) => {
-            let class = classes.values().iter().find(|class| MISSING.contains(&&class[..]))?;
+            let values = classes.values();
+            let counted = values.iter().any(|class| class == "0");
+            let is_missing =
+                |class: &&String| MISSING.contains(&&class[..]) || (counted && *class == "-1");
+            let class = values.iter().find(is_missing)?;
             Some(format!(
                 "“{class}” is a class like the others; an empty cell is an unknown target"
             ))

@@ -44,6 +44,7 @@ impl Journal {
     ) -> anyhow::Result<(Self, LiveData, Vec<String>)> {
         let cannot = || format!("cannot use {} as a journal", folder.display());
         fs::create_dir_all(folder).with_context(cannot)?;
+        check_own(folder).with_context(cannot)?;
         let lock = FolderLock::take(folder)?;
         let key = key(model, options)?;
         let (data, snapshot) = if let Some((snapshot, bytes)) = last_snapshot(folder)? {
@@ -111,6 +112,21 @@ impl Journal {
         }
         Ok(())
     }
+}
+
+/// That nothing else is in the folder: the lock there may be that of a run.
+fn check_own(folder: &Path) -> anyhow::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        let is_own = |start| name.as_encoded_bytes().starts_with(str::as_bytes(start));
+        if ![SNAPSHOT, JOURNAL, "."].into_iter().any(is_own) {
+            bail!(
+                Place::file(&folder.join(name))
+                    .error("is not of a journal, so the folder is left alone")
+            );
+        }
+    }
+    Ok(())
 }
 
 /// The texts of all whole records, and where they end.

@@ -294,7 +294,9 @@ impl Arrays {
     /// The splits: a row of the masks each, or one as lists of indices; none if there are neither.
     fn splits(&mut self, nodes: &Nodes) -> Result<Vec<Split>, Error> {
         let kind = ["masks", "idx"].into_iter().find(|kind| self.has(&format!("train_{kind}")));
-        let Some(kind) = kind else { return Ok(vec![]) };
+        let Some(kind) = kind else {
+            return self.check_no_other_split().map(|()| vec![]);
+        };
         let mut members = vec![];
         for part in ["train", "val", "test"] {
             let name = format!("{part}_{kind}");
@@ -319,6 +321,19 @@ impl Arrays {
         Ok(parts
             .map(|((train, val), test)| Split { level: Level::Node, train, val, test })
             .collect())
+    }
+
+    /// That no split is left out, and another one drawn, because its arrays have other names.
+    fn check_no_other_split(&self) -> Result<(), Error> {
+        let is_split = |name: &String| {
+            let name = name.trim_end_matches(".npy").to_ascii_lowercase();
+            let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+            has(&["train"]) && has(&["mask", "idx", "ind", "split"])
+        };
+        let Some(name) = self.0.names().into_iter().find(is_split) else { return Ok(()) };
+        Err(Place::file(&self.0.path().join(name)).error(
+            "would be left out: a split is called train_masks, val_masks and test_masks, or train_idx, val_idx and test_idx",
+        ))
     }
 
     /// The nodes of every row of a table of booleans.

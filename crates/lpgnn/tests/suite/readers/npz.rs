@@ -125,6 +125,15 @@ fn what_does_not_fit_is_told_with_the_array() {
             "g.npz/node_labels.npy: has 2 columns where one class per node is expected",
         ),
         (
+            with(
+                masks("train_masks.npy", vec![]),
+                "train_mask.npy",
+                npy("|b1", "False", "(3,)", &[1, 0, 0]),
+            ),
+            "g.npz/train_mask.npy: would be left out: a split is called train_masks, val_masks and test_masks, or \
+             train_idx, val_idx and test_idx",
+        ),
+        (
             masks("test_masks.npy", npy("|b1", "False", "(2, 3)", &[1; 6])),
             "g.npz: the split names node 0 twice",
         ),

@@ -147,13 +147,50 @@ fn what_would_be_misread_is_refused() {
             "nodes.csv: column “y” has values from 1e-60 to 2e-60, which single precision cannot distinguish: \
              subtract a constant or multiply by one",
         ),
+        (
+            "a,y\n\"1,100.5\",p\n900,q\n",
+            "nodes.csv: column “a” has “1,100.5”, a number as a spreadsheet shows it: write it with a decimal point and \
+             nothing else; if these are categories, call it a:category",
+        ),
+        (
+            "a,y\n31.5.2024,p\n1.6.2024,q\n",
+            "nodes.csv: column “a” has “31.5.2024”, a date: write a number, for instance of days; if these are \
+             categories, call it a:category",
+        ),
+        (
+            "a,y\n1,\"0,5\"\n2,\"1,5\"\n",
+            "nodes.csv: column “y” has “0,5”, a number as a spreadsheet shows it: write it with a decimal point and \
+             nothing else; if these are classes, call it y:class",
+        ),
+        (
+            "Node_ID,y\n1,p\n0,q\n",
+            "nodes.csv, line 1: has the column “Node_ID”, which would be a feature: call it id if it names the nodes; \
+             if it is one, call it Node_ID:category or Node_ID:value",
+        ),
+        (
+            "graph_id,y\n1,p\n0,q\n",
+            "nodes.csv, line 1: has the column “graph_id”, which would be a feature: call it graph if it names the \
+             graphs; if it is one, call it graph_id:category or graph_id:value",
+        ),
+        (
+            "x,y,train_mask\n1,p,True\n0,q,False\n",
+            "nodes.csv, line 1: has the column “train_mask”, which would be a feature: a split is one column split \
+             with train, val or test; if it is one, call it train_mask:category or train_mask:value",
+        ),
     ] {
         let folder = folder(&[("nodes.csv", nodes), edges]);
         assert_eq!(refusal(folder.path(), folder.path()), expected);
     }
-    for nodes in
-        ["a:category\nNA\n0.5\n1.5\n", "a\nNA\n0.5\nx\n", "a\nNA\nNA\nNA\n", "a\n0.1\n0.1\n0.1\n"]
-    {
+    for nodes in [
+        "a:category\n12 %\n13 %\n",
+        "a,y:class\n1,\"0,5\"\n2,\"1,5\"\n",
+        "id,node:value,graph_id:category\n0,1,1\n1,1,1\n",
+        "a\n12 %\nnone\n",
+        "a:category\nNA\n0.5\n1.5\n",
+        "a\nNA\n0.5\nx\n",
+        "a\nNA\nNA\nNA\n",
+        "a\n0.1\n0.1\n0.1\n",
+    ] {
         good(folder(&[("nodes.csv", nodes), edges]).path());
     }
 }
@@ -350,6 +387,16 @@ fn what_does_not_fit_is_told_with_file_and_line() {
             Some("id\n1\n2\n"),
             "edges.csv, line 1: has a column graph, but nodes.csv has none",
         ),
+        (
+            "nodes.csv",
+            Some("\u{feff}id;x\n1;2\n"),
+            "nodes.csv, line 1: has the one column “id;x”: separate columns by commas",
+        ),
+        (
+            "nodes.csv",
+            Some(",graph,id\n0,a,1\n"),
+            "nodes.csv, line 1: has a column without a name, such as an index that was written too",
+        ),
         ("edges.csv", None, "edges.csv: does not exist, and no edges.csv.gz either"),
         (
             "edges.csv",
@@ -369,7 +416,7 @@ fn what_does_not_fit_is_told_with_file_and_line() {
         (
             "edges.csv",
             Some("graph;source;target\n"),
-            "edges.csv, line 1: needs the columns source and target, the nodes that an edge joins: separate columns by commas",
+            "edges.csv, line 1: has the one column “graph;source;target”: separate columns by commas",
         ),
         (
             "edges.csv",

@@ -6,6 +6,7 @@ use super::super::column::WordColumn;
 use super::super::rounding::Rounding;
 use super::super::text::{quote, wide};
 use super::super::{TEST, TRAIN, VAL};
+use super::lookalike;
 use super::table::{Column, Kind, Role, Row, place_of};
 use crate::data::{ColumnNames, FeatureColumns, Level, Split, TargetColumn};
 use crate::{Error, Matrix, Place};
@@ -129,7 +130,15 @@ impl Collected {
 }
 
 /// That the first row is not the only one that suggests words: `NA` above numbers is a value that is missing.
+///
+/// Nor that they are numbers or dates as spreadsheets write them.
 fn check_words(path: &Path, name: &str, words: &WordColumn) -> Result<(), Error> {
+    if let Some((word, what)) = lookalike::meant(words.values()) {
+        let (column, word) = (quote(name.as_bytes()), quote(word.as_bytes()));
+        return Err(Place::file(path).error(format!(
+            "column {column} has {word}, {what}; if these are categories, call it {name}:category"
+        )));
+    }
     let Some((first, others)) = words.values().split_first() else { return Ok(()) };
     if others.is_empty() || others.iter().any(|word| word.parse::<f64>().is_err()) {
         return Ok(());
@@ -216,6 +225,13 @@ impl Targets {
             (Some(kind), ..) => kind == Kind::Values,
             (None, _, fraction) => fraction.is_some(),
         };
+        if let Some((word, what)) = lookalike::meant(self.cells.values()).filter(|_| kind.is_none())
+        {
+            let word = quote(word.as_bytes());
+            return Err(Place::file(path).error(format!(
+                "column “y” has {word}, {what}; if these are classes, call it y:class"
+            )));
+        }
         if !real {
             return Ok(Some(TargetColumn::Classes(self.cells.finish(name)?)));
         }

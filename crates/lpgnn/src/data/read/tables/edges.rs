@@ -53,9 +53,6 @@ fn without_ends(columns: &[Column]) -> String {
     let has = |name: &str| columns.iter().any(|column| column.name.eq_ignore_ascii_case(name));
     let advice = match OTHER_NAMES.iter().find(|names| names.iter().any(|name| has(name))) {
         Some([source, target]) => format!(": rename {source} to source and {target} to target"),
-        None if columns.len() == 1 && columns[0].name.contains([';', '\t']) => {
-            ": separate columns by commas".to_owned()
-        }
         None => String::new(),
     };
     format!("needs the columns source and target, the nodes that an edge joins{advice}")

@@ -4,6 +4,7 @@
 mod cells;
 mod description;
 mod edges;
+mod lookalike;
 mod nodes;
 mod table;
 

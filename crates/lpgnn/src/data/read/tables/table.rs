@@ -11,6 +11,9 @@ use super::super::text::{counted, quote};
 use super::super::unpack::Guarded;
 use crate::{Error, Matrix, Place};
 
+/// How files in UTF-16 begin.
+const UTF_16: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
+
 /// A CSV file with a header.
 pub(super) struct Table {
     folder: PathBuf,
@@ -34,6 +37,9 @@ impl Table {
         let Some((path, source)) = packed::open(folder, stem)? else { return Ok(None) };
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(source);
         let record = reader.byte_headers().map_err(|error| csv_error(&path, error))?.clone();
+        if record.get(0).is_some_and(|first| UTF_16.iter().any(|mark| first.starts_with(mark))) {
+            return Err(Place::file(&path).error("is in UTF-16: save it in UTF-8"));
+        }
         let mut headers: Vec<String> = vec![];
         for header in &record {
             let header = std::str::from_utf8(header)
@@ -41,7 +47,11 @@ impl Table {
                 .map(str::trim)
                 .filter(|header| !header.is_empty())
                 .ok_or_else(|| {
-                    let problem = format!("has a column called {}", quote(header));
+                    let problem = match header {
+                        [] => "has a column without a name, such as an index that was written too"
+                            .to_owned(),
+                        _ => format!("has a column called {}", quote(header)),
+                    };
                     Place::line(&path, 1).error(problem)
                 })?;
             headers.push(header.to_owned());
@@ -78,7 +88,10 @@ impl Table {
             }
             columns.push(column);
         }
-        Ok(columns)
+        match misread(&columns, known) {
+            Some(problem) => Err(here(problem)),
+            None => Ok(columns),
+        }
     }
 
     /// Calls `each` for every row, with its number from 0; returns the number of rows.
@@ -115,6 +128,41 @@ impl Table {
         }
         Ok(array)
     }
+}
+
+/// What others call the columns `id`, `graph` and `split`, without capitals and underscores. As features they would be misread: nodes would be
+/// counted, graphs be one, and a split be drawn.
+const OTHER_NAMES: [(&[&str], Role, &str); 3] = [
+    (&["node", "nodeid", "nodename"], Role::Id, "call it id if it names the nodes"),
+    (&["graphid", "graphname", "graphindex"], Role::Graph, "call it graph if it names the graphs"),
+    (
+        &["trainmask", "valmask", "validmask", "testmask"],
+        Role::Split,
+        "a split is one column split with train, val or test",
+    ),
+];
+
+/// What is wrong with columns that would be read as something else than what they may be meant to be.
+fn misread(columns: &[Column], known: &[Role]) -> Option<String> {
+    if let [Column { name, .. }] = columns
+        && name.contains([';', '\t'])
+    {
+        return Some(format!(
+            "has the one column {}: separate columns by commas",
+            quote(name.as_bytes())
+        ));
+    }
+    columns.iter().find_map(|column| {
+        let (role, advice) = column.meant()?;
+        let is_free = known.contains(&role) && place_of(columns, role).is_none();
+        let name = &column.name;
+        is_free.then(|| {
+            format!(
+                "has the column {}, which would be a feature: {advice}; if it is one, call it {name}:category or {name}:value",
+                quote(name.as_bytes())
+            )
+        })
+    })
 }
 
 /// What is wrong with a column whose reserved name has no meaning in this table.
@@ -220,6 +268,16 @@ impl Column {
             Some(role) => Self { role, name: role.name().to_owned(), kind },
             None => Self { role: Role::Feature, name: name.to_owned(), kind },
         }
+    }
+
+    /// What the column may be meant to be instead of a feature, and how to say so.
+    fn meant(&self) -> Option<(Role, &'static str)> {
+        let is_feature = self.role == Role::Feature && self.kind.is_none();
+        let bare = || self.name.replace(['_', '-', ' '], "").to_ascii_lowercase();
+        let name = is_feature.then(bare)?;
+        let (_, role, advice) =
+            OTHER_NAMES.into_iter().find(|(names, ..)| names.contains(&&name[..]))?;
+        Some((role, advice))
     }
 }
 

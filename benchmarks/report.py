@@ -107,16 +107,33 @@ def peers(section):
                  "processors.\n")
     for found in section["tables"]:
         parts.append(one_table(found, threads, machine))
+    parts.append(summary(section["tables"], threads, machine))
     if section.get("note"):
         parts.append(section["note"] + "\n")
     return "\n".join(parts)
+
+
+def summary(tables, threads, machine):
+    """What is asked of the ratios, workload by workload: against JAX, against the bound, and of two threads against one."""
+    lines = []
+    for found in tables:
+        rows, most = found["rows"], threads[-1]
+        ours, jax, narrow = (rows.get(name, {}).get(most, {}) for name in ("ours", "jax", "ours-avx2"))
+        against = lambda row: f"{jax['ms'] / row['ms']:.2f}" if "ms" in jax and "ms" in row else ""
+        bound = least(ours["work"], machine[most])
+        both = rows["ours"][threads[0]]["ms"] / ours["ms"] if len(threads) > 1 else None
+        lines.append([f"{found['workload']}, {found['output']}", against(ours), against(narrow), f"{ours.get('best', ours['least']) / bound:.1f}",
+                      f"{narrow['ms'] / ours['ms']:.2f}" if "ms" in narrow else "", f"{both:.2f}" if both else ""])
+    heads = ["", "JAX ÷ ours", "JAX ÷ ours with AVX2", "ours ÷ bound, least", "AVX2 ÷ AVX-512", f"one thread ÷ {threads[-1]}"]
+    return f"### Ratios\n\n{threads[-1]} threads, medians but for the bound.\n\n" + table(heads, lines)
 
 
 def one_table(found, threads, machine):
     meta, graphs = found["meta"], found["meta"]["G"]
     title = (f"### {found['workload']}, h with {'tanh on its' if found['output'] == 'tanh' else 'linear'} output\n\n"
              f"{graphs:,} graph{'s' if graphs > 1 else ''}, {meta['V']:,} nodes, {meta['E']:,} edges, state {meta['state']}, "
-             f"hidden {meta['hidden']}, {'graph' if meta['graph'] else 'node'} targets\n")
+             f"hidden {meta['hidden']}, {'graph' if meta['graph'] else 'node'} targets"
+             + (f"; {found['date']} UTC, commit {found['commit']}" if "date" in found else "") + "\n")
     heads = [""]
     for count in threads:
         heads += [f"{count} threads, ms", "× ours"]
@@ -221,8 +238,8 @@ def program(section):
 
 
 def training(section):
-    parts = ["NCI1 with our defaults (four layers) and GIN in PyTorch Geometric (five), batches of 128 graphs, an evaluation "
-             "after every epoch; by turns. Ours evaluates the test split and 512 training graphs, GIN the test split. Times "
+    parts = ["NCI1 with our defaults, four layers, and GIN in PyTorch Geometric, four convolutions (five layers by its own count, which "
+             "includes the input); batches of 128 graphs, an evaluation after every epoch; by turns. Ours evaluates the test split and 512 training graphs, GIN the test split. Times "
              "are medians (minimum–maximum) in ms; ratios compare least times.\n"]
     lines = []
     for row in section["rows"]:
@@ -239,10 +256,12 @@ def training(section):
                         "GIN's graphs/s", "× GIN", "one graph: p50, p99, ms"], lines))
     if section.get("problem"):
         parts.append(f"GIN was not measured: {section['problem']}.\n")
+    if section.get("python"):
+        python = section["python"]
+        parts.append(f"One graph from Python, p50 and p99: {python['p50']:.3f} and {python['p99']:.3f} ms.\n")
     if section["folds"]:
-        folds = section["folds"]
-        parts.append(f"MUTAG, ten folds of {folds['epochs']} epochs with one layer, from the start of the process: "
-                     f"{span(folds, 'seconds')} s.\n")
+        parts.append(f"MUTAG, ten folds of {section['folds'][0]['epochs']} epochs with one layer, from the start of the process: "
+                     + "; ".join(f"{folds['what']} {span(folds, 'seconds')} s" for folds in section["folds"]) + ".\n")
     if section["wide"]:
         parts.append("An epoch of 19,500 small graphs, by the number of categories of their nodes:\n")
         first = {row["threads"]: row for row in section["wide"][::-1] if row["categories"] == 40}

@@ -17,6 +17,7 @@ import sys
 import time
 
 import cluster
+import report
 import workers
 from workers import OURS, PEERS, ROOT, WORK, Failure, Worker, find, run_json, talk
 
@@ -30,13 +31,12 @@ def main():
         # numpy is there.
         workers.make_venv()
         os.execv(workers.PYTHON, [workers.PYTHON, os.path.abspath(__file__), *sys.argv[1:]])
-    needed = {"live": ["live"], "cluster": [], "accuracy": []}
-    everything = ["update", "training", "machine", "live"]
-    benches = sorted({name for section in options.sections for name in needed.get(section, everything)})
+    needed = {"peers": ["update", "machine"], "scaling": ["update", "machine"], "program": ["update"], "training": ["training"],
+              "live": ["live"], "cluster": [], "accuracy": []}
+    benches = sorted({name for section in options.sections for name in needed[section]})
     benches = workers.build(benches) if benches else {}
     import accuracy
     import live
-    import report
     measure = {"peers": peers, "scaling": scaling, "program": program, "training": training, "accuracy": accuracy.measure,
                "live": live.measure, "cluster": cluster.measure}
     for name in options.sections:
@@ -57,14 +57,14 @@ def parse():
     words = lambda text: text.split(",")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], default=SECTIONS, metavar="SECTION")
-    parser.add_argument("--workloads", type=words, help="[default: a,b,b_l,c]; also d, or a number of edges")
+    parser.add_argument("--workloads", type=words, help="[default: a,b,b_l,c,d]; also a number of edges")
     parser.add_argument("--peers", type=words, help=", ".join([*OURS, *PEERS]))
     parser.add_argument("--outputs", type=words, help="tanh,linear: the output of h")
     parser.add_argument("--threads", type=words, help="[default: 1,2]")
     parser.add_argument("--rounds", type=int, help="turns of each program [default: 5]")
     parser.add_argument("--seconds", type=float, help="seconds per turn [default: 2]")
     parser.add_argument("--sets", type=words, help="of the section accuracy [default: NCI1,MUTAG,PROTEINS,IMDB-BINARY]")
-    parser.add_argument("--programs", type=words, default=["ours", "gin", "gcn"], help="of the section accuracy [default: ours,gin,gcn]")
+    parser.add_argument("--programs", type=words, default=["ours", "gin", "ours", "gcn"], help="of the section accuracy, in this order [default: ours,gin,ours,gcn]")
     parser.add_argument("--data", help="a folder that contains the folders MUTAG, NCI1, IMDB-BINARY, PROTEINS and cora and the files coauthor-physics.npz and amazon-computer.npz, at any depth")
     parser.add_argument("--only", type=words, help="parts of the section live; the others stay as they are in RESULTS.md")
     parser.add_argument("--large", action="store_true", help="cluster: also train on 10⁸ pairs of neighbours, which takes up to 20 GB")
@@ -73,7 +73,7 @@ def parse():
     options = parser.parse_args()
     quick = options.quick
     options.cluster_workloads = options.workloads or (["c"] if quick else ["c", "d"])
-    options.workloads = options.workloads or (["a", "b"] if quick else ["a", "b", "b_l", "c"])
+    options.workloads = options.workloads or (["a", "b"] if quick else ["a", "b", "b_l", "c", "d"])
     options.outputs = options.outputs or (["tanh"] if quick else ["tanh", "linear"])
     cores = len(os.sched_getaffinity(0))
     threads = options.threads or (["1"] if quick else ["1", "2"])
@@ -117,7 +117,8 @@ def peers(options, benches, keep):
                 missing[name] = f"cannot be installed: {problem}"
     machine = {threads: run_json([benches["machine"], "--json", "--threads", str(threads)])
                for threads in options.threads}
-    tables, versions = [], {}
+    before = report.stored("peers")
+    tables, versions = before.get("tables", []), dict(before.get("versions", {}))
     section = {"machine": machine, "tables": tables, "versions": versions, "threads": options.threads,
                "rounds": options.rounds, "seconds": options.seconds, "missing": missing}
     for workload in options.workloads:
@@ -130,7 +131,10 @@ def peers(options, benches, keep):
                 for name, row in measured.items():
                     rows.setdefault(name, {})[threads] = row
             with open(os.path.join(folder, "meta.json")) as file:
-                tables.append({"workload": workload, "output": output, "meta": json.load(file), "rows": rows})
+                table = {"workload": workload, "output": output, "meta": json.load(file), "rows": rows,
+                         "date": options.facts["date"], "commit": options.facts["commit"]}
+            # What is not asked for is kept from earlier runs.
+            tables[:] = [other for other in tables if (other["workload"], other["output"]) != (workload, output)] + [table]
             keep(section)
     return section
 
@@ -138,7 +142,10 @@ def peers(options, benches, keep):
 def turns(options, benches, missing, folder, point, output, threads, versions):
     """Starts everybody, lets all compute the same gradient, and then gives each its turn, again and again."""
     rows, alive = {}, []
-    names = [name for name in options.peers if name not in missing]
+    names = [name for name in options.peers if name not in missing and (name != "ours-avx2" or workers.has_avx512())]
+    if os.path.basename(folder) == "d":
+        # It tells what two threads are worth; others would need too much memory.
+        names = ["ours"]
     for name in names:
         problem = too_large(name, folder, [worker.name for worker in alive])
         if problem:
@@ -163,7 +170,7 @@ def turns(options, benches, missing, folder, point, output, threads, versions):
         ratios = [theirs / own for theirs, own in zip(worker.medians, ours.medians)]
         rows[worker.name] = {
             "ms": statistics.median(worker.medians), "least": min(worker.medians), "most": max(worker.medians),
-            "ratio": statistics.median(ratios), "ratio_least": min(ratios), "ratio_most": max(ratios),
+            "best": worker.least, "ratio": statistics.median(ratios), "ratio_least": min(ratios), "ratio_most": max(ratios),
             "peak_mb": worker.peak, "others": statistics.median(worker.others),
             "error": agreement.get(worker.name),
             "work": {key: ours.ready[key] for key in ("flops", "tanhs", "bytes")},
@@ -320,16 +327,6 @@ def program(options, benches, _):
         for threads in options.threads:
             updates.append(run_json([benches["update"], "--data", path, "--json", "--bound", "--seconds",
                                      str(options.seconds), "--threads", str(threads)]))
-    path = find(options.data, "MUTAG")
-    if path:
-        epochs = "100" if options.quick else "1000"
-        talk(f"program: MUTAG, 10 folds of {epochs} epochs")
-        begin = time.perf_counter()
-        out = os.path.join(WORK, f"crossval-{os.getpid()}-{int(time.time())}")
-        subprocess.run([lpgnn, "crossval", path, "--folds", "10", "--epochs", epochs, "--state-dim", "10", "--hidden-dims", "20",
-                        "--layers", "1", "--set", "training.solver.inner-steps=1", "--out", out, "--quiet", "--json"], check=True, stdout=subprocess.DEVNULL)
-        rows.append({"what": f"MUTAG, 10 folds of {epochs} epochs, one layer, state 10, hidden 20", "aim": None,
-                     "seconds": time.perf_counter() - begin})
     return {"rows": rows, "updates": updates}
 
 
@@ -338,7 +335,7 @@ def program(options, benches, _):
 
 def training(options, benches, keep):
     """Epochs with their evaluations and predictions on NCI1, ours and GIN by turns; ten folds of MUTAG; wide features."""
-    section = {"rows": [], "folds": None, "wide": []}
+    section = {"rows": [], "folds": [], "python": None, "wide": []}
     path = find(options.data, "NCI1")
     problem = workers.install(["torch", "torch-geometric"]) if path else "no data: give --data"
     epochs = 3 if options.quick else 5
@@ -346,6 +343,9 @@ def training(options, benches, keep):
         section["rows"].append(nci1(options, benches, path, threads, epochs, problem))
         keep(section)
     mutag = find(options.data, "MUTAG")
+    if path:
+        section["python"] = python_latency(options, path)
+        keep(section)
     if mutag:
         section["folds"] = ten_folds(options, workers.build_program(), mutag)
         keep(section)
@@ -381,17 +381,33 @@ def nci1(options, benches, path, threads, epochs, problem):
             "latency": {"p50": latencies[len(latencies) // 2], "p99": latencies[len(latencies) * 99 // 100]}}
 
 
+def python_latency(options, path):
+    """Predictions of one graph each, from Python."""
+    folder = workers.build_python()
+    command = [workers.PYTHON, os.path.join(workers.HERE, "latency.py"), path, "500" if options.quick else "5000"]
+    talk("training: latency from Python")
+    answer = subprocess.run(command, env={**os.environ, "PYTHONPATH": folder}, stdout=subprocess.PIPE, text=True)
+    return json.loads(answer.stdout) if answer.returncode == 0 else None
+
+
+# Ten folds of MUTAG with one layer: by its defaults, and as small as in the paper.
+FOLDS = {"the defaults": [],
+         "state 10, hidden 20, one inner step": ["--state-dim", "10", "--hidden-dims", "20", "--set", "training.solver.inner-steps=1"]}
+
+
 def ten_folds(options, lpgnn, path):
-    """MUTAG, ten folds of one layer, from the start of the process."""
-    epochs, times = "100" if options.quick else "1000", []
+    """MUTAG, ten folds of one layer, from the start of the process; both by turns."""
+    epochs, times = "100" if options.quick else "1000", {name: [] for name in FOLDS}
     for turn in range(2 if options.quick else 3):
-        talk(f"training: MUTAG, ten folds of {epochs} epochs")
-        out = os.path.join(WORK, f"folds-{os.getpid()}-{turn}-{int(time.time())}")
-        begin = time.perf_counter()
-        subprocess.run([lpgnn, "crossval", path, "--folds", "10", "--epochs", epochs, "--layers", "1", "--out", out,
-                        "--quiet", "--json"], check=True, stdout=subprocess.DEVNULL)
-        times.append(time.perf_counter() - begin)
-    return {"epochs": int(epochs), "seconds": statistics.median(times), "least": min(times), "most": max(times)}
+        for name, settings in FOLDS.items():
+            talk(f"training: MUTAG, ten folds of {epochs} epochs, {name}")
+            out = os.path.join(WORK, f"folds-{os.getpid()}-{turn}-{len(settings)}-{int(time.time())}")
+            begin = time.perf_counter()
+            subprocess.run([lpgnn, "crossval", path, "--folds", "10", "--epochs", epochs, "--layers", "1", *settings, "--out", out,
+                            "--quiet", "--json"], check=True, stdout=subprocess.DEVNULL)
+            times[name].append(time.perf_counter() - begin)
+    return [{"what": name, "epochs": int(epochs), "seconds": statistics.median(found), "least": min(found), "most": max(found)}
+            for name, found in times.items()]
 
 
 def wide(options, benches):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -32,6 +33,7 @@ PEERS = {
 }
 OURS = {
     "ours": ("**lpgnn**, bdmm", ["--solver", "bdmm"], True),
+    "ours-avx2": ("**lpgnn**, bdmm, AVX2 alone", ["--solver", "bdmm"], True),
     "ours-one-shot": ("**lpgnn**, one-shot", ["--solver", "one-shot"], False),
     "ours-unrolled": ("**lpgnn**, unrolled GNN, T = 5", ["--solver", "unrolled-5"], False),
 }
@@ -74,7 +76,8 @@ class Worker:
     @classmethod
     def ours(cls, benches, workload, output, threads, *options, name="ours", label="", agrees=False):
         command = [benches["update"], workload, "--serve", "--threads", str(threads), *options]
-        return cls(name, label, agrees, command + (["--tanh"] if output == "tanh" else []), threads)
+        narrow = {"LPGNN_SIMD": "avx2"} if name == "ours-avx2" else {}
+        return cls(name, label, agrees, command + (["--tanh"] if output == "tanh" else []), threads, **narrow)
 
     @classmethod
     def training(cls, benches, threads, *data):
@@ -173,6 +176,24 @@ def build_program():
     if subprocess.run(command, cwd=ROOT).returncode:
         sys.exit("the program does not build")
     return os.path.join(TARGET, "release", "lpgnn")
+
+
+def has_avx512():
+    """Whether ours uses more than AVX2 here."""
+    with open("/proc/cpuinfo") as file:
+        return "avx512f" in file.read()
+
+
+def build_python():
+    """A folder with the Python package, its extension built for release."""
+    command = ["cargo", "build", "--release", "--locked", "-p", "lpgnn-python"]
+    if subprocess.run(command, cwd=ROOT).returncode:
+        sys.exit("the Python package does not build")
+    folder, package = os.path.join(WORK, "python"), os.path.join(ROOT, "crates", "lpgnn-python", "python", "lpgnn")
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(package, os.path.join(folder, "lpgnn"), ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    shutil.copy(os.path.join(TARGET, "release", "lib_native.so"), os.path.join(folder, "lpgnn", "_native.abi3.so"))
+    return folder
 
 
 def make_venv():

@@ -54,6 +54,16 @@ impl Neighbours {
         }
         // Without any edge, their features may have any length: a function that reads them finds none.
         let with_edges = with_edges || edges.is_empty();
+        let undirected = Self::undirected(nodes, edges, with_edges);
+        Ok(undirected.unwrap_or_else(|| Self::merged(nodes, edges, with_edges)))
+    }
+
+    /// Parents and children of every node, merged.
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "at most twice the edges and once the nodes, see above"
+    )]
+    fn merged(nodes: usize, edges: &[(u32, u32)], with_edges: bool) -> Self {
         let children = starts(nodes, edges.iter().map(|&(source, _)| source));
         let parents = starts(nodes, edges.iter().map(|&(_, target)| target));
         // Sources come in order, so each list of parents does too.
@@ -86,19 +96,13 @@ impl Neighbours {
                     all.incoming.push(incoming);
                 }
             }
-            #[allow(
-                clippy::cast_possible_truncation,
-                reason = "at most twice the edges and once the nodes, see above"
-            )]
-            {
-                if all.nodes.len() == all.starts[v] as usize {
-                    all.push_isolated(v as u32, with_edges);
-                }
-                all.starts.push(all.nodes.len() as u32);
+            if all.nodes.len() == all.starts[v] as usize {
+                all.push_isolated(v as u32, with_edges);
             }
+            all.starts.push(all.nodes.len() as u32);
         }
         all.twins = all.pair_up();
-        Ok(all)
+        all
     }
 
     /// The neighbours along edges that are in order and without duplicates.
@@ -109,6 +113,43 @@ impl Neighbours {
     #[cfg(feature = "mpi")]
     pub(crate) fn along(nodes: usize, edges: &[(u32, u32)]) -> Result<Self, Error> {
         Self::new(nodes, edges, false)
+    }
+
+    /// The same where every edge has its reverse, as in most data: then parents are children. None otherwise.
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "at most the edges and once the nodes, see above"
+    )]
+    fn undirected(nodes: usize, edges: &[(u32, u32)], with_edges: bool) -> Option<Self> {
+        let children = starts(nodes, edges.iter().map(|&(source, _)| source));
+        // Edges come in order, so the reverse of the next edge to a node is the next edge from it.
+        let mut next = children.clone();
+        let mut reverse = Vec::with_capacity(edges.len());
+        for &(source, target) in edges {
+            let edge = next[target as usize];
+            if edges.get(edge as usize) != Some(&(target, source)) {
+                return None;
+            }
+            next[target as usize] += 1;
+            reverse.push(edge);
+        }
+        let mut all = Self::empty();
+        all.starts.reserve(nodes);
+        all.nodes.reserve(edges.len());
+        for (v, ends) in (0..).zip(children.windows(2)) {
+            let own = ends[0] as usize..ends[1] as usize;
+            if own.is_empty() {
+                all.push_isolated(v, with_edges);
+            }
+            all.nodes.extend(edges[own.clone()].iter().map(|&(_, target)| target));
+            if with_edges {
+                all.outgoing.extend(ends[0]..ends[1]);
+                all.incoming.extend(&reverse[own]);
+            }
+            all.starts.push(all.nodes.len() as u32);
+        }
+        all.twins = all.pair_up();
+        Some(all)
     }
 
     /// A node without neighbours is its own, along no edge: so what is known of it reaches its state.
@@ -219,4 +260,35 @@ fn starts(nodes: usize, members: impl Iterator<Item = u32>) -> Vec<u32> {
         starts[node + 1] += starts[node];
     }
     starts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numeric::uniform;
+
+    #[test]
+    fn where_every_edge_has_its_reverse_neighbours_are_what_merging_finds() {
+        let mut draw = uniform(1);
+        for nodes in 1..30_u32 {
+            let mut edges = vec![];
+            for u in 0..nodes {
+                for v in (u..nodes).filter(|_| draw() < 0.1) {
+                    edges.extend([(u, v), (v, u)]);
+                }
+            }
+            edges.sort_unstable();
+            edges.dedup();
+            for with_edges in [false, true] {
+                let merged = Neighbours::merged(nodes as usize, &edges, with_edges);
+                let undirected = Neighbours::undirected(nodes as usize, &edges, with_edges);
+                assert_eq!(undirected, Some(merged), "{edges:?}");
+            }
+            if let Some(place) = edges.iter().position(|(u, v)| u != v) {
+                edges.remove(place);
+                let undirected = Neighbours::undirected(nodes as usize, &edges, false);
+                assert_eq!(undirected, None, "{edges:?}");
+            }
+        }
+    }
 }

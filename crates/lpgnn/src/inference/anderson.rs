@@ -78,23 +78,18 @@ impl<S: Scalar> Anderson<S> {
         Self { window, d_residuals, d_fs, gram, residual, f_x, best, last, slow }
     }
 
-    /// Replaces `x` by the next iterate, given `f = f_a(x)` and the largest component of `f − x`; `beta` damps a
-    /// step without a past.
-    ///
-    /// `x ← f − F γ`, where `γ` minimises `‖r − R γ‖`; as long as plain steps are fast, `x ← x + β (f − x)`.
-    pub(super) fn advance(
-        &mut self,
-        x: &mut [S],
-        f: &[S],
-        (largest, beta): (f64, S),
-        chunks: &Chunks<'_, S>,
-    ) {
+    /// Whether plain steps are fast still, given the largest component of the newest `f − x`: once they are slow, they stay so.
+    pub(super) fn is_plain(&mut self, largest: f64) -> bool {
         let fast = self.last.is_infinite() || largest <= FAST * self.last;
         self.slow |= !fast;
         self.last = largest;
-        if self.window == 0 || !self.slow {
-            return x.iter_mut().zip(f).for_each(|(x, &f)| *x += beta * (f - *x));
-        }
+        self.window == 0 || !self.slow
+    }
+
+    /// Replaces `x` by the next iterate where plain steps are slow, given `f = f_a(x)`; `beta` damps a step without a past.
+    ///
+    /// `x ← f − F γ`, where `γ` minimises `‖r − R γ‖`.
+    pub(super) fn advance(&mut self, x: &mut [S], f: &[S], beta: S, chunks: &Chunks<'_, S>) {
         let gamma = self.combination(x, f, chunks);
         let gamma: Vec<S> = gamma.iter().flatten().map(|&gamma| S::of(gamma)).collect();
         let parts = chunks.of_mut(x).zip(chunks.of(f)).zip(chunks.starts());
@@ -222,12 +217,22 @@ impl<S: Scalar> Kernel for Step<'_, S> {
     fn run<A: Arithmetic>(self) {
         let Self { x, f, beta, gamma, d_fs } = self;
         if gamma.is_empty() {
-            return x.iter_mut().zip(f).for_each(|(x, &f)| *x += beta * (f - *x));
+            return plain_step(x, f, beta);
         }
         x.copy_from_slice(f);
         for (&gamma, d) in gamma.iter().zip(d_fs) {
             x.iter_mut().zip(d).for_each(|(x, &d)| *x -= gamma * d);
         }
+    }
+}
+
+/// `x ← x + β (f − x)`
+#[inline(always)]
+pub(super) fn plain_step<S: Scalar>(x: &mut [S], f: &[S], beta: S) {
+    if beta >= S::ONE {
+        x.copy_from_slice(f);
+    } else {
+        x.iter_mut().zip(f).for_each(|(x, &f)| *x += beta * (f - *x));
     }
 }
 
@@ -261,6 +266,14 @@ fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Option<Vec<f64>> {
 mod tests {
     use super::*;
 
+    fn step(anderson: &mut Anderson<f64>, x: &mut [f64], f: &[f64], largest: f64) {
+        if anderson.is_plain(largest) {
+            plain_step(x, f, 1.0);
+        } else {
+            anderson.advance(x, f, 1.0, &Chunks::even(f.len()));
+        }
+    }
+
     #[test]
     fn a_linear_iteration_is_solved_in_as_many_steps_as_it_has_dimensions() {
         // f(x) = A x + b, with a spectral radius of 0.99: plain iteration would take a thousand.
@@ -270,7 +283,7 @@ mod tests {
         for _ in 0..6 {
             let f_x = f(&x);
             let largest = (f_x[0] - x[0]).abs().max((f_x[1] - x[1]).abs());
-            anderson.advance(&mut x, &f_x, (largest, 1.0), &Chunks::even(2));
+            step(&mut anderson, &mut x, &f_x, largest);
         }
         let f_x = f(&x);
         let residual = (f_x[0] - x[0]).abs().max((f_x[1] - x[1]).abs());
@@ -284,7 +297,7 @@ mod tests {
         for _ in 0..20 {
             let f_x = vec![0.3 * x[0] + 1.0];
             let largest = (f_x[0] - x[0]).abs();
-            anderson.advance(&mut x, &f_x, (largest, 1.0), &Chunks::even(1));
+            step(&mut anderson, &mut x, &f_x, largest);
         }
         assert!(anderson.residual.is_empty() && (x[0] - 1.0 / 0.7).abs() < 1e-9, "{x:?}");
     }

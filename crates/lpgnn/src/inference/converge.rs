@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use super::chunks::{chunks, for_each_chunk};
 use super::divided::Division;
-use super::layer::{Converged, Layer};
+use super::layer::{Converged, Layers};
 use super::{FixedPoint, InferenceProgress, RelaxOptions, Tell, check_tol, relax_observed};
 use crate::graph::GraphBatch;
 use crate::lagrangian::{Model, ReadFrom};
@@ -105,23 +105,24 @@ pub fn converge_from<S: Scalar>(
     options: &FixedPointOptions,
     scratch: &Scratch<S>,
 ) -> FixedPoint<S> {
-    converge_observed(model, weights, batch, start, options, scratch, &mut |_| ())
+    let layers = Layers::new(model, weights, batch);
+    converge_observed(&layers, batch, start, options, scratch, &mut |_| ())
 }
 
 /// The same; `tell` is called on the way.
 pub(super) fn converge_observed<S: Scalar>(
-    model: &Model<S>,
-    weights: &[S],
+    layers: &Layers<'_, S>,
     batch: &GraphBatch<S>,
     start: Vec<Matrix<S>>,
     options: &FixedPointOptions,
     scratch: &Scratch<S>,
     tell: Tell<'_>,
 ) -> FixedPoint<S> {
-    let mut found = iterate(model, weights, batch, start, options, scratch, tell);
+    let mut found = iterate(layers, batch, start, options, scratch, tell);
     if let (Some(relaxation), true) = (&options.fall_back, found.failures() > 0) {
         let tol = relaxation.tol.min(options.tol);
         let relaxation = RelaxOptions { tol, ..*relaxation };
+        let (model, weights) = (layers.model, layers.weights);
         relax_failed(model, weights, batch, &relaxation, scratch, &mut found, tell);
     }
     found.converged = found.residuals.iter().map(|&residual| residual <= options.tol).collect();
@@ -131,24 +132,26 @@ pub(super) fn converge_observed<S: Scalar>(
 /// All layers, without a second attempt. The iterates of a graph do not depend on the rest of its batch, so that
 /// small graphs go all the way a few at a time.
 fn iterate<S: Scalar>(
-    model: &Model<S>,
-    weights: &[S],
+    layers: &Layers<'_, S>,
     batch: &GraphBatch<S>,
     mut states: Vec<Matrix<S>>,
     options: &FixedPointOptions,
     scratch: &Scratch<S>,
     tell: Tell<'_>,
 ) -> FixedPoint<S> {
-    let reads_transition = model.reads().from == ReadFrom::Transition;
-    let mut f_x: Vec<Matrix<S>> = if reads_transition {
+    let chunks = chunks(batch);
+    if chunks.len() == 1 {
+        return iterate_together(layers, batch, states, options, scratch, tell);
+    }
+    let model = layers.model;
+    let mut f_x: Vec<Matrix<S>> = if model.reads().from == ReadFrom::Transition {
         model.transitions().map(|f_a| Matrix::zeros(batch.nodes(), f_a.state_dim())).collect()
     } else {
         vec![]
     };
-    let chunks = chunks(batch);
     let division = Division::of(batch, &chunks);
     let mut work: Vec<Chunk<'_, S>> =
-        chunks.iter().map(|graphs| Chunk { graphs: graphs.clone(), ..Chunk::default() }).collect();
+        chunks.iter().map(|graphs| Chunk::of(graphs.clone())).collect();
     let nodes: Vec<Range<usize>> = chunks
         .iter()
         .map(|graphs| batch.node_starts()[graphs.start]..batch.node_starts()[graphs.end])
@@ -163,22 +166,15 @@ fn iterate<S: Scalar>(
         let rows = split_rows(matrix.as_mut_slice(), width, &nodes);
         work.iter_mut().zip(rows).for_each(|(chunk, rows)| chunk.f_x.push(rows));
     }
-    if let [all] = &mut work[..] {
-        all.iterate(model, weights, batch, options, scratch, tell);
-    } else {
-        let own = division.as_ref().map_or(0..work.len(), Division::own);
-        for_each_chunk(&mut work[own], batch.graphs(), tell, |chunk, tell| {
-            let part = batch.select(&chunk.graphs.clone().collect::<Vec<_>>());
-            chunk.iterate(model, weights, &part, options, scratch, tell);
-            chunk.graphs.len()
-        });
-    }
-    let residuals: Vec<f64> = work.iter().flat_map(|chunk| &chunk.residuals).copied().collect();
-    let graph_iterations: Vec<usize> =
-        work.iter().flat_map(|chunk| &chunk.counts).copied().collect();
-    let iterations = graph_iterations.iter().copied().max().unwrap_or(0);
-    let converged = residuals.iter().map(|&residual| residual <= options.tol).collect();
-    let mut found = FixedPoint { states, f_x, residuals, converged, iterations, graph_iterations };
+    let own = division.as_ref().map_or(0..work.len(), Division::own);
+    for_each_chunk(&mut work[own], batch.graphs(), tell, |chunk, tell| {
+        let part = batch.select(&chunk.graphs.clone().collect::<Vec<_>>());
+        chunk.iterate(layers, &part, options, scratch, tell);
+        chunk.graphs.len()
+    });
+    let mut found = FixedPoint::none();
+    work.into_iter().for_each(|chunk| found.append(chunk.found));
+    (found.states, found.f_x) = (states, f_x);
     if let Some(division) = &division {
         division.complete(&mut found, options.tol);
     }
@@ -192,59 +188,75 @@ struct Chunk<'a, S> {
     states: Vec<&'a mut [S]>,
     /// `f_a` of them; empty where nothing reads it.
     f_x: Vec<&'a mut [S]>,
-    residuals: Vec<f64>,
-    counts: Vec<usize>,
-}
-
-impl<S> Default for Chunk<'_, S> {
-    fn default() -> Self {
-        let (states, f_x) = (vec![], vec![]);
-        let (residuals, counts) = (vec![], vec![]);
-        Self { graphs: 0..0, states, f_x, residuals, counts }
-    }
+    /// Without states.
+    found: FixedPoint<S>,
 }
 
 impl<S: Scalar> Chunk<'_, S> {
-    /// Layer by layer, each of which reads the one below.
+    fn of(graphs: Range<usize>) -> Self {
+        Self { graphs, states: vec![], f_x: vec![], found: FixedPoint::none() }
+    }
+
     fn iterate(
         &mut self,
-        model: &Model<S>,
-        weights: &[S],
+        layers: &Layers<'_, S>,
         batch: &GraphBatch<S>,
         options: &FixedPointOptions,
         scratch: &Scratch<S>,
         tell: Tell<'_>,
     ) {
-        let mut number = 0;
-        let mut tell = || {
-            number += 1;
-            tell(InferenceProgress::Iteration { number });
-        };
-        (self.residuals, self.counts) = (vec![0.0; batch.graphs()], vec![0; batch.graphs()]);
-        let mut below: Option<Matrix<S>> = None;
-        for (layer, rows) in self.states.iter_mut().enumerate() {
-            let width = model.transition(layer).state_dim();
-            let start = Matrix::from_entries(batch.nodes(), width, rows.to_vec())
-                .expect("there is a row per node");
-            let this = Layer::of(model, layer, weights, below.as_ref(), scratch);
-            let Converged { states, f_x, residuals, counts } =
-                this.converge(batch, start, options, &mut tell);
-            rows.copy_from_slice(states.as_slice());
-            for (worst, residual) in self.residuals.iter_mut().zip(residuals) {
-                *worst = worse(*worst, residual);
-            }
-            self.counts.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
-            let raw = match self.f_x.get_mut(layer) {
-                None => states,
-                Some(rows) => {
-                    rows.copy_from_slice(f_x.as_slice());
-                    f_x
-                }
-            };
-            let normalized = model.normalized(layer, weights, batch, &raw, scratch);
-            below = Some(normalized.map_or(raw, |normalized| Matrix::clone(&normalized)));
+        let start = self.states.iter().zip(layers.model.transitions()).map(|(rows, f_a)| {
+            Matrix::from_entries(batch.nodes(), f_a.state_dim(), rows.to_vec())
+                .expect("there is a row per node")
+        });
+        let mut found = iterate_together(layers, batch, start.collect(), options, scratch, tell);
+        let rows = self.states.iter_mut().chain(&mut self.f_x);
+        for (rows, found) in rows.zip(found.states.drain(..).chain(found.f_x.drain(..))) {
+            rows.copy_from_slice(found.as_slice());
         }
+        self.found = found;
     }
+}
+
+/// Graphs that go together, layer by layer, each of which reads the one below.
+fn iterate_together<S: Scalar>(
+    layers: &Layers<'_, S>,
+    batch: &GraphBatch<S>,
+    start: Vec<Matrix<S>>,
+    options: &FixedPointOptions,
+    scratch: &Scratch<S>,
+    tell: Tell<'_>,
+) -> FixedPoint<S> {
+    let (model, weights) = (layers.model, layers.weights);
+    let reads_transition = model.reads().from == ReadFrom::Transition;
+    let mut number = 0;
+    let mut tell = || {
+        number += 1;
+        tell(InferenceProgress::Iteration { number });
+    };
+    let mut found = FixedPoint::none();
+    found.residuals = vec![0.0; batch.graphs()];
+    found.graph_iterations = vec![0; batch.graphs()];
+    let mut normalized: Option<Matrix<S>> = None;
+    for (layer, start) in start.into_iter().enumerate() {
+        let raw = if reads_transition { found.f_x.last() } else { found.states.last() };
+        let this = layers.layer(layer, normalized.as_ref().or(raw), scratch);
+        let Converged { states, f_x, residuals, counts } =
+            this.converge(batch, start, options, &mut tell);
+        for (worst, residual) in found.residuals.iter_mut().zip(residuals) {
+            *worst = worse(*worst, residual);
+        }
+        found.graph_iterations.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        let raw = if reads_transition { &f_x } else { &states };
+        normalized = model
+            .normalized(layer, weights, batch, raw, scratch)
+            .map(|normalized| Matrix::clone(&normalized));
+        found.states.push(states);
+        found.f_x.extend(reads_transition.then_some(f_x));
+    }
+    found.iterations = found.graph_iterations.iter().copied().max().unwrap_or(0);
+    found.converged = found.residuals.iter().map(|&residual| residual <= options.tol).collect();
+    found
 }
 
 /// The second attempt, by optimisation, at graphs that did not converge; what is no better than before is not taken.

@@ -3,26 +3,72 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::anderson::{Anderson, Chunks};
+use super::anderson::{Anderson, Chunks, plain_step};
 use super::{FixedPointOptions, graph_residual};
 use crate::graph::{FeaturesView, GraphBatch};
 use crate::lagrangian::Model;
-use crate::numeric::Scratch;
+use crate::numeric::{Scratch, largest_difference};
 use crate::saddle::scatter;
-use crate::transition::{Input, Transition, for_each_group, forward_all, split_rows};
+use crate::transition::{
+    Input, PackedTransition, Transition, for_each_group, forward_all, split_rows,
+};
 use crate::{Matrix, Scalar};
+
+/// The layers of a model with their weights, packed once for all graphs.
+pub(crate) struct Layers<'a, S: Scalar> {
+    pub(crate) model: &'a Model<S>,
+    pub(crate) weights: &'a [S],
+    packed: Vec<Packed<'a, S>>,
+}
+
+/// None where nothing is saved by it.
+type Packed<'a, S> = Option<Box<dyn PackedTransition<S> + 'a>>;
+
+impl<'a, S: Scalar> Layers<'a, S> {
+    /// For batches whose features have the form of those of `batch`.
+    pub(crate) fn new(model: &'a Model<S>, weights: &'a [S], batch: &GraphBatch<S>) -> Self {
+        let none = Matrix::default();
+        let packed = |(layer, transition): (usize, &'a dyn Transition<S>)| {
+            let features = match layer {
+                0 => batch.node_features().view(),
+                _ => FeaturesView::Dense(&none),
+            };
+            transition.packed(&weights[model.transition_weights(layer)], features)
+        };
+        Self { model, weights, packed: model.transitions().enumerate().map(packed).collect() }
+    }
+
+    pub(crate) fn layer<'l>(
+        &'l self,
+        number: usize,
+        below: Option<&'l Matrix<S>>,
+        scratch: &'l Scratch<S>,
+    ) -> Layer<'l, S> {
+        let weights = &self.weights[self.model.transition_weights(number)];
+        let (transition, packed) = (self.model.transition(number), self.packed[number].as_deref());
+        Layer { transition, weights, packed, below, scratch }
+    }
+}
 
 /// A transition with its weights, and what it reads.
 pub(crate) struct Layer<'a, S: Scalar> {
     transition: &'a dyn Transition<S>,
     weights: &'a [S],
+    packed: Option<&'a (dyn PackedTransition<S> + 'a)>,
     /// What it reads in place of the features of the graphs, above the first layer.
     below: Option<&'a Matrix<S>>,
     scratch: &'a Scratch<S>,
 }
 
 /// Sets `f_a` of states.
-type Function<'a, S> = Box<dyn Fn(&Matrix<S>, &mut Matrix<S>) + 'a>;
+struct Function<'a, S> {
+    /// At these nodes at least, which are those of whole graphs.
+    apply: Apply<'a, S>,
+    /// Whether it leaves out the others, so that graphs that have converged cost nothing.
+    leaves_out: bool,
+}
+
+type Apply<'a, S> = Box<dyn Fn(&[Range<usize>], &Matrix<S>, &mut Matrix<S>) + 'a>;
 
 /// Where a layer has come to.
 pub(crate) struct Converged<S> {
@@ -35,18 +81,7 @@ pub(crate) struct Converged<S> {
     pub(crate) counts: Vec<usize>,
 }
 
-impl<'a, S: Scalar> Layer<'a, S> {
-    pub(crate) fn of(
-        model: &'a Model<S>,
-        layer: usize,
-        weights: &'a [S],
-        below: Option<&'a Matrix<S>>,
-        scratch: &'a Scratch<S>,
-    ) -> Self {
-        let weights = &weights[model.transition_weights(layer)];
-        Self { transition: model.transition(layer), weights, below, scratch }
-    }
-
+impl<S: Scalar> Layer<'_, S> {
     /// Iterates from `start` until all graphs are within `tol` or `max_iter` is reached; `tell` is called after
     /// every iteration.
     pub(crate) fn converge(
@@ -66,34 +101,30 @@ impl<'a, S: Scalar> Layer<'a, S> {
         let mut active: Vec<usize> = (0..graphs).collect();
         let mut past: Vec<Anderson<S>> = vec![Anderson::new(options.window); graphs];
         let mut iterations = 0;
-        // Whenever half of the graphs have converged, work goes on with the others alone.
+        // Whenever half of the graphs have converged, work goes on with the others alone; but where it is only done for these
+        // anyway.
         while !active.is_empty() && iterations < options.max_iter {
             let (part, mut x, mut f) = Part::take(batch, &active, self.below, &mut all);
-            let apply = self.function(&part);
+            let function = self.function(&part);
             let mut converged = vec![false; active.len()];
             while iterations < options.max_iter {
                 iterations += 1;
-                apply(&x, &mut f);
+                let moving = (0..active.len()).filter(|&i| !converged[i]);
+                (function.apply)(&part.nodes_of(moving), &x, &mut f);
                 tell();
-                for (i, &graph) in active.iter().enumerate().filter(|(i, _)| !converged[*i]) {
-                    all.counts[graph] += 1;
-                    all.residuals[graph] = graph_residual(&part.batch, i, &x, &f);
-                }
-                for (converged, &graph) in converged.iter_mut().zip(&active) {
-                    *converged = all.residuals[graph] <= options.tol;
+                for (i, residual) in part.step((&mut x, &f), &mut past, &mut converged, options) {
+                    all.counts[active[i]] += 1;
+                    all.residuals[active[i]] = residual;
                 }
                 let done = converged.iter().filter(|&&converged| converged).count();
                 if done == active.len() {
                     break;
                 }
-                let residuals = active.iter().map(|&graph| all.residuals[graph]);
-                let moving = residuals.zip(&converged).map(|(r, done)| (!done).then_some(r));
-                part.advance((&mut x, &f), &mut past, moving, S::of(options.beta));
-                if 2 * done >= active.len() && active.len() > 8 {
+                if 2 * done >= active.len() && active.len() > 8 && !function.leaves_out {
                     break;
                 }
             }
-            drop(apply);
+            drop(function);
             part.put((x, f), &mut all);
             let mut done = converged.iter();
             past.retain(|_| !done.next().copied().unwrap_or(true));
@@ -103,7 +134,7 @@ impl<'a, S: Scalar> Layer<'a, S> {
         if !active.is_empty() {
             // Their states have moved since `f_a` was applied.
             let (part, x, mut f) = Part::take(batch, &active, self.below, &mut all);
-            self.function(&part)(&x, &mut f);
+            (self.function(&part).apply)(&part.nodes_of(0..active.len()), &x, &mut f);
             for (i, &graph) in active.iter().enumerate() {
                 all.residuals[graph] = graph_residual(&part.batch, i, &x, &f);
             }
@@ -120,20 +151,22 @@ impl<'a, S: Scalar> Layer<'a, S> {
         };
         let node_features = below.map_or(batch.node_features().view(), FeaturesView::Dense);
         let input = Input { node_features, ..Input::of(batch, &part.none) };
-        let iteration = self.transition.iteration(self.weights, input, self.scratch);
-        match (iteration, part.batch.share()) {
-            (Some(iteration), None) => Box::new(move |x, f| iteration.apply(x, f)),
-            (Some(iteration), Some(share)) => Box::new(move |x, f| {
+        let iteration = self.packed.and_then(|packed| packed.iteration(input, self.scratch));
+        let leaves_out = iteration.is_some() && part.batch.share().is_none();
+        let apply: Apply<'p, S> = match (iteration, part.batch.share()) {
+            (Some(iteration), None) => Box::new(move |nodes, x, f| iteration.apply(nodes, x, f)),
+            (Some(iteration), Some(share)) => Box::new(move |_, x, f| {
                 let own = share.own_rows(x);
                 let mut f_own = self.scratch.matrix(own.rows(), own.cols());
-                iteration.apply(&own, &mut f_own);
+                iteration.apply(&[0..own.rows()], &own, &mut f_own);
                 share.fill_rows(f_own.as_slice(), own.cols(), f.as_mut_slice());
             }),
-            (None, _) => Box::new(move |x, f| {
+            (None, _) => Box::new(move |_, x, f| {
                 let read = (&*part.batch, part.below.as_deref());
                 forward_all(self.transition, self.weights, read, x, f, self.scratch);
             }),
-        }
+        };
+        Function { apply, leaves_out }
     }
 }
 
@@ -183,39 +216,62 @@ impl<'a, S: Scalar> Part<'a, S> {
         }
     }
 
-    /// The next iterate of every graph with a residual; the others stay.
-    fn advance(
+    /// The nodes of some of its graphs, in as few ranges as hold them.
+    fn nodes_of(&self, graphs: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
+        let mut ranges: Vec<Range<usize>> = vec![];
+        for nodes in graphs.map(|graph| self.batch.nodes_of(graph)) {
+            match ranges.last_mut() {
+                Some(last) if last.end == nodes.start => last.end = nodes.end,
+                _ => ranges.push(nodes),
+            }
+        }
+        ranges
+    }
+
+    /// The residual of every graph that has not converged before, and unless it has now, its next iterate.
+    fn step(
         &self,
         (x, f): (&mut Matrix<S>, &Matrix<S>),
         past: &mut [Anderson<S>],
-        residuals: impl Iterator<Item = Option<f64>>,
-        beta: S,
-    ) {
+        converged: &mut [bool],
+        options: &FixedPointOptions,
+    ) -> Vec<(usize, f64)> {
         let (width, f) = (x.cols(), f.as_slice());
         let ranges: Vec<_> = (0..self.batch.graphs()).map(|g| self.batch.nodes_of(g)).collect();
         let rows = split_rows(x.as_mut_slice(), width, &ranges);
-        let mut graphs: Vec<Moving<'_, S>> = rows
-            .into_iter()
-            .zip(past)
-            .zip(ranges)
-            .zip(residuals)
-            .filter_map(|(((x, past), nodes), residual)| {
-                residual.map(|residual| Moving { x, past, nodes, residual })
+        let graphs = rows.into_iter().zip(past).zip(converged).zip(ranges).enumerate();
+        let mut graphs: Vec<Moving<'_, S>> = graphs
+            .filter(|(_, ((_, converged), _))| !**converged)
+            .map(|(graph, (((x, past), converged), nodes))| {
+                let f = &f[nodes.start * width..nodes.end * width];
+                Moving { graph, x, f, past, converged, residual: f64::NAN }
             })
             .collect();
-        let work = |graph: &mut Moving<'_, S>| {
-            let f = &f[graph.nodes.start * width..graph.nodes.end * width];
-            let parts = match self.batch.across() {
-                None => Chunks::even(graph.x.len()),
-                Some(_) => Chunks::of_groups(self.batch.topology(), width),
-            };
-            graph.past.advance(graph.x, f, (graph.residual, beta), &parts);
-        };
+        let work = |graph: &mut Moving<'_, S>| self.step_of(graph, width, options);
         if self.batch.groups().ranges().len() == 1 {
             graphs.iter_mut().for_each(work);
         } else {
             for_each_group(&mut graphs, work);
         }
+        graphs.into_iter().map(|graph| (graph.graph, graph.residual)).collect()
+    }
+
+    fn step_of(&self, graph: &mut Moving<'_, S>, width: usize, options: &FixedPointOptions) {
+        let (x, f, beta) = (&mut *graph.x, graph.f, S::of(options.beta));
+        let own = largest_difference(x, f).f64();
+        graph.residual = self.batch.across().map_or(own, |share| share.largest(own));
+        *graph.converged = graph.residual <= options.tol;
+        if *graph.converged {
+            return;
+        }
+        if graph.past.is_plain(graph.residual) {
+            return plain_step(x, f, beta);
+        }
+        let parts = match self.batch.across() {
+            None => Chunks::even(x.len()),
+            Some(_) => Chunks::of_groups(self.batch.topology(), width),
+        };
+        graph.past.advance(x, f, beta, &parts);
     }
 }
 
@@ -226,8 +282,11 @@ fn own_rows<S: Scalar>(batch: &GraphBatch<S>, rows: Option<&Matrix<S>>) -> Optio
 
 /// A graph on its way.
 struct Moving<'a, S> {
+    graph: usize,
     x: &'a mut [S],
+    /// `f_a` of `x`.
+    f: &'a [S],
     past: &'a mut Anderson<S>,
-    nodes: Range<usize>,
+    converged: &'a mut bool,
     residual: f64,
 }

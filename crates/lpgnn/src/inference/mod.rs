@@ -14,7 +14,7 @@ use chunks::{chunks, for_each_chunk};
 use converge::converge_observed;
 pub use converge::{FixedPointOptions, converge, converge_from};
 pub use explain::{EdgeEffect, Explanation, Question, Score, explain};
-pub(crate) use layer::Layer;
+pub(crate) use layer::Layers;
 use relax::relax_observed;
 pub use relax::{RelaxOptions, relax};
 
@@ -207,10 +207,21 @@ impl Inference {
         scratch: &Scratch<S>,
         tell: &mut dyn FnMut(InferenceProgress),
     ) -> FixedPoint<S> {
+        self.states_of(&Layers::new(model, weights, batch), batch, scratch, tell)
+    }
+
+    fn states_of<S: Scalar>(
+        &self,
+        layers: &Layers<'_, S>,
+        batch: &GraphBatch<S>,
+        scratch: &Scratch<S>,
+        tell: Tell<'_>,
+    ) -> FixedPoint<S> {
+        let (model, weights) = (layers.model, layers.weights);
         match self {
             Self::FixedPoint(options) => {
                 let start = model.zeros(batch.nodes(), vec![]).states;
-                converge_observed(model, weights, batch, start, options, scratch, tell)
+                converge_observed(layers, batch, start, options, scratch, tell)
             }
             Self::Relax(options) => {
                 let start = model.zeros(batch.nodes(), weights.to_vec());
@@ -231,8 +242,9 @@ impl Inference {
         scratch: &Scratch<S>,
         tell: &mut dyn FnMut(InferenceProgress),
     ) -> (FixedPoint<S>, Matrix<S>) {
+        let layers = Layers::new(model, weights, batch);
         let answer = |batch: &GraphBatch<S>, tell: Tell<'_>| {
-            let found = self.states_observed(model, weights, batch, scratch, tell);
+            let found = self.states_of(&layers, batch, scratch, tell);
             let outputs = found.outputs(model, weights, batch, scratch);
             (FixedPoint { states: vec![], f_x: vec![], ..found }, outputs)
         };

@@ -117,6 +117,8 @@ pub(crate) enum Finish<'a, S> {
     Set,
     /// `C ← C + P`
     Add,
+    /// `C ← Y + P` for a `Y` of the shape of `C`.
+    Plus(&'a [S]),
     /// `C ← σ(P + b)`; the bias is as long as a row of `C`, which is padded.
     Activate(Activation, &'a [S]),
     /// `C ← P ⊙ σ'`, where the activation was `y`, which has the shape of `C`, padded.
@@ -137,6 +139,10 @@ pub(crate) fn product<S: Scalar>(
     match finish {
         Finish::Set => Product::new(rows, factors, c, c_stride, Set).run(|_, _| {}),
         Finish::Add => Product::new(rows, factors, c, c_stride, Add).run(|_, _| {}),
+        Finish::Plus(y) => {
+            assert!(y.len() >= end_of_rows(rows, c_stride, c_stride), "rows of Y");
+            Product::new(rows, factors, c, c_stride, Plus(y)).run(|_, _| {});
+        }
         Finish::Activate(activation, bias) => {
             Product::new(rows, factors, c, c_stride, Bias(bias))
                 .run(|c, _| activate(activation, c));
@@ -159,6 +165,12 @@ trait To<S>: Copy {
         let _ = column;
         N::splat(S::ZERO)
     }
+    /// Where that lies what sums are added to: the result is at `c`, and at `place` in all of `C`.
+    #[inline(always)]
+    fn source(&self, c: *const S, place: usize) -> *const S {
+        let _ = place;
+        c
+    }
     /// What is stored, given sums of products, their bias and what is there.
     fn values<N: Numbers<S>>(&self, sums: N, bias: N, there: impl FnOnce() -> N) -> N;
     /// The same for one column.
@@ -169,6 +181,9 @@ trait To<S>: Copy {
 struct Set;
 #[derive(Clone, Copy)]
 struct Add;
+/// Of the shape of `C`, as has been checked.
+#[derive(Clone, Copy)]
+struct Plus<'a, S>(&'a [S]);
 #[derive(Clone, Copy)]
 struct Bias<'a, S>(&'a [S]);
 
@@ -184,6 +199,21 @@ impl<S: Scalar> To<S> for Set {
 }
 
 impl<S: Scalar> To<S> for Add {
+    #[inline(always)]
+    fn values<N: Numbers<S>>(&self, sums: N, _: N, there: impl FnOnce() -> N) -> N {
+        sums.add(there())
+    }
+    #[inline(always)]
+    fn one(&self, sum: S, there: S, _: usize) -> S {
+        sum + there
+    }
+}
+
+impl<S: Scalar> To<S> for Plus<'_, S> {
+    #[inline(always)]
+    fn source(&self, _: *const S, place: usize) -> *const S {
+        self.0.as_ptr().wrapping_add(place)
+    }
     #[inline(always)]
     fn values<N: Numbers<S>>(&self, sums: N, _: N, there: impl FnOnce() -> N) -> N {
         sums.add(there())
@@ -350,23 +380,25 @@ impl<S: Scalar, T: To<S>, const W: usize> Panel<'_, S, T, W> {
         // throughout.
         if room >= W * LANES {
             for r in 0..R {
-                let c = c.wrapping_add(r * self.c_stride).cast::<[[S; LANES]; W]>();
+                let c = c.wrapping_add(r * self.c_stride);
+                let there = self.to.source(c, (row + r) * self.c_stride + start);
                 // SAFETY: `check` has found the row, and these columns are within it.
-                let c = unsafe { &mut *c };
-                self.to.values(sums[r], bias, || Eights::load(c)).store(c);
+                let there = || Eights::load(unsafe { &*there.cast::<[[S; LANES]; W]>() });
+                let values = self.to.values(sums[r], bias, there);
+                // SAFETY: likewise.
+                values.store(unsafe { &mut *c.cast::<[[S; LANES]; W]>() });
             }
         } else {
             // The last columns of rows that are not padded to whole registers.
-            let mut each = [[[S::ZERO; LANES]; W]; R];
             for r in 0..R {
-                sums[r].store(&mut each[r]);
-            }
-            for (r, sums) in each.iter().enumerate() {
                 let c = c.wrapping_add(r * self.c_stride);
+                let there = self.to.source(c, (row + r) * self.c_stride + start);
                 // SAFETY: likewise.
-                let c = unsafe { std::slice::from_raw_parts_mut(c, room) };
-                let sums = A::Eights::<S, W>::load(sums);
-                self.to.values(sums, bias, || Eights::load_some(c)).store_some(c);
+                let there =
+                    || Eights::load_some(unsafe { std::slice::from_raw_parts(there, room) });
+                let values = self.to.values(sums[r], bias, there);
+                // SAFETY: likewise.
+                values.store_some(unsafe { std::slice::from_raw_parts_mut(c, room) });
             }
         }
         R
@@ -446,10 +478,13 @@ impl<S: Scalar, T: To<S>, const N: usize> LeftOver<'_, S, T, N> {
             totals = each(A::Lanes::<S>::totals(sums));
         }
         for r in 0..R {
-            let c = &mut self.0.c[(row + r) * c_stride..][..c_stride];
-            let (c, padding) = c[start..].split_at_mut(N);
+            let place = (row + r) * c_stride + start;
+            let c = &mut self.0.c[place..][..c_stride - start];
+            let (c, padding) = c.split_at_mut(N);
             for n in 0..N {
-                c[n] = to.one(totals[r * N + n], c[n], start + n);
+                let there = to.source(&raw const c[n], place + n);
+                // SAFETY: it is in the row of `C`, or of what has its shape.
+                c[n] = to.one(totals[r * N + n], unsafe { *there }, start + n);
             }
             if let Some(padding) = padding.get_mut(..LANES - N) {
                 for zero in padding {
@@ -511,7 +546,7 @@ mod tests {
         }
     }
 
-    fn finishes<S: Scalar>(rows: usize, inner: usize, columns: usize, slope: bool) {
+    fn finishes<S: Scalar>(rows: usize, inner: usize, columns: usize, kind: usize) {
         let stride = padded(columns);
         let (a, z) = (matrix::<S>(rows, inner.max(1), inner, 0.1), matrix::<S>(rows, 3, 3, 0.9));
         let (b, w) =
@@ -524,10 +559,10 @@ mod tests {
         let bias = matrix::<S>(1, stride, columns, 0.4);
         let y = matrix::<S>(rows, stride, columns, 0.6);
         let mut c = vec![S::of(f64::NAN); rows * stride];
-        let finish = if slope {
-            Finish::Slope(Activation::Tanh, &y)
-        } else {
-            Finish::Activate(Activation::Tanh, &bias)
+        let finish = match kind {
+            0 => Finish::Slope(Activation::Tanh, &y),
+            1 => Finish::Activate(Activation::Tanh, &bias),
+            _ => Finish::Plus(&y),
         };
         product(rows, &factors, &mut c, stride, finish);
         for i in 0..rows {
@@ -539,10 +574,10 @@ mod tests {
                 } else {
                     0.0
                 };
-                let exact = if slope {
-                    sum * (1.0 - y[i * stride + j].f64().powi(2))
-                } else {
-                    (sum + bias[j].f64()).tanh()
+                let exact = match kind {
+                    0 => sum * (1.0 - y[i * stride + j].f64().powi(2)),
+                    1 => (sum + bias[j].f64()).tanh(),
+                    _ => y[i * stride + j].f64() + sum,
                 };
                 assert!(is_near(c[i * stride + j], exact), "{i}, {j}");
             }
@@ -562,11 +597,11 @@ mod tests {
 
         #[test]
         fn a_sum_of_products_is_finished_as_asked(
-            rows in 1_usize..40, inner in 0_usize..30, columns in 1_usize..160, slope: bool,
+            rows in 1_usize..40, inner in 0_usize..30, columns in 1_usize..160, kind in 0_usize..3,
         ) {
             on_each(|_| {
-                finishes::<f32>(rows, inner, columns, slope);
-                finishes::<f64>(rows, inner, columns, slope);
+                finishes::<f32>(rows, inner, columns, kind);
+                finishes::<f64>(rows, inner, columns, kind);
             });
         }
 

@@ -97,20 +97,28 @@ impl<S: Scalar> Kernel for Largest<'_, S> {
     #[inline(always)]
     fn run<A: Arithmetic>(self) -> S {
         let ((a, a_rest), (b, b_rest)) = (self.0.as_chunks::<LANES>(), self.1.as_chunks::<LANES>());
+        let ((a_fours, a), (b_fours, b)) = (a.as_chunks::<4>(), b.as_chunks::<4>());
+        // Four eights side by side, so that none waits for the one before.
         let zero = A::Lanes::<S>::splat(S::ZERO);
-        let (mut max, mut sum) = (zero, zero);
-        let mut eight = |a: A::Lanes<S>, b: A::Lanes<S>| {
+        let (mut max, mut sum) = ([zero; 4], [zero; 4]);
+        let mut eight = |i: usize, a: A::Lanes<S>, b: A::Lanes<S>| {
             let d = a.sub(b);
             let size = d.max(zero.sub(d));
-            max = size.max(max);
-            sum = sum.add(size);
+            max[i] = size.max(max[i]);
+            sum[i] = sum[i].add(size);
         };
-        eight(Lanes::load_some(a_rest), Lanes::load_some(b_rest));
-        for (a, b) in a.iter().zip(b) {
-            eight(Lanes::load(a), Lanes::load(b));
+        for (a, b) in a_fours.iter().zip(b_fours) {
+            for i in 0..4 {
+                eight(i, Lanes::load(&a[i]), Lanes::load(&b[i]));
+            }
         }
+        for (a, b) in a.iter().zip(b) {
+            eight(0, Lanes::load(a), Lanes::load(b));
+        }
+        eight(1, Lanes::load_some(a_rest), Lanes::load_some(b_rest));
+        let max = max[0].max(max[1]).max(max[2].max(max[3]));
         // A maximum forgets what is not a number, a sum does not.
-        let sum = total(sum);
+        let sum = total(sum[0].add(sum[1]).add(sum[2].add(sum[3])));
         if sum.f64().is_nan() { sum } else { each(max).into_iter().fold(S::ZERO, worse) }
     }
 }

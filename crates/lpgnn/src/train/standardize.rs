@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::graph::{GraphBatch, Share};
-use crate::inference::{FixedPointOptions, Inference, Layer};
+use crate::inference::{FixedPointOptions, Inference, Layers};
 use crate::lagrangian::{Model, ReadFrom, Variables};
 use crate::numeric::Scratch;
 use crate::parameters::{InputLayer, Parameters, Role};
@@ -39,7 +39,8 @@ pub(super) fn start_standardized<S: Scalar>(
         let normalized = below
             .and_then(|below| model.normalized(layer - 1, &at.weights, graphs, below, scratch));
         let below = normalized.as_deref().or(below);
-        let layer = Layer::of(model, layer, &at.weights, below, scratch);
+        let layers = Layers::new(model, &at.weights, graphs);
+        let layer = layers.layer(layer, below, scratch);
         let found = layer.converge(graphs, std::mem::take(&mut rest[0]), &options, &mut || ());
         (rest[0], f_x) = (found.states, Some(found.f_x));
     }

@@ -45,6 +45,24 @@ impl<'w, S: Scalar> FeatureWeights<'w, S> {
         }
     }
 
+    /// A matrix with padded rows, for the way forward alone, prepared for features of the form of `features`.
+    pub(crate) fn of_matrix(
+        matrix: Vec<S>,
+        rows: usize,
+        width: usize,
+        features: FeaturesView<'_, S>,
+    ) -> Self {
+        let dense = matches!(features, FeaturesView::Dense(_));
+        Self {
+            block: 0,
+            rows,
+            width,
+            forward: dense.then(|| Packed::new(&matrix, rows, width)),
+            backward: None,
+            padded_rows: matrix.into(),
+        }
+    }
+
     /// The same, with nothing borrowed.
     pub(crate) fn into_owned(self) -> FeatureWeights<'static, S> {
         let Self { block, rows, width, padded_rows, forward, backward } = self;

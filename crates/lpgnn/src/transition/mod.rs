@@ -138,15 +138,14 @@ pub trait Transition<S: Scalar = f32>: Debug + Send + Sync {
         self.pass(weights, input, upstream, gradients, scratch);
     }
 
-    /// The same function with these weights and inputs, for one `X` after another: what does not depend on `X` is computed
-    /// once. The states of `input` are not read. None, as here, if nothing is saved by it.
-    fn iteration<'a>(
+    /// The same function with these weights, packed for one batch after another whose node features have the form of
+    /// `node_features`. None, as here, if nothing is saved by it.
+    fn packed<'a>(
         &'a self,
         weights: &'a [S],
-        input: Input<'a, S>,
-        scratch: &'a Scratch<S>,
-    ) -> Option<Box<dyn Iteration<S> + 'a>> {
-        let _ = (weights, input, scratch);
+        node_features: FeaturesView<'_, S>,
+    ) -> Option<Box<dyn PackedTransition<S> + 'a>> {
+        let _ = (weights, node_features);
         None
     }
 
@@ -197,10 +196,21 @@ pub trait Transition<S: Scalar = f32>: Debug + Send + Sync {
 /// How often weights are scaled down before a bound counts as out of reach.
 const SCALINGS: usize = 100;
 
+/// A transition whose weights stay the same.
+pub trait PackedTransition<S: Scalar = f32>: Send + Sync {
+    /// The same function of these inputs, for one `X` after another: what does not depend on `X` is computed once. The
+    /// states of `input` are not read. None where nothing is saved by it.
+    fn iteration<'a>(
+        &'a self,
+        input: Input<'a, S>,
+        scratch: &'a Scratch<S>,
+    ) -> Option<Box<dyn Iteration<S> + 'a>>;
+}
+
 /// A transition whose weights and inputs stay the same while it is iterated.
 pub trait Iteration<S: Scalar = f32> {
-    /// `f_x ← f_a(X)`
-    fn apply(&self, states: &Matrix<S>, f_x: &mut Matrix<S>);
+    /// `f_x ← f_a(X)` at `nodes`, which are those of whole graphs, in order; other rows stay as they are.
+    fn apply(&self, nodes: &[Range<usize>], states: &Matrix<S>, f_x: &mut Matrix<S>);
 }
 
 /// What a transition reads.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::kernels::{self, EdgeRows, Table};
 use super::pass::Group;
 use super::prepared::Prepared;
-use super::tiles::{blocks, pairs};
+use super::tiles::{blocks, pairs, tiles_of};
 use super::{Aggregation, fused};
 use crate::Scalar;
 use crate::activation::{Activation, activate};
@@ -32,28 +32,32 @@ pub(super) struct Trace<'a, S: Scalar> {
 }
 
 impl<'w, S: Scalar> Prepared<'w, S> {
-    /// `f_a` of `nodes`, block by block; `base` is the first node of `p` and `q`.
+    /// `f_a` of `nodes`, block by block, from their `p` and `q`.
     pub(super) fn forward_blocks(
         &self,
         nodes: Range<usize>,
-        base: usize,
-        p: &[S],
-        q: &[S],
+        (p, q): (Table<'_, S>, Table<'_, S>),
         f_x: &mut [S],
     ) {
-        for block in blocks(self.neighbours(), nodes.clone(), self.first()) {
-            let state = self.network.state_dim;
-            let rows = &mut f_x[(block.start - nodes.start) * state..][..block.len() * state];
-            if self.is_fused() {
-                let mut sums = self.scratch.take(block.len() * self.first());
-                let tables = (self.table(p, base), self.table(q, base));
-                let (counts, activation) = (self.counts(), self.activation(0));
-                let neighbours = self.neighbours();
-                fused::values(neighbours, block.clone(), counts, activation, tables, &mut sums);
-                self.after_sum(block, &sums, rows);
-            } else {
-                self.forward(block, base, p, q, rows);
+        let state = self.network.state_dim;
+        let own = |block: &Range<usize>| {
+            (block.start - nodes.start) * state..(block.end - nodes.start) * state
+        };
+        if !self.is_fused() {
+            for block in blocks(self.neighbours(), nodes.clone(), self.first()) {
+                let rows = &mut f_x[own(&block)];
+                self.forward(block, (p, q), rows);
             }
+            return;
+        }
+        // Of pairs nothing is stored, so that it does not matter how many there are.
+        for block in tiles_of(nodes.clone(), self.first()) {
+            let mut sums = self.scratch.take(block.len() * self.first());
+            let (counts, activation) = (self.counts(), self.activation(0));
+            let neighbours = self.neighbours();
+            fused::values(neighbours, block.clone(), counts, activation, (p, q), &mut sums);
+            let rows = &mut f_x[own(&block)];
+            self.after_sum(block, &sums, rows);
         }
     }
 
@@ -61,14 +65,11 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     pub(super) fn forward(
         &self,
         nodes: Range<usize>,
-        base: usize,
-        p: &[S],
-        q: &[S],
+        (p, q): (Table<'_, S>, Table<'_, S>),
         f_x: &mut [S],
     ) -> Trace<'w, S> {
         let (neighbours, width) = (self.neighbours(), self.first());
         let pairs = pairs(neighbours, &nodes);
-        let (p, q) = (self.table(p, base), self.table(q, base));
         let mut t = self.scratch.take(pairs.len() * width);
         let (activation, features) = (self.activation(0), self.input.edge_features);
         let directions = [neighbours.outgoing(), neighbours.incoming()];

@@ -287,7 +287,8 @@ pub(super) fn kept_to_sources<S: Scalar>(
             }
         }
     }
-    let kept = Table { rows: kept, base: neighbours.range(nodes.start).start, width: d.width };
+    let base = neighbours.range(nodes.start).start;
+    let kept = Table { rows: kept, base, width: d.width, stride: d.width };
     by_columns!(d.width, |column, W| KeptToSources::<S, W> {
         neighbours,
         nodes: nodes.clone(),

@@ -19,13 +19,15 @@ pub(super) struct Table<'a, S> {
     pub(super) rows: &'a [S],
     pub(super) base: usize,
     pub(super) width: usize,
+    /// How far apart rows are: more than they are wide where others lie between them.
+    pub(super) stride: usize,
 }
 
 impl<'a, S: Scalar> Table<'a, S> {
     /// `W` times eight columns of a row, from `column` on.
     #[inline(always)]
     pub(super) fn lanes<const W: usize>(&self, node: usize, column: usize) -> &'a [[S; LANES]; W] {
-        lanes(self.rows, (node - self.base) * self.width + column)
+        lanes(self.rows, (node - self.base) * self.stride + column)
     }
 
     /// Whether its rows are beyond the near caches.
@@ -37,7 +39,7 @@ impl<'a, S: Scalar> Table<'a, S> {
     /// Lets the processor fetch columns that will soon be read; a row that is not there does no harm.
     #[inline(always)]
     pub(super) fn call_for<A: Arithmetic, const W: usize>(&self, node: usize, column: usize) {
-        let start = node.wrapping_sub(self.base).wrapping_mul(self.width).wrapping_add(column);
+        let start = node.wrapping_sub(self.base).wrapping_mul(self.stride).wrapping_add(column);
         for line in (0..W).step_by(2) {
             A::prefetch(self.rows, start.wrapping_add(line * LANES));
         }
@@ -413,7 +415,7 @@ pub(super) fn sum_by_source<S: Scalar>(
             }
         }
     }
-    let d = Table { rows: d, base: 0, width };
+    let d = Table { rows: d, base: 0, width, stride: width };
     by_columns!(width, |column, W| SumBySource::<S, W> {
         neighbours,
         nodes: nodes.clone(),

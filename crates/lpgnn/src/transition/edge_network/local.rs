@@ -74,7 +74,8 @@ impl LocalTransition for LocalEdgeNetwork {
         let nodes = 0..input.topology.nodes();
         let mut q = scratch.take(nodes.len() * prepared.first());
         prepared.project_targets(nodes.clone(), &mut q);
-        prepared.forward_blocks(nodes, 0, messages.as_slice(), &q, f_x.as_mut_slice());
+        let tables = (prepared.table(messages.as_slice(), 0), prepared.table(&q, 0));
+        prepared.forward_blocks(nodes, tables, f_x.as_mut_slice());
     }
 
     fn sensitivity(&self) -> Sensitivity {

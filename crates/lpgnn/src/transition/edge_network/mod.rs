@@ -10,7 +10,8 @@ mod prepared;
 mod tiles;
 
 use super::{
-    Degrees, Gradients, Input, Iteration, Kept, LocalTransition, Transition, Upstream, with_known,
+    Degrees, Gradients, Input, Kept, LocalTransition, PackedTransition, Transition, Upstream,
+    with_known,
 };
 use crate::activation::Activation;
 use crate::graph::FeaturesView;
@@ -18,7 +19,7 @@ use crate::network::{Network, StateWeights};
 use crate::numeric::{NormMemory, Scratch};
 use crate::parameters::{Parameters, Role};
 use crate::{Error, Matrix, Scalar};
-use iteration::EdgeIteration;
+use iteration::PackedEdgeNetwork;
 
 /// A network on every pair of neighbours, aggregated over the neighbours of a node.
 ///
@@ -289,14 +290,12 @@ impl<S: Scalar> Transition<S> for EdgeNetwork {
         self.run_pass(&Kept::default(), weights, input, upstream, gradients, scratch);
     }
 
-    fn iteration<'a>(
+    fn packed<'a>(
         &'a self,
         weights: &'a [S],
-        input: Input<'a, S>,
-        scratch: &'a Scratch<S>,
-    ) -> Option<Box<dyn Iteration<S> + 'a>> {
-        let iteration = EdgeIteration::new(self, weights, input, scratch)?;
-        Some(Box::new(iteration))
+        node_features: FeaturesView<'_, S>,
+    ) -> Option<Box<dyn PackedTransition<S> + 'a>> {
+        Some(Box::new(PackedEdgeNetwork::new(self, weights, node_features)))
     }
 
     fn lipschitz(&self, weights: &[S], degrees: Degrees) -> Option<f64> {

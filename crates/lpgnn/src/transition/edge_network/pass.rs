@@ -55,7 +55,8 @@ impl EdgeNetwork {
                     let (p, q) = (&mut p[rows(width)], &mut q[rows(width)]);
                     prepared.project_into(tile.clone(), p, q);
                     let f_x = &mut f_x[rows(self.state_dim)];
-                    prepared.forward_blocks(tile.clone(), tile.start, p, q, f_x);
+                    let tables = (prepared.table(p, tile.start), prepared.table(q, tile.start));
+                    prepared.forward_blocks(tile.clone(), tables, f_x);
                 }
             });
             drop(groups);
@@ -67,7 +68,8 @@ impl EdgeNetwork {
                     let rows = &mut f_x[(tile.start - range.start) * self.state_dim..]
                         [..tile.len() * self.state_dim];
                     let (p, q) = prepared.project(tile.clone());
-                    prepared.forward_blocks(tile.clone(), tile.start, &p, &q, rows);
+                    let tables = (prepared.table(&p, tile.start), prepared.table(&q, tile.start));
+                    prepared.forward_blocks(tile.clone(), tables, rows);
                 }
             });
         } else {
@@ -160,7 +162,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             for nodes in topology.pieces_that(interior, range.clone()) {
                 let state = self.network.state_dim;
                 let rows = (nodes.start - range.start) * state..(nodes.end - range.start) * state;
-                self.forward_blocks(nodes, 0, p, &q, &mut f_x[rows]);
+                self.forward_blocks(nodes, (self.table(p, 0), self.table(&q, 0)), &mut f_x[rows]);
             }
         };
         let mut coming = exchange.start_nodes(topology, width, &p);
@@ -222,7 +224,8 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         for block in blocks(self.neighbours(), tile.clone(), width) {
             let mut f_x = self.scratch.take(block.len() * state);
             let mut d_f = self.scratch.take(block.len() * state);
-            let trace = self.forward(block.clone(), tile.start, p, q, &mut f_x);
+            let tables = (self.table(p, tile.start), self.table(q, tile.start));
+            let trace = self.forward(block.clone(), tables, &mut f_x);
             self.ask(block.clone(), &f_x, group, &mut d_f);
             let rows = (block.start - tile.start) * width..(block.end - tile.start) * width;
             let partial = (!group.partial.is_empty()).then_some(&mut group.partial[..]);
@@ -305,7 +308,8 @@ impl<'w, S: Scalar> Prepared<'w, S> {
             for block in blocks(neighbours, group.nodes.clone(), width) {
                 let mut f_x = self.scratch.take(block.len() * state);
                 let mut d_f = self.scratch.take(block.len() * state);
-                let trace = self.forward(block.clone(), 0, p, q, &mut f_x);
+                let tables = (self.table(p, 0), self.table(q, 0));
+                let trace = self.forward(block.clone(), tables, &mut f_x);
                 self.ask(block.clone(), &f_x, group, &mut d_f);
                 let rows = group.rows(&block, width);
                 let partial = (!group.partial.is_empty()).then_some(&mut group.partial[..]);

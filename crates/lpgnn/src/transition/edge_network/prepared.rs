@@ -97,6 +97,17 @@ impl<'w, S: Scalar> PackedWeights<'w, S> {
             (layout.rows(block) > 0)
                 .then(|| FeatureWeights::new(layout, block, weights, node_features))
         };
+        let behind = Self::behind_projections(network, weights);
+        Self { a: state(A), c: state(C), b: feature(B), d: feature(D), ..behind }
+    }
+
+    /// Without those that multiply states and features of nodes.
+    pub(super) fn behind_projections(network: &EdgeNetwork, weights: &'w [S]) -> Self {
+        let layout = &network.layout;
+        let none = |block| {
+            let (forward, backward) = (Packed::default(), Packed::default());
+            StateMatrix { block, forward, backward }
+        };
         let edge = |block| FeatureWeights::for_edges(layout, block, weights);
         let layer = |k: usize| {
             Layer::new(layout, EdgeNetwork::matrix_of_layer(k), network.layers[k].1, weights)
@@ -106,10 +117,10 @@ impl<'w, S: Scalar> PackedWeights<'w, S> {
         let last_bias = last.as_ref().map(|last| &last.bias[..network.state_dim]);
         let last_bias = last_bias.map(|bias| Packed::new(bias, 1, network.state_dim));
         Self {
-            a: state(A),
-            c: state(C),
-            b: feature(B),
-            d: feature(D),
+            a: none(A),
+            c: none(C),
+            b: None,
+            d: None,
             edge: (layout.rows(E) > 0).then(|| [edge(E), edge(F)]),
             bias: layout.padded_copy(BIAS, weights),
             stack: Stack { layers: (1..per_pair).map(layer).collect() },
@@ -149,6 +160,16 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         scratch: &'w Scratch<S>,
     ) -> Self {
         let weights = PackedWeights::new(network, weights, input.node_features);
+        Self::own(network, weights, input, scratch)
+    }
+
+    /// The same with weights that have been packed for it.
+    pub(super) fn own(
+        network: &'w EdgeNetwork,
+        weights: PackedWeights<'w, S>,
+        input: Input<'w, S>,
+        scratch: &'w Scratch<S>,
+    ) -> Self {
         Self::of(network, Weights::Own(weights), input, scratch)
     }
 
@@ -234,7 +255,7 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     }
 
     pub(super) fn table<'t>(&self, rows: &'t [S], base: usize) -> Table<'t, S> {
-        Table { rows, base, width: self.first() }
+        Table { rows, base, width: self.first(), stride: self.first() }
     }
 
     /// Whether the values of pairs need not be stored, see [`fused`].
@@ -278,29 +299,6 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     ) {
         let (x, features) = (self.states(&nodes), self.input.node_features);
         project_rows(&(nodes, x, features), y, x_weights, l_weights, finish);
-    }
-
-    /// `B l_u` and `D l_v + b` of some nodes: what features contribute to the projections.
-    pub(super) fn project_features(&self, nodes: Range<usize>, p: &mut [S], q: &mut [S]) {
-        let width = self.first();
-        p.fill(S::ZERO);
-        q.chunks_exact_mut(width).for_each(|row| row.copy_from_slice(&self.bias));
-        for (weights, y) in [(&self.b, p), (&self.d, q)] {
-            let Some(weights) = weights else { continue };
-            match weights.factors(self.input.node_features, nodes.start) {
-                Some(l) => product(nodes.len(), &[l], y, width, Finish::Add),
-                None => weights.add(self.input.node_features, nodes.clone(), y),
-            }
-        }
-    }
-
-    /// Adds `A x_u` and `C x_v` of some nodes: what states contribute to them.
-    pub(super) fn add_states(&self, nodes: Range<usize>, p: &mut [S], q: &mut [S]) {
-        let (a, state, width) = (self.states(&nodes), self.network.state_dim, self.first());
-        for (weights, y) in [(&self.a, p), (&self.c, q)] {
-            let x = Factors { a, stride: state, b: &weights.forward };
-            product(nodes.len(), &[x], y, width, Finish::Add);
-        }
     }
 
     /// The gradients behind the projections: of the first layer's weights, of states, of features.

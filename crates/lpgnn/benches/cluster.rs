@@ -201,7 +201,10 @@ fn of_rank(
     vec![
         ("nodes", topology.nodes() as f64),
         ("pairs", batch.neighbours().len() as f64),
-        ("interior", topology.ghosts().interior.iter().map(|run| run.len() as f64).sum()),
+        (
+            "interior",
+            topology.ghosts().interior.iter().map(ExactSizeIterator::len).sum::<usize>() as f64,
+        ),
         ("ghosts", (topology.rows() - topology.nodes()) as f64),
         ("row_bytes", counts.row_bytes as f64 / updates),
         ("row_messages", counts.row_messages as f64 / updates),

@@ -10,8 +10,10 @@
 //! # Ok(data) }
 //! ```
 
+use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ::mpi::datatype::PartitionMut;
 use ::mpi::environment::Universe;
@@ -21,7 +23,7 @@ use ::mpi::traits::{Communicator as _, CommunicatorCollectives, Destination, Sou
 use ::mpi::{Count, Rank, Threading};
 
 use crate::Error;
-use crate::graph::{Communicator, Pending};
+use crate::graph::{Communicator, Incoming, Outgoing, OutgoingRows, Pending};
 
 /// All processes of an MPI job.
 ///
@@ -30,6 +32,8 @@ pub struct Mpi {
     rank: usize,
     ranks: usize,
     ranks_here: usize,
+    /// For rows on their way, from exchange to exchange.
+    spare: Mutex<Vec<Vec<u8>>>,
     _universe: Universe,
 }
 
@@ -38,6 +42,16 @@ const LAUNCHED: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PM
 
 /// Bytes of a message at most: MPI counts with 32 bits.
 const MESSAGE: usize = 1 << 30;
+
+/// Bytes of rows that are sent at a time, and fit near caches; and how many times as much is on its way to a rank where rows have
+/// to be written.
+const PIECE: usize = 1 << 18;
+const PIECES: usize = 4;
+
+/// The rows of a piece.
+fn rows_of_piece(size: usize) -> usize {
+    (PIECE / size.max(1)).max(1)
+}
 
 impl Mpi {
     /// Connects the processes that `mpirun` or `srun` has started; none where this one was started alone.
@@ -69,7 +83,17 @@ impl Mpi {
         let world = universe.world();
         let (rank, ranks) = (index(world.rank()), index(world.size()));
         let ranks_here = index(world.split_shared(0).size());
-        Ok((ranks > 1).then_some(Self { rank, ranks, ranks_here, _universe: universe }))
+        Ok((ranks > 1).then_some(Self {
+            rank,
+            ranks,
+            ranks_here,
+            spare: Mutex::default(),
+            _universe: universe,
+        }))
+    }
+
+    fn spare(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many ranks share the processors of this machine.
@@ -111,6 +135,42 @@ impl Communicator for Mpi {
             }
             incoming.into_iter().for_each(|request| _ = request.wait());
             outgoing.into_iter().for_each(|request| _ = request.wait());
+        });
+    }
+
+    /// Rows are received where they belong.
+    fn exchange_rows(
+        &self,
+        sends: &[Outgoing<'_>],
+        receives: &mut [Incoming<'_>],
+        meanwhile: &mut dyn FnMut(&mut dyn FnMut()),
+    ) {
+        let world = SimpleCommunicator::world();
+        ::mpi::request::scope(|scope| {
+            let mut incoming = vec![];
+            for Incoming { from, size, bytes } in receives.iter_mut() {
+                let source = world.process_at_rank(count(*from));
+                for piece in bytes.chunks_mut((rows_of_piece(*size) * *size).max(1)) {
+                    incoming.push(source.immediate_receive_into(scope, piece));
+                }
+            }
+            let mut outgoing = vec![];
+            for send in sends {
+                let OutgoingRows::There(rows) = send.rows else { continue };
+                let target = world.process_at_rank(count(send.to));
+                for piece in rows.chunks((rows_of_piece(send.size) * send.size).max(1)) {
+                    outgoing.push(target.immediate_send(scope, piece));
+                }
+            }
+            let mut sending = Sending::new(sends, std::mem::take(&mut *self.spare()));
+            // While rows are on their way, their memory must not go.
+            let ends_with_job = EndsWithJob;
+            sending.go_on();
+            meanwhile(&mut || sending.go_on());
+            *self.spare() = sending.finish();
+            incoming.into_iter().for_each(|request| _ = request.wait());
+            outgoing.into_iter().for_each(|request| _ = request.wait());
+            std::mem::forget(ends_with_job);
         });
     }
 
@@ -170,6 +230,99 @@ impl Communicator for Mpi {
     }
 }
 
+/// A process that panics while others may write to its memory ends, and the job with it.
+struct EndsWithJob;
+
+impl Drop for EndsWithJob {
+    fn drop(&mut self) {
+        SimpleCommunicator::world().abort(PANICKED)
+    }
+}
+
+/// The exit code of a program that panics.
+const PANICKED: i32 = 101;
+
+/// Rows that are written and sent piece by piece, some to every rank at a time.
+struct Sending<'a> {
+    rows: Vec<SendingTo<'a>>,
+    spare: Vec<Vec<u8>>,
+}
+
+struct SendingTo<'a> {
+    to: usize,
+    size: usize,
+    rows: usize,
+    write: &'a (dyn Fn(Range<usize>, &mut [u8]) + Sync),
+    /// The first row that has not been sent.
+    next: usize,
+    /// Pieces on their way, in the order in which they were sent, with their memory.
+    on_their_way: VecDeque<(Request<'static, [u8]>, Vec<u8>)>,
+}
+
+impl<'a> Sending<'a> {
+    fn new(sends: &'a [Outgoing<'a>], spare: Vec<Vec<u8>>) -> Self {
+        let to = |&Outgoing { to, size, rows }: &Outgoing<'a>| match rows {
+            // Nobody waits for rows without bytes.
+            OutgoingRows::Written(rows, write) if size > 0 => {
+                Some(SendingTo { to, size, rows, write, next: 0, on_their_way: VecDeque::new() })
+            }
+            _ => None,
+        };
+        Self { rows: sends.iter().filter_map(to).collect(), spare }
+    }
+
+    /// Sends what there is room for, without waiting; and lets all messages get on.
+    fn go_on(&mut self) {
+        get_on();
+        for to in &mut self.rows {
+            while let Some((request, memory)) = to.on_their_way.pop_front() {
+                match request.test() {
+                    Ok(_) => self.spare.push(memory),
+                    Err(request) => {
+                        to.on_their_way.push_front((request, memory));
+                        break;
+                    }
+                }
+            }
+            while to.on_their_way.len() < PIECES && to.next < to.rows {
+                to.send(self.spare.pop().unwrap_or_default());
+            }
+        }
+    }
+
+    /// Waits until all have been sent; what memory there is for others.
+    fn finish(mut self) -> Vec<Vec<u8>> {
+        while let Some(to) = self.rows.iter_mut().find(|to| !to.on_their_way.is_empty()) {
+            if let Some((request, memory)) = to.on_their_way.pop_front() {
+                request.wait();
+                self.spare.push(memory);
+            }
+            self.go_on();
+        }
+        self.spare
+    }
+}
+
+impl SendingTo<'_> {
+    /// Sends the next piece.
+    fn send(&mut self, mut memory: Vec<u8>) {
+        let Self { to, size, rows, write, .. } = *self;
+        let piece = self.next..rows.min(self.next + rows_of_piece(size));
+        let length = piece.len() * size;
+        if memory.len() < length {
+            memory.resize(length, 0);
+        }
+        self.next = piece.end;
+        write(piece, &mut memory[..length]);
+        // SAFETY: the memory stays where it is and unchanged until the request is complete: it is kept with it, and is
+        // used again only then. A panic in between ends the process, see `EndsWithJob`.
+        let message: &'static [u8] = unsafe { std::slice::from_raw_parts(memory.as_ptr(), length) };
+        let world = SimpleCommunicator::world();
+        let target = world.process_at_rank(count(to));
+        self.on_their_way.push_back((target.immediate_send(StaticScope, message), memory));
+    }
+}
+
 /// Messages on their way. Their memory is leaked while MPI may use it.
 struct Started {
     outgoing: Vec<Request<'static, [u8]>>,
@@ -188,9 +341,8 @@ impl fmt::Debug for Started {
 }
 
 impl Pending for Started {
-    /// MPI moves large messages only while it is called; which call it is does not matter.
     fn poll(&mut self) {
-        let _ = SimpleCommunicator::world().any_process().immediate_probe();
+        get_on();
     }
 
     fn finish(mut self: Box<Self>) -> Vec<Vec<u8>> {
@@ -213,6 +365,11 @@ impl Drop for Started {
         let requests = [&mut self.incoming, &mut self.outgoing].map(std::mem::take);
         requests.into_iter().flatten().for_each(std::mem::forget);
     }
+}
+
+/// MPI moves large messages only while it is called; which call it is does not matter.
+fn get_on() {
+    let _ = SimpleCommunicator::world().any_process().immediate_probe();
 }
 
 /// The memory of a message that has arrived or is sent.

@@ -42,6 +42,27 @@ fn training_prediction_and_evaluation_are_those_of_one_process() {
     assert_eq!(bytes, 128 + 3000 * 10 * 4);
 }
 
+/// Rows of a table that are more than one message: some of the nodes of another rank, and all of them.
+#[test]
+fn rows_of_many_messages_arrive_where_they_belong() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let wide = ["--set=model.hidden-dims=[256]", "--no-baseline"];
+    for mixing in ["--mixing=0.3", "--mixing=1"] {
+        let graph = ["--nodes=4000", "--degree=8", "--parts=4", mixing, "--out=parts", "--force"];
+        succeed(place, 1, &[&["data", "generate", "large"], &graph[..]].concat());
+        for ranks in [1, 2, 3] {
+            let out = format!("--out=run-{ranks}");
+            let train = ["train", "parts", "--epochs=1", "--force", &out];
+            succeed(place, ranks, &[&train[..], &wide[..]].concat());
+            assert!(
+                result(&place.join(format!("run-{ranks}"))) == result(&place.join("run-1")),
+                "{mixing}, {ranks} ranks"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_data_set_is_cut_by_metis_and_predicted_in_its_own_order() {
     let place = tempfile::tempdir().unwrap();

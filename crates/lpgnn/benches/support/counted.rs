@@ -1,9 +1,9 @@
 //! A communicator that counts what goes through it, and how long this process is in it.
 
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use lpgnn::graph::{Communicator, Pending};
+use lpgnn::graph::{Communicator, Incoming, Outgoing};
 
 /// What a process has received so far, and the seconds in which it has done nothing else.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,12 +38,12 @@ pub(crate) struct Counted {
     of: Arc<dyn Communicator>,
     /// Whether everything that is started is waited for at once.
     waits: bool,
-    counts: Arc<Mutex<Counts>>,
+    counts: Mutex<Counts>,
 }
 
 impl Counted {
     pub(crate) fn new(of: Arc<dyn Communicator>, waits: bool) -> Self {
-        Self { of, waits, counts: Arc::default() }
+        Self { of, waits, counts: Mutex::default() }
     }
 
     pub(crate) fn counts(&self) -> Counts {
@@ -75,22 +75,35 @@ impl Communicator for Counted {
         self.count_other(bytes, receives.len(), || self.of.exchange(sends, receives));
     }
 
-    /// Rows of neighbours, and nothing else, are started before they are waited for.
-    fn start_exchange(
+    /// Rows of neighbours, and nothing else. What goes on meanwhile is not counted, but for what rows take of it.
+    fn exchange_rows(
         &self,
-        sends: Vec<(usize, Vec<u8>)>,
-        receives: &[(usize, usize)],
-    ) -> Box<dyn Pending> {
-        let begin = Instant::now();
-        let mut pending = self.of.start_exchange(sends, receives);
+        sends: &[Outgoing<'_>],
+        receives: &mut [Incoming<'_>],
+        meanwhile: &mut dyn FnMut(&mut dyn FnMut()),
+    ) {
+        let bytes: usize = receives.iter().map(|place| place.bytes.len()).sum();
+        let messages = receives.len();
+        let (begin, mut other) = (Instant::now(), Duration::ZERO);
+        let mut work = |poll: &mut dyn FnMut()| {
+            let (begin, mut rows) = (Instant::now(), Duration::ZERO);
+            meanwhile(&mut || {
+                let begin = Instant::now();
+                poll();
+                rows += begin.elapsed();
+            });
+            other += begin.elapsed() - rows;
+        };
         if self.waits {
-            pending = Box::new(Received(pending.finish()));
+            self.of.exchange_rows(sends, receives, &mut |_| {});
+            work(&mut || {});
+        } else {
+            self.of.exchange_rows(sends, receives, &mut work);
         }
         let mut counts = self.counts.lock().unwrap();
-        counts.row_seconds += begin.elapsed().as_secs_f64();
-        counts.row_bytes += receives.iter().map(|(_, length)| length).sum::<usize>();
-        counts.row_messages += receives.len();
-        Box::new(CountedPending { of: pending, counts: Arc::clone(&self.counts) })
+        counts.row_seconds += (begin.elapsed() - other).as_secs_f64();
+        counts.row_bytes += bytes;
+        counts.row_messages += messages;
     }
 
     fn all_gather(&self, all: &mut [u8], ends: &[usize]) {
@@ -102,36 +115,5 @@ impl Communicator for Counted {
 
     fn abort(&self, code: i32) -> ! {
         self.of.abort(code)
-    }
-}
-
-/// What is there already.
-#[derive(Debug)]
-struct Received(Vec<Vec<u8>>);
-
-impl Pending for Received {
-    fn finish(self: Box<Self>) -> Vec<Vec<u8>> {
-        self.0
-    }
-}
-
-#[derive(Debug)]
-struct CountedPending {
-    of: Box<dyn Pending>,
-    counts: Arc<Mutex<Counts>>,
-}
-
-impl Pending for CountedPending {
-    fn poll(&mut self) {
-        let begin = Instant::now();
-        self.of.poll();
-        self.counts.lock().unwrap().row_seconds += begin.elapsed().as_secs_f64();
-    }
-
-    fn finish(self: Box<Self>) -> Vec<Vec<u8>> {
-        let begin = Instant::now();
-        let received = self.of.finish();
-        self.counts.lock().unwrap().row_seconds += begin.elapsed().as_secs_f64();
-        received
     }
 }

@@ -1,6 +1,8 @@
 //! Processes that work together: what they have to be able to tell each other, and nothing else.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
+use std::ops::Range;
 
 use crate::Scalar;
 
@@ -21,8 +23,35 @@ pub trait Communicator: Debug + Send + Sync {
     /// there is at most one message in each direction.
     fn exchange(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, &mut [u8])]);
 
+    /// Fills each of `receives` with the rows that that rank sends here, while `meanwhile` does something else: it is called once,
+    /// and calls what it is given now and then, so that rows get on. Between two ranks, there are at most rows of one table in each
+    /// direction.
+    ///
+    /// By default rows are all written, and then sent, when `meanwhile` has ended.
+    fn exchange_rows(
+        &self,
+        sends: &[Outgoing<'_>],
+        receives: &mut [Incoming<'_>],
+        meanwhile: &mut dyn FnMut(&mut dyn FnMut()),
+    ) {
+        meanwhile(&mut || {});
+        let written = sends.iter().map(|send| match send.rows {
+            OutgoingRows::There(rows) => (send.to, Cow::Borrowed(rows)),
+            OutgoingRows::Written(count, write) => {
+                let mut rows = vec![0; count * send.size];
+                write(0..count, &mut rows);
+                (send.to, Cow::Owned(rows))
+            }
+        });
+        let written: Vec<(usize, Cow<'_, [u8]>)> = written.collect();
+        let sends: Vec<(usize, &[u8])> =
+            written.iter().map(|(to, bytes)| (*to, &bytes[..])).collect();
+        let places = receives.iter_mut().map(|place| (place.from, &mut *place.bytes));
+        self.exchange(&sends, &mut places.collect::<Vec<_>>());
+    }
+
     /// Starts to send bytes to other ranks, and to receive so many from some. What has been received is had later, from
-    /// [`Pending::finish`], and ranks can do anything else until then. All ranks start theirs in the same order.
+    /// [`Pending::finish`], and ranks can do anything else until then, other exchanges too. All ranks start theirs in the same order.
     ///
     /// By default it is all done at once.
     fn start_exchange(
@@ -47,6 +76,46 @@ pub trait Communicator: Debug + Send + Sync {
 
     /// Ends the processes of all ranks with this exit code.
     fn abort(&self, code: i32) -> !;
+}
+
+/// Rows for another rank.
+#[derive(Debug)]
+pub struct Outgoing<'a> {
+    /// Who receives them.
+    pub to: usize,
+    /// Bytes of each.
+    pub size: usize,
+    /// The rows.
+    pub rows: OutgoingRows<'a>,
+}
+
+/// Rows that are sent.
+#[derive(Clone, Copy)]
+pub enum OutgoingRows<'a> {
+    /// They lie one after the other.
+    There(&'a [u8]),
+    /// So many rows, some of which are written when they are sent: so they are never all there twice.
+    Written(usize, &'a (dyn Fn(Range<usize>, &mut [u8]) + Sync)),
+}
+
+impl Debug for OutgoingRows<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::There(bytes) => write!(f, "{} bytes", bytes.len()),
+            Self::Written(rows, _) => write!(f, "{rows} rows"),
+        }
+    }
+}
+
+/// A place for the rows of another rank.
+#[derive(Debug)]
+pub struct Incoming<'a> {
+    /// Who sends them.
+    pub from: usize,
+    /// Bytes of each.
+    pub size: usize,
+    /// All of them.
+    pub bytes: &'a mut [u8],
 }
 
 /// An exchange that has been started.

@@ -12,35 +12,33 @@
 
 use std::fmt::Debug;
 
-use super::{Pending, Topology};
+use super::Topology;
 use crate::Scalar;
 
 /// Fills the rows of ghosts from the processes that own them.
 pub trait Exchange<S: Scalar = f32>: Debug + Sync {
-    /// Sets the ghost rows of a table of nodes, which has [`rows`](Topology::rows) rows of `width` entries.
-    fn gather_nodes(&self, topology: &Topology, width: usize, rows: &mut [S]);
+    /// Sets the ghost rows of a table of nodes, given its [`nodes`](Topology::nodes) own rows; all have `width` entries, and there are
+    /// [`rows`](Topology::rows) of both.
+    fn gather_nodes(&self, topology: &Topology, width: usize, own: &[S], ghosts: &mut [S]);
 
-    /// Starts to set the ghost rows of a table of nodes, and does not wait for them: until [`finish_nodes`](Self::finish_nodes),
-    /// own rows stay as they are, and ghost rows are not read. What has been started first is finished first.
+    /// The same while `meanwhile` does what needs no ghosts. It is called once, and calls what it is given now and then, so that rows get on.
     ///
-    /// By default nothing is started, and all is done at the end.
-    fn start_nodes(&self, topology: &Topology, width: usize, rows: &[S]) -> Coming {
-        let _ = (topology, width, rows);
-        None
+    /// By default all that is done afterwards.
+    fn gather_nodes_while(
+        &self,
+        topology: &Topology,
+        width: usize,
+        own: &[S],
+        ghosts: &mut [S],
+        meanwhile: &mut dyn FnMut(&mut dyn FnMut()),
+    ) {
+        meanwhile(&mut || {});
+        self.gather_nodes(topology, width, own, ghosts);
     }
 
-    /// Waits for ghost rows, and sets them.
-    fn finish_nodes(&self, coming: Coming, topology: &Topology, width: usize, rows: &mut [S]) {
-        drop(coming);
-        self.gather_nodes(topology, width, rows);
-    }
-
-    /// Sets the ghost rows of a table of pairs, which has [`pair_rows`](Topology::pair_rows) rows.
-    fn gather_pairs(&self, topology: &Topology, width: usize, rows: &mut [S]);
+    /// Sets the ghost rows of a table of pairs, which has [`pair_rows`](Topology::pair_rows) rows of both.
+    fn gather_pairs(&self, topology: &Topology, width: usize, own: &[S], ghosts: &mut [S]);
 }
-
-/// Rows on their way, if any are.
-pub type Coming = Option<Box<dyn Pending>>;
 
 /// Adds up what groups of nodes contribute, over all processes and always in the order of the groups.
 pub trait Reduce<S: Scalar = f32>: Debug + Sync {
@@ -60,8 +58,8 @@ pub trait Reduce<S: Scalar = f32>: Debug + Sync {
 pub struct Local;
 
 impl<S: Scalar> Exchange<S> for Local {
-    fn gather_nodes(&self, _: &Topology, _: usize, _: &mut [S]) {}
-    fn gather_pairs(&self, _: &Topology, _: usize, _: &mut [S]) {}
+    fn gather_nodes(&self, _: &Topology, _: usize, _: &[S], _: &mut [S]) {}
+    fn gather_pairs(&self, _: &Topology, _: usize, _: &[S], _: &mut [S]) {}
 }
 
 impl<S: Scalar> Reduce<S> for Local {

@@ -14,8 +14,8 @@ mod topology;
 
 pub(crate) use batch::check_starts;
 pub use batch::{BatchParts, GraphBatch};
-pub use communicator::{Alone, Communicator, Pending};
-pub use exchange::{Coming, Exchange, Local, Reduce};
+pub use communicator::{Alone, Communicator, Incoming, Outgoing, OutgoingRows, Pending};
+pub use exchange::{Exchange, Local, Reduce};
 pub use features::{Features, FeaturesView, OneHot, SparseRows};
 pub use groups::Groups;
 pub(crate) use groups::MOST_GROUPS;

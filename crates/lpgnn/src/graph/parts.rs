@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::share::Parts;
+use super::share::{Parts, are_nearly_all};
 use super::{Communicator, Exchange, Ghosts, Groups, Neighbours, Share, Topology};
 use crate::{Error, Scalar};
 
@@ -131,7 +131,7 @@ impl Topology {
         ranks: &Arc<dyn Communicator>,
     ) -> Result<Self, Error> {
         let nodes = rows.nodes(ranks.rank());
-        let ghosts = ghosts(&rows, &nodes);
+        let ghosts = widened(&ghosts(&rows, &nodes), &rows);
         let (neighbours, ghost_pairs) = neighbours(&rows, &nodes, &ghosts);
         let parts = Parts {
             node_starts: rows.part_starts.to_vec(),
@@ -179,16 +179,15 @@ impl Topology {
 
     /// `de[u]` of ghosts, from whoever owns them.
     fn ghost_degrees(&self) -> Vec<u32> {
-        let mut degrees: Vec<f64> =
-            (0..self.nodes()).map(|v| self.neighbours.degree(v) as f64).collect();
-        degrees.resize(self.rows(), 0.0);
-        exchange_of::<f64>(self).gather_nodes(self, 1, &mut degrees);
+        let own: Vec<f64> = (0..self.nodes()).map(|v| self.neighbours.degree(v) as f64).collect();
+        let mut degrees = vec![0.0; self.rows() - self.nodes()];
+        exchange_of::<f64>(self).gather_nodes(self, 1, &own, &mut degrees);
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "they are counts"
         )]
-        degrees[self.nodes()..].iter().map(|&degree| degree as u32).collect()
+        degrees.iter().map(|&degree| degree as u32).collect()
     }
 }
 
@@ -203,6 +202,24 @@ fn ghosts(rows: &PartRows<'_>, nodes: &Range<usize>) -> Vec<u32> {
     ghosts.sort_unstable();
     ghosts.dedup();
     ghosts
+}
+
+/// The same with all nodes of ranks of which they are [nearly all](are_nearly_all).
+#[allow(clippy::cast_possible_truncation, reason = "checked: numbers have 32 bits")]
+fn widened(ghosts: &[u32], rows: &PartRows<'_>) -> Vec<u32> {
+    let mut all = Vec::with_capacity(ghosts.len());
+    let mut rest = ghosts;
+    for rank in 0..rows.rank_starts.len() - 1 {
+        let nodes = rows.nodes(rank);
+        let (of_rank, behind) = rest.split_at(rest.partition_point(|&u| (u as usize) < nodes.end));
+        if !of_rank.is_empty() && are_nearly_all(of_rank.len(), nodes.len()) {
+            all.extend(nodes.map(|u| u as u32));
+        } else {
+            all.extend_from_slice(of_rank);
+        }
+        rest = behind;
+    }
+    all
 }
 
 /// The table of neighbours with the numbers that this rank gives to nodes, and the number of pairs of every ghost.

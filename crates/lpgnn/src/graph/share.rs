@@ -3,9 +3,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::communicator::{Received, bytes, bytes_mut};
+use rayon::prelude::*;
+
+use super::communicator::{bytes, bytes_mut};
 use super::stale::Stale;
-use super::{Coming, Communicator, Exchange, Groups, Part, Pending, Reduce, Topology};
+use super::{
+    Communicator, Exchange, Groups, Incoming, Outgoing, OutgoingRows, Part, Pending, Reduce,
+    Topology,
+};
 use crate::numeric::worse;
 use crate::{Error, Matrix, Scalar};
 
@@ -113,7 +118,7 @@ impl Share {
             .collect();
         Self {
             communicator: Arc::clone(communicator),
-            nodes_at_cuts: Halo::of_nodes(lists, ghosts, rank, &node_starts),
+            nodes_at_cuts: Halo::of_nodes(lists, ghosts, rank, &node_starts).widened(),
             pairs_at_cuts: Halo::of_pairs(&entries, owners, rank, &node_starts),
             group_starts,
             node_starts,
@@ -133,14 +138,23 @@ impl Share {
         self.stale.forget();
     }
 
-    fn exchange<S: Scalar>(&self, halo: &Halo, width: usize, rows: &mut [S]) {
+    /// Sets ghost rows while `meanwhile` does something else.
+    fn exchange<S: Scalar>(
+        &self,
+        halo: &Halo,
+        width: usize,
+        (own, ghosts): (&[S], &mut [S]),
+        meanwhile: &mut dyn FnMut(&mut dyn FnMut()),
+    ) {
         if halo.is_empty() {
-            return;
+            return meanwhile(&mut || {});
         }
-        let start = || halo.start(&*self.communicator, width, rows);
-        match self.stale.swap(width, start) {
-            None => halo.exchange(&*self.communicator, width, rows),
-            Some(received) => halo.fill(received, width, rows),
+        match self.stale.swap(width, || halo.start(&*self.communicator, width, own)) {
+            None => halo.exchange(&*self.communicator, width, (own, ghosts), meanwhile),
+            Some(received) => {
+                meanwhile(&mut || self.stale.poll());
+                fill(&received, ghosts);
+            }
         }
     }
 
@@ -197,8 +211,7 @@ impl Share {
 
     /// The sum of the partial sums of the parts of all ranks, in the order of parts.
     pub(crate) fn sum_of_parts<S: Scalar>(&self, own: &[&[S]], length: usize) -> Vec<S> {
-        let starts = self.parts.as_ref().map_or(&[0, 0][..], |parts| &parts.rank_starts);
-        self.sum_of(starts, own, length)
+        self.sum_of(own, length)
     }
 
     /// What all ranks have, one after the other; each may have another number of numbers.
@@ -246,39 +259,35 @@ impl Share {
         all
     }
 
-    /// Every rank adds up a slice of all partial sums, so that each of these is sent once. Those of a rank are
-    /// from `starts[rank]` to `starts[rank + 1]`.
-    fn sum_of<S: Scalar>(&self, starts: &[usize], own: &[&[S]], length: usize) -> Vec<S> {
-        let (rank, ranks) = (self.communicator.rank(), self.communicator.ranks());
-        let slice = |rank: usize| rank * length / ranks..(rank + 1) * length / ranks;
-        let others = || (0..ranks).filter(|&other| other != rank);
-        let cut = |to: usize| own.iter().flat_map(|sums| &sums[slice(to)]).copied().collect();
-        let sends: Vec<(usize, Vec<S>)> = others().map(|to| (to, cut(to))).collect();
-        let count = |of: usize| starts[of + 1] - starts[of];
-        let mut received: Vec<Vec<S>> =
-            (0..ranks).map(|of| vec![S::ZERO; count(of) * slice(rank).len()]).collect();
-        received[rank] = cut(rank);
-        let sends: Vec<(usize, &[u8])> = sends
-            .iter()
-            .map(|(to, sums)| (*to, bytes(sums)))
-            .filter(|(_, b)| !b.is_empty())
-            .collect();
-        let mut receives: Vec<(usize, &mut [u8])> = received
-            .iter_mut()
-            .enumerate()
-            .filter(|(of, sums)| *of != rank && !sums.is_empty())
-            .map(|(of, sums)| (of, bytes_mut(sums)))
-            .collect();
-        self.communicator.exchange(&sends, &mut receives);
+    /// From rank to rank, every one of which adds its partial sums to those of the ranks before it; slice by slice, so that all are at
+    /// work. The last one has all, and tells the others.
+    fn sum_of<S: Scalar>(&self, own: &[&[S]], length: usize) -> Vec<S> {
+        let last = self.communicator.ranks() - 1;
+        let size = (length / SLICES).clamp(LEAST_SLICE, MOST_SLICE);
         let mut all = vec![S::ZERO; length];
-        let width = slice(rank).len().max(1);
-        for sums in received.iter().flat_map(|sums| sums.chunks_exact(width)) {
-            let total = &mut all[slice(rank)];
-            total.iter_mut().zip(sums).for_each(|(total, &x)| *total += x);
+        let mut sent: &[S] = &[];
+        for (slice, start) in all.chunks_mut(size).zip((0..).step_by(size)) {
+            // The slice before this one leaves as this one comes.
+            self.pass_on(sent, slice);
+            for sums in own {
+                let sums = &sums[start..start + slice.len()];
+                slice.iter_mut().zip(sums).for_each(|(total, &x)| *total += x);
+            }
+            sent = slice;
         }
-        let ends: Vec<usize> = (0..ranks).map(|rank| slice(rank).end).collect();
+        self.pass_on(sent, &mut []);
+        let ends: Vec<usize> = (0..=last).map(|of| if of < last { 0 } else { length }).collect();
         self.communicator.gather(&mut all, &ends);
         all
+    }
+
+    /// Sends numbers to the rank behind this one, and receives some from the one before it.
+    fn pass_on<S: Scalar>(&self, sent: &[S], received: &mut [S]) {
+        let (rank, last) = (self.communicator.rank(), self.communicator.ranks() - 1);
+        let sends = (rank < last && !sent.is_empty()).then(|| (rank + 1, bytes(sent)));
+        let receives = (rank > 0 && !received.is_empty()).then(|| (rank - 1, bytes_mut(received)));
+        let (sends, mut receives) = (Vec::from_iter(sends), Vec::from_iter(receives));
+        self.communicator.exchange(&sends, &mut receives);
     }
 
     /// The ranks among which the batch is shared.
@@ -353,6 +362,11 @@ impl Share {
     }
 }
 
+/// Slices that go from rank to rank, and the numbers in one at least and at most.
+const SLICES: usize = 16;
+const LEAST_SLICE: usize = 1 << 10;
+const MOST_SLICE: usize = 1 << 16;
+
 /// The result of what every rank does by itself; an error on all of them where it is one on any.
 pub(crate) fn agree<T>(ranks: &dyn Communicator, result: Result<T, Error>) -> Result<T, Error> {
     match (ranks.any(result.is_err()), result) {
@@ -385,14 +399,45 @@ fn graphs_of(whole: &Topology, nodes: &Range<usize>, last: bool) -> Range<usize>
     first.min(whole.graphs())..end.max(first).min(whole.graphs())
 }
 
+/// Own rows that a rank is sent.
+#[derive(Clone, Debug)]
+enum SentRows {
+    /// All there are.
+    All(usize),
+    Some(Vec<u32>),
+}
+
+impl SentRows {
+    fn len(&self) -> usize {
+        match self {
+            Self::All(count) => *count,
+            Self::Some(rows) => rows.len(),
+        }
+    }
+
+    /// Those that have to be put together.
+    fn some(&self) -> &[u32] {
+        match self {
+            Self::All(_) => &[],
+            Self::Some(rows) => rows,
+        }
+    }
+}
+
+/// Whether so many ghosts of so many nodes of a rank are nearly all: then there are ghosts of all of them, for rows that lie together
+/// are sent as they are.
+pub(super) fn are_nearly_all(ghosts: usize, nodes: usize) -> bool {
+    10 * ghosts >= 9 * nodes
+}
+
 /// Rows that ranks send each other.
 #[derive(Clone, Debug, Default)]
 struct Halo {
     /// Own rows that are ghosts elsewhere, for every rank that has any.
-    sends: Vec<(usize, Vec<u32>)>,
+    sends: Vec<(usize, SentRows)>,
     /// How many ghosts come from a rank, in the order of ghosts.
     receives: Vec<(usize, usize)>,
-    /// Rows before those of ghosts.
+    /// How many own rows there are.
     own: usize,
 }
 
@@ -417,6 +462,16 @@ impl Halo {
         }
         let owners = ghosts.iter().map(|&u| owner(node_starts, u as usize));
         Self::new(sends, owners, nodes.len())
+    }
+
+    /// The same, where ranks that need [nearly all](are_nearly_all) own rows have ghosts of all of them.
+    fn widened(mut self) -> Self {
+        for (_, rows) in &mut self.sends {
+            if are_nearly_all(rows.len(), self.own) {
+                *rows = SentRows::All(self.own);
+            }
+        }
+        self
     }
 
     /// Of pairs: the entry "u of v" of a node here is needed by whoever owns `u`. `owners` are those of the pairs of ghosts.
@@ -444,7 +499,8 @@ impl Halo {
                 _ => receives.push((owner, 1)),
             }
         }
-        let sends = sends.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty()).collect();
+        let sends = sends.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty());
+        let sends = sends.map(|(to, rows)| (to, SentRows::Some(rows))).collect();
         Self { sends, receives, own }
     }
 
@@ -453,57 +509,88 @@ impl Halo {
         self.sends.is_empty() && self.receives.is_empty()
     }
 
-    /// The rows that every rank is sent.
-    fn packed<S: Scalar>(&self, width: usize, rows: &[S]) -> Vec<(usize, Vec<S>)> {
-        let row = |&row: &u32| &rows[row as usize * width..][..width];
-        let pack = |(rank, rows): &(usize, Vec<u32>)| {
-            (*rank, rows.iter().flat_map(row).copied().collect())
-        };
-        self.sends.iter().map(pack).collect()
-    }
-
     /// Starts an exchange, without waiting for it.
     fn start<S: Scalar>(
         &self,
         communicator: &dyn Communicator,
         width: usize,
-        rows: &[S],
+        own: &[S],
     ) -> Box<dyn Pending> {
-        let row = |&row: &u32| bytes(&rows[row as usize * width..][..width]);
-        let pack = |(rank, of): &(usize, Vec<u32>)| {
-            let mut packed = Vec::with_capacity(of.len() * width * size_of::<S>());
-            of.iter().for_each(|of| packed.extend_from_slice(row(of)));
-            (*rank, packed)
+        let size = width * size_of::<S>();
+        let pack = |(rank, of): &(usize, SentRows)| match of {
+            SentRows::All(_) => (*rank, bytes(own).to_vec()),
+            SentRows::Some(of) => {
+                let mut packed = vec![0; of.len() * size];
+                pack(of, width, own, &mut packed);
+                (*rank, packed)
+            }
         };
         let sends = self.sends.iter().map(pack).collect();
-        let size = width * size_of::<S>();
         let receives: Vec<(usize, usize)> =
             self.receives.iter().map(|&(rank, count)| (rank, count * size)).collect();
         communicator.start_exchange(sends, &receives)
     }
 
-    /// Sets the rows of ghosts to what has come.
-    fn fill<S: Scalar>(&self, received: Vec<Vec<u8>>, width: usize, rows: &mut [S]) {
-        let ghosts = bytes_mut(&mut rows[self.own * width..]);
-        let mut start = 0;
-        for from in received {
-            ghosts[start..start + from.len()].copy_from_slice(&from);
-            start += from.len();
+    /// Sets the rows of ghosts while `meanwhile` does something else.
+    fn exchange<S: Scalar>(
+        &self,
+        communicator: &dyn Communicator,
+        width: usize,
+        (own, ghosts): (&[S], &mut [S]),
+        meanwhile: &mut dyn FnMut(&mut dyn FnMut()),
+    ) {
+        let size = width * size_of::<S>();
+        let writers = self.sends.iter().map(|(_, of)| {
+            move |some: Range<usize>, into: &mut [u8]| pack(&of.some()[some], width, own, into)
+        });
+        let writers: Vec<_> = writers.collect();
+        let sends = self.sends.iter().zip(&writers).map(|((to, of), write)| {
+            let rows = match of {
+                SentRows::All(_) => OutgoingRows::There(bytes(own)),
+                SentRows::Some(of) => OutgoingRows::Written(of.len(), write),
+            };
+            Outgoing { to: *to, size, rows }
+        });
+        let sends: Vec<Outgoing<'_>> = sends.collect();
+        let mut rest = ghosts;
+        let mut receives = vec![];
+        for &(from, count) in &self.receives {
+            let (rows, behind) = rest.split_at_mut(count * width);
+            receives.push(Incoming { from, size, bytes: bytes_mut(rows) });
+            rest = behind;
         }
+        communicator.exchange_rows(&sends, &mut receives, meanwhile);
     }
+}
 
-    fn exchange<S: Scalar>(&self, communicator: &dyn Communicator, width: usize, rows: &mut [S]) {
-        let packed = self.packed(width, rows);
-        let mut ghosts = &mut rows[self.own * width..];
-        let sends: Vec<(usize, &[u8])> =
-            packed.iter().map(|(rank, rows)| (*rank, bytes(rows))).collect();
-        let mut receives: Vec<(usize, &mut [u8])> = vec![];
-        for &(rank, count) in &self.receives {
-            let (rows, rest) = ghosts.split_at_mut(count * width);
-            receives.push((rank, bytes_mut(rows)));
-            ghosts = rest;
+/// Rows that a thread copies at a time.
+const PACKED: usize = 256;
+
+/// Some own rows, one after the other.
+fn pack<S: Scalar>(of: &[u32], width: usize, own: &[S], into: &mut [u8]) {
+    let size = width * size_of::<S>();
+    if size == 0 {
+        return;
+    }
+    let copy = |(of, into): (&[u32], &mut [u8])| {
+        for (&row, into) in of.iter().zip(into.chunks_exact_mut(size)) {
+            into.copy_from_slice(bytes(&own[row as usize * width..][..width]));
         }
-        communicator.exchange(&sends, &mut receives);
+    };
+    if rayon::current_num_threads() > 1 && of.len() > PACKED {
+        of.par_chunks(PACKED).zip(into.par_chunks_mut(PACKED * size)).for_each(copy);
+    } else {
+        copy((of, into));
+    }
+}
+
+/// Sets the rows of ghosts to what has come.
+fn fill<S: Scalar>(received: &[Vec<u8>], ghosts: &mut [S]) {
+    let ghosts = bytes_mut(ghosts);
+    let mut start = 0;
+    for from in received {
+        ghosts[start..start + from.len()].copy_from_slice(from);
+        start += from.len();
     }
 }
 
@@ -513,36 +600,29 @@ fn owner(starts: &[usize], of: usize) -> usize {
 }
 
 impl<S: Scalar> Exchange<S> for Share {
-    fn gather_nodes(&self, _: &Topology, width: usize, rows: &mut [S]) {
-        self.exchange(&self.nodes_at_cuts, width, rows);
+    fn gather_nodes(&self, _: &Topology, width: usize, own: &[S], ghosts: &mut [S]) {
+        self.exchange(&self.nodes_at_cuts, width, (own, ghosts), &mut |_| {});
     }
 
-    fn start_nodes(&self, _: &Topology, width: usize, rows: &[S]) -> Coming {
-        let halo = &self.nodes_at_cuts;
-        if halo.is_empty() {
-            return None;
-        }
-        let start = || halo.start(&*self.communicator, width, rows);
-        Some(match self.stale.swap(width, start) {
-            None => start(),
-            Some(before) => Box::new(Received(before)),
-        })
+    fn gather_nodes_while(
+        &self,
+        _: &Topology,
+        width: usize,
+        own: &[S],
+        ghosts: &mut [S],
+        meanwhile: &mut dyn FnMut(&mut dyn FnMut()),
+    ) {
+        self.exchange(&self.nodes_at_cuts, width, (own, ghosts), meanwhile);
     }
 
-    fn finish_nodes(&self, coming: Coming, _: &Topology, width: usize, rows: &mut [S]) {
-        if let Some(coming) = coming {
-            self.nodes_at_cuts.fill(coming.finish(), width, rows);
-        }
-    }
-
-    fn gather_pairs(&self, _: &Topology, width: usize, rows: &mut [S]) {
-        self.exchange(&self.pairs_at_cuts, width, rows);
+    fn gather_pairs(&self, _: &Topology, width: usize, own: &[S], ghosts: &mut [S]) {
+        self.exchange(&self.pairs_at_cuts, width, (own, ghosts), &mut |_| {});
     }
 }
 
 impl<S: Scalar> Reduce<S> for Share {
     fn sum(&self, own: &[&[S]], length: usize) -> Option<Vec<S>> {
-        Some(self.sum_of(&self.group_starts, own, length))
+        Some(self.sum_of(own, length))
     }
 
     fn totals(&self, own: &[f64], per_group: usize) -> Option<Vec<f64>> {

@@ -31,6 +31,12 @@ impl Stale {
         calls.started.drain(..).for_each(|(_, pending)| _ = pending.finish());
     }
 
+    /// Lets what is under way go on.
+    pub(super) fn poll(&self) {
+        let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.started.iter_mut().for_each(|(_, pending)| pending.poll());
+    }
+
     /// What is taken in place of what `start` brings; none where ghosts are exact.
     pub(super) fn swap(
         &self,

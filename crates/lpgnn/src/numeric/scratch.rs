@@ -58,10 +58,9 @@ impl<S: Scalar> Scratch<S> {
         // What others have laid down is taken before more is allocated.
         let known = (0..SHELVES).find_map(|i| self.shelves[(own + i) % SHELVES].take(class));
         let mut buffer = known.unwrap_or_else(|| {
-            let mut buffer = Vec::new();
-            buffer.reserve_exact(room_of(class));
+            // Zeros that the system has: what nobody takes of the room stays with it.
+            let buffer = vec![S::ZERO; room_of(class)];
             ask_for_large_pages(&buffer);
-            buffer.resize(room_of(class), S::ZERO);
             buffer
         });
         if cfg!(debug_assertions) {

@@ -205,9 +205,10 @@ impl<S: Scalar> Transition<S> for NodeNetwork {
                 prepared.sum_into(Direction::ToSources, nodes, d_z, &mut d[rows]);
             }
         };
-        let mut coming = input.exchange.start_nodes(topology, state, &d_z);
-        for_each_group_until(&mut coming, &mut groups, |group| some(true, &d_z, group));
-        input.exchange.finish_nodes(coming, topology, state, &mut d_z);
+        let (own, ghosts) = d_z.split_at_mut(topology.nodes() * state);
+        input.exchange.gather_nodes_while(topology, state, own, ghosts, &mut |poll| {
+            for_each_group_until(poll, &mut groups, |group| some(true, own, group));
+        });
         for_each_group(&mut groups, |group| some(false, &d_z, group));
     }
 
@@ -310,8 +311,9 @@ impl<'w, S: Scalar> StateRows<'w, S> {
             return Self::Own(own);
         }
         let mut rows = scratch.take(topology.rows() * input.states.cols());
-        rows[..own.len()].copy_from_slice(own);
-        input.exchange.gather_nodes(topology, input.states.cols(), &mut rows);
+        let (to, ghosts) = rows.split_at_mut(own.len());
+        to.copy_from_slice(own);
+        input.exchange.gather_nodes(topology, input.states.cols(), own, ghosts);
         Self::WithGhosts(rows)
     }
 

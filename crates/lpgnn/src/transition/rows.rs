@@ -4,8 +4,6 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::graph::Coming;
-
 /// The rows of every range, `width` entries each; ranges follow each other from 0 without gaps.
 pub(crate) fn split_rows<'a, S>(
     mut entries: &'a mut [S],
@@ -32,20 +30,19 @@ pub(crate) fn for_each_group<G: Send>(groups: &mut [G], work: impl Fn(&mut G) + 
     }
 }
 
-/// Runs of groups between which rows on their way are looked after.
+/// Runs of groups of several threads between which rows on their way are looked after.
 const POLLS: usize = 16;
 
-/// The same while rows are on their way.
+/// The same while rows are on their way, which `poll` lets get on.
 pub(crate) fn for_each_group_until<G: Send>(
-    coming: &mut Coming,
+    poll: &mut dyn FnMut(),
     groups: &mut [G],
     work: impl Fn(&mut G) + Sync + Send,
 ) {
-    let run = groups.len().div_ceil(POLLS).max(rayon::current_num_threads());
-    for some in groups.chunks_mut(run.max(1)) {
+    let threads = rayon::current_num_threads();
+    let run = if threads == 1 { 1 } else { groups.len().div_ceil(POLLS).max(threads) };
+    for some in groups.chunks_mut(run) {
         for_each_group(some, &work);
-        if let Some(coming) = coming {
-            coming.poll();
-        }
+        poll();
     }
 }

@@ -22,7 +22,13 @@ struct Shared<'a> {
 
 impl Shared<'_> {
     /// Writes own rows into the whole table, and reads those of ghosts when all have written.
-    fn swap(&self, width: usize, own: &[usize], ghosts: &[u32], rows: &mut [f64]) {
+    fn swap(
+        &self,
+        width: usize,
+        (own, ghosts): (&[usize], &[u32]),
+        rows: &[f64],
+        of_ghosts: &mut [f64],
+    ) {
         let size = own.iter().copied().chain(ghosts.iter().map(|&g| g as usize)).max();
         self.barrier.wait();
         {
@@ -37,20 +43,21 @@ impl Shared<'_> {
         }
         self.barrier.wait();
         let table = self.table.lock().unwrap();
-        for (row, &at) in (own.len()..).zip(ghosts) {
-            rows[row * width..][..width].copy_from_slice(&table[at as usize * width..][..width]);
+        for (row, &at) in ghosts.iter().enumerate() {
+            of_ghosts[row * width..][..width]
+                .copy_from_slice(&table[at as usize * width..][..width]);
         }
     }
 }
 
 impl Exchange<f64> for Shared<'_> {
-    fn gather_nodes(&self, _: &Topology, width: usize, rows: &mut [f64]) {
+    fn gather_nodes(&self, _: &Topology, width: usize, rows: &[f64], ghosts: &mut [f64]) {
         let own: Vec<usize> = self.part.owned.iter().map(|&v| v as usize).collect();
-        self.swap(width, &own, &self.part.ghosts, rows);
+        self.swap(width, (&own, &self.part.ghosts), rows, ghosts);
     }
 
-    fn gather_pairs(&self, _: &Topology, width: usize, rows: &mut [f64]) {
-        self.swap(width, &self.pairs, &self.part.ghost_pairs, rows);
+    fn gather_pairs(&self, _: &Topology, width: usize, rows: &[f64], ghosts: &mut [f64]) {
+        self.swap(width, (&self.pairs, &self.part.ghost_pairs), rows, ghosts);
     }
 }
 

@@ -175,11 +175,13 @@ impl PartsInfo {
                 Some(end + *neighbours)
             },
         );
-        let ends: Vec<usize> = ends.collect();
+        // A part belongs where its middle lies.
+        let middles = ends.scan(0, |before, end| Some(std::mem::replace(before, end) + end));
+        let middles: Vec<usize> = middles.collect();
         let (total, parts) = (self.work(), self.parts());
         let mut starts = vec![0];
         for rank in 1..ranks {
-            let wanted = ends.partition_point(|&end| end <= total / ranks * rank);
+            let wanted = middles.partition_point(|&twice| twice < 2 * (total / ranks * rank));
             let least = starts[rank - 1] + 1;
             starts.push(wanted.clamp(least, (parts + rank).saturating_sub(ranks).max(least)));
         }

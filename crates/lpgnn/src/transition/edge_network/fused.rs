@@ -13,7 +13,7 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::kernels::{Counts, Table, ahead};
+use super::kernels::{Counts, Rows, Table, ahead};
 use super::tiles::pairs_of_each;
 use crate::Scalar;
 use crate::activation::{Activation, Unit, with_unit};
@@ -192,28 +192,28 @@ pub(super) fn to_targets<S: Scalar>(
 
 /// `∂𝓛/∂p_u` of `nodes`.
 #[allow(clippy::too_many_arguments, reason = "a kernel names its buffers one by one")]
-pub(super) fn to_sources<S: Scalar>(
+pub(super) fn to_sources<'d, S: Scalar, D: Rows<'d, S>>(
     neighbours: &Neighbours,
     nodes: Range<usize>,
     counts: Counts<'_, S>,
     activation: Activation,
     p: Table<'_, S>,
     q: Table<'_, S>,
-    d: Table<'_, S>,
+    d: D,
     d_p: &mut [S],
 ) {
-    struct ToSources<'a, S, U, const W: usize> {
+    struct ToSources<'a, S, U, D, const W: usize> {
         neighbours: &'a Neighbours,
         nodes: Range<usize>,
         column: usize,
         counts: Counts<'a, S>,
         p: Table<'a, S>,
         q: Table<'a, S>,
-        d: Table<'a, S>,
+        d: D,
         d_p: &'a mut [S],
         unit: PhantomData<U>,
     }
-    impl<S: Scalar, U: Unit, const W: usize> Kernel for ToSources<'_, S, U, W> {
+    impl<'d, S: Scalar, U: Unit, D: Rows<'d, S>, const W: usize> Kernel for ToSources<'_, S, U, D, W> {
         type Output = ();
         #[inline(always)]
         fn run<A: Arithmetic>(self) {
@@ -239,7 +239,7 @@ pub(super) fn to_sources<S: Scalar>(
             }
         }
     }
-    with_unit!(activation, U => by_columns!(q.width, |column, W| ToSources::<S, U, W> {
+    with_unit!(activation, U => by_columns!(q.width, |column, W| ToSources::<S, U, D, W> {
         neighbours,
         nodes: nodes.clone(),
         column,

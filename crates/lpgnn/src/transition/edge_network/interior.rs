@@ -11,11 +11,10 @@
 use std::ops::Range;
 
 use super::fused;
-use super::kernels::Table;
+use super::kernels::{GhostsFirst, Table};
 use super::prepared::Prepared;
 use super::tiles::tiles_of;
 use crate::Scalar;
-use crate::graph::Coming;
 use crate::transition::{for_each_group_until, split_rows};
 
 impl<S: Scalar> Prepared<'_, S> {
@@ -23,7 +22,7 @@ impl<S: Scalar> Prepared<'_, S> {
     pub(super) fn interior_sums(
         &self,
         (p, q): (&[S], &[S]),
-        coming: &mut Coming,
+        poll: &mut dyn FnMut(),
         s: &mut [S],
         g: &mut [S],
     ) {
@@ -32,7 +31,7 @@ impl<S: Scalar> Prepared<'_, S> {
         let (p, q) = (self.table(p, 0), self.table(q, 0));
         let rows = split_rows(s, width, ranges).into_iter().zip(split_rows(g, width, ranges));
         let mut groups: Vec<_> = ranges.iter().zip(rows).collect();
-        for_each_group_until(coming, &mut groups, |(range, (s, g))| {
+        for_each_group_until(poll, &mut groups, |(range, (s, g))| {
             for nodes in topology.pieces_that(true, range.start..range.end) {
                 let rows = (nodes.start - range.start) * width..(nodes.end - range.start) * width;
                 self.sums(nodes, (p, q), &mut s[rows.clone()], &mut g[rows], &mut []);
@@ -71,13 +70,13 @@ impl<S: Scalar> Prepared<'_, S> {
         fused::sums(self.neighbours(), nodes, counts, activation, p, q, s, g, kept);
     }
 
-    /// `∂𝓛/∂p_u` of interior nodes, in place of `p_u`.
-    pub(super) fn interior_sources(&self, p: &mut [S], q: &[S], coming: &mut Coming, d: &[S]) {
+    /// `∂𝓛/∂p_u` of interior nodes, in place of `p_u`; `d` is of own nodes.
+    pub(super) fn interior_sources(&self, p: &mut [S], q: &[S], poll: &mut dyn FnMut(), d: &[S]) {
         let (topology, width) = (self.input.topology, self.first());
         let ranges = topology.groups().ranges();
-        let (q, d) = (self.table(q, 0), self.table(d, 0));
+        let (q, d) = (self.table(q, 0), GhostsFirst::new(self.table(d, 0), topology.nodes()));
         let mut groups: Vec<_> = ranges.iter().zip(split_rows(p, width, ranges)).collect();
-        for_each_group_until(coming, &mut groups, |(range, p)| {
+        for_each_group_until(poll, &mut groups, |(range, p)| {
             for piece in topology.pieces_that(true, range.start..range.end) {
                 for nodes in tiles_of(piece, width) {
                     let first = (nodes.start - range.start) * width;
@@ -95,7 +94,7 @@ impl<S: Scalar> Prepared<'_, S> {
     pub(super) fn other_sources(
         &self,
         nodes: Range<usize>,
-        tables: (Table<'_, S>, Table<'_, S>, Table<'_, S>),
+        tables: (Table<'_, S>, Table<'_, S>, GhostsFirst<'_, S>),
         d_p: &mut [S],
     ) {
         let width = self.first();
@@ -112,7 +111,7 @@ impl<S: Scalar> Prepared<'_, S> {
     fn to_sources(
         &self,
         nodes: Range<usize>,
-        (p, q, d): (Table<'_, S>, Table<'_, S>, Table<'_, S>),
+        (p, q, d): (Table<'_, S>, Table<'_, S>, GhostsFirst<'_, S>),
         d_p: &mut [S],
     ) {
         let (counts, activation) = (self.counts(), self.activation(0));

@@ -46,6 +46,61 @@ impl<'a, S: Scalar> Table<'a, S> {
     }
 }
 
+/// Rows that are found by the numbers of nodes.
+pub(super) trait Rows<'a, S: Scalar>: Copy {
+    /// `W` times eight columns of a row, from `column` on.
+    fn lanes<const W: usize>(&self, node: usize, column: usize) -> &'a [[S; LANES]; W];
+
+    /// Lets the processor fetch columns that will soon be read.
+    fn call_for<A: Arithmetic, const W: usize>(&self, node: usize, column: usize);
+}
+
+impl<'a, S: Scalar> Rows<'a, S> for Table<'a, S> {
+    #[inline(always)]
+    fn lanes<const W: usize>(&self, node: usize, column: usize) -> &'a [[S; LANES]; W] {
+        self.lanes(node, column)
+    }
+
+    #[inline(always)]
+    fn call_for<A: Arithmetic, const W: usize>(&self, node: usize, column: usize) {
+        self.call_for::<A, W>(node, column);
+    }
+}
+
+/// Rows of all nodes in which those of ghosts come first, though their numbers follow those of own nodes.
+#[derive(Clone, Copy)]
+pub(super) struct GhostsFirst<'a, S> {
+    table: Table<'a, S>,
+    own: usize,
+    ghosts: usize,
+}
+
+impl<'a, S: Scalar> GhostsFirst<'a, S> {
+    /// With so many own nodes; the other rows are those of ghosts.
+    pub(super) fn new(table: Table<'a, S>, own: usize) -> Self {
+        Self { table, own, ghosts: table.rows.len() / table.width.max(1) - own }
+    }
+
+    /// The place of a row. There is no branch, which could not be predicted.
+    #[inline(always)]
+    fn place(&self, node: usize) -> usize {
+        let shift = if node < self.own { self.ghosts } else { self.own.wrapping_neg() };
+        node.wrapping_add(shift)
+    }
+}
+
+impl<'a, S: Scalar> Rows<'a, S> for GhostsFirst<'a, S> {
+    #[inline(always)]
+    fn lanes<const W: usize>(&self, node: usize, column: usize) -> &'a [[S; LANES]; W] {
+        self.table.lanes(self.place(node), column)
+    }
+
+    #[inline(always)]
+    fn call_for<A: Arithmetic, const W: usize>(&self, node: usize, column: usize) {
+        self.table.call_for::<A, W>(self.place(node), column);
+    }
+}
+
 /// The row that will be needed sixteen pairs after this one; any, near the end.
 #[inline(always)]
 pub(super) fn ahead(rows: &[u32], pair: usize) -> usize {

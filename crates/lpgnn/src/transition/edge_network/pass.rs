@@ -12,10 +12,9 @@ use std::ops::Range;
 use super::EdgeNetwork;
 use super::block::Sources;
 use super::fused;
-use super::kernels::{self, Table};
+use super::kernels::{self, GhostsFirst, Table};
 use super::prepared::Prepared;
 use super::tiles::{blocks, pairs, tiles, tiles_of};
-use crate::graph::Coming;
 use crate::numeric::{Scratch, Spare};
 use crate::transition::{
     Gradients, Input, Kept, Upstream, for_each_group, for_each_group_until, split_rows,
@@ -157,7 +156,10 @@ impl<'w, S: Scalar> Prepared<'w, S> {
     /// `f_a` of the nodes of all groups: first of those that need no ghosts.
     fn forward_phases(&self, groups: &mut [(Range<usize>, &mut [S])]) {
         let (topology, exchange, width) = (self.input.topology, self.input.exchange, self.first());
-        let (mut p, q) = self.project_all(topology.nodes());
+        let own = topology.nodes() * width;
+        let mut p = self.scratch.take(topology.rows() * width);
+        let mut q = self.scratch.take(own);
+        self.project_all(&mut p[..own], &mut q);
         let some = |interior: bool, p: &[S], (range, f_x): &mut (Range<usize>, &mut [S])| {
             for nodes in topology.pieces_that(interior, range.clone()) {
                 let state = self.network.state_dim;
@@ -165,20 +167,17 @@ impl<'w, S: Scalar> Prepared<'w, S> {
                 self.forward_blocks(nodes, (self.table(p, 0), self.table(&q, 0)), &mut f_x[rows]);
             }
         };
-        let mut coming = exchange.start_nodes(topology, width, &p);
-        for_each_group_until(&mut coming, groups, |group| some(true, &p, group));
-        exchange.finish_nodes(coming, topology, width, &mut p);
+        let (p_own, ghosts) = p.split_at_mut(own);
+        exchange.gather_nodes_while(topology, width, p_own, ghosts, &mut |poll| {
+            for_each_group_until(poll, groups, |group| some(true, p_own, group));
+        });
         for_each_group(groups, |group| some(false, &p, group));
     }
 
-    /// The projections of all nodes, with rows for those of ghosts, which are not known yet; `targets` is the number of rows of `q`.
-    fn project_all(&self, targets: usize) -> (Spare<'w, S>, Spare<'w, S>) {
-        let (topology, width) = (self.input.topology, self.first());
-        let ranges = topology.groups().ranges();
-        let mut p = self.scratch.take(topology.rows() * width);
-        let mut q = self.scratch.take(targets * width);
-        let rows =
-            split_rows(&mut p, width, ranges).into_iter().zip(split_rows(&mut q, width, ranges));
+    /// The projections of own nodes.
+    fn project_all(&self, p: &mut [S], q: &mut [S]) {
+        let (ranges, width) = (self.input.topology.groups().ranges(), self.first());
+        let rows = split_rows(p, width, ranges).into_iter().zip(split_rows(q, width, ranges));
         let mut groups: Vec<_> = ranges.iter().cloned().zip(rows).collect();
         for_each_group(&mut groups, |(range, (p, q))| {
             for tile in tiles_of(range.clone(), width) {
@@ -186,8 +185,6 @@ impl<'w, S: Scalar> Prepared<'w, S> {
                 self.project_into(tile, &mut p[rows.clone()], &mut q[rows]);
             }
         });
-        drop(groups);
-        (p, q)
     }
 
     /// A tile: some whole graphs, all the way.
@@ -237,35 +234,59 @@ impl<'w, S: Scalar> Prepared<'w, S> {
 
     /// All groups, phase by phase.
     fn phases(&self, groups: &mut [Group<'_, S>]) {
+        if self.is_fused() { self.fused_phases(groups) } else { self.pair_phases(groups) }
+    }
+
+    /// All groups, with what goes to sources kept per target.
+    fn fused_phases(&self, groups: &mut [Group<'_, S>]) {
         let (topology, exchange, width) = (self.input.topology, self.input.exchange, self.first());
-        let (mut p, mut q) = self.project_all(topology.rows());
-        let mut coming = exchange.start_nodes(topology, width, &p);
-        let mut d_q = self.scratch.take(topology.nodes() * width);
-        if self.is_fused() {
-            let mut d = self.scratch.take(topology.rows() * width);
-            self.interior_sums((&p, &q), &mut coming, &mut d, &mut d_q);
-            exchange.finish_nodes(coming, topology, width, &mut p);
-            let mut q_coming = exchange.start_nodes(topology, width, &q);
-            let tables = (self.table(&p, 0), self.table(&q, 0));
-            self.fused_phase(tables, groups, &mut q_coming, &mut d, &mut d_q);
-            exchange.finish_nodes(q_coming, topology, width, &mut q);
-            let mut coming = exchange.start_nodes(topology, width, &d);
-            self.interior_sources(&mut p, &q, &mut coming, &d);
-            exchange.finish_nodes(coming, topology, width, &mut d);
-            let (p, q, d) = (self.table(&p, 0), self.table(&q, 0), self.table(&d, 0));
-            self.back_by_source(groups, &mut d_q, |tile, d_p| {
-                self.other_sources(tile, (p, q, d), d_p);
-            });
-        } else {
-            exchange.finish_nodes(coming, topology, width, &mut p);
-            let mut kept = self.scratch.take(topology.pair_rows() * width);
-            self.pair_phase((&p, &q), groups, &mut kept, &mut d_q);
-            drop((p, q));
-            exchange.gather_pairs(topology, width, &mut kept);
-            self.back_by_source(groups, &mut d_q, |tile, d_p| {
-                kernels::sum_by_source(self.neighbours(), tile, width, &kept, d_p);
-            });
-        }
+        let (own, all) = (topology.nodes() * width, topology.rows() * width);
+        // p of own nodes and of ghosts, and behind them d of own nodes: d of ghosts takes the place of their p, which nobody needs any more.
+        let mut p_and_d = self.scratch.take(all + own);
+        let mut q = self.scratch.take(all);
+        let mut d_q = self.scratch.take(own);
+        self.project_all(&mut p_and_d[..own], &mut q[..own]);
+
+        let (p, d) = p_and_d.split_at_mut(all);
+        let (p_own, p_ghosts) = p.split_at_mut(own);
+        exchange.gather_nodes_while(topology, width, p_own, p_ghosts, &mut |poll| {
+            self.interior_sums((p_own, &q), poll, d, &mut d_q);
+        });
+        let (q_own, q_ghosts) = q.split_at_mut(own);
+        exchange.gather_nodes_while(topology, width, q_own, q_ghosts, &mut |poll| {
+            let tables = (self.table(p, 0), self.table(q_own, 0));
+            self.fused_phase(tables, groups, poll, d, &mut d_q);
+        });
+        let (p, d) = p_and_d.split_at_mut(own);
+        let (d_ghosts, d_own) = d.split_at_mut(all - own);
+        exchange.gather_nodes_while(topology, width, d_own, d_ghosts, &mut |poll| {
+            self.interior_sources(p, &q, poll, d_own);
+        });
+        let d = GhostsFirst::new(self.table(&p_and_d[own..], 0), topology.nodes());
+        let (p, q) = (self.table(&p_and_d[..own], 0), self.table(&q, 0));
+        self.back_by_source(groups, &mut d_q, |tile, d_p| {
+            self.other_sources(tile, (p, q, d), d_p);
+        });
+    }
+
+    /// All groups, with what goes to sources kept per pair.
+    fn pair_phases(&self, groups: &mut [Group<'_, S>]) {
+        let (topology, exchange, width) = (self.input.topology, self.input.exchange, self.first());
+        let own = topology.nodes() * width;
+        let mut p = self.scratch.take(topology.rows() * width);
+        let mut q = self.scratch.take(own);
+        self.project_all(&mut p[..own], &mut q);
+        let (p_own, p_ghosts) = p.split_at_mut(own);
+        exchange.gather_nodes(topology, width, p_own, p_ghosts);
+        let mut kept = self.scratch.take(topology.pair_rows() * width);
+        let mut d_q = self.scratch.take(own);
+        let (kept_own, kept_ghosts) = kept.split_at_mut(self.neighbours().len() * width);
+        self.pair_phase((&p, &q), groups, kept_own, &mut d_q);
+        drop((p, q));
+        exchange.gather_pairs(topology, width, kept_own, kept_ghosts);
+        self.back_by_source(groups, &mut d_q, |tile, d_p| {
+            kernels::sum_by_source(self.neighbours(), tile, width, &kept, d_p);
+        });
     }
 
     /// All targets, with what goes to their sources kept per target.
@@ -273,14 +294,14 @@ impl<'w, S: Scalar> Prepared<'w, S> {
         &self,
         tables: (Table<'_, S>, Table<'_, S>),
         groups: &mut [Group<'_, S>],
-        coming: &mut Coming,
+        poll: &mut dyn FnMut(),
         d: &mut [S],
         d_q: &mut [S],
     ) {
         let (ranges, width) = (self.input.topology.groups().ranges(), self.first());
         let rows = split_rows(d, width, ranges).into_iter().zip(split_rows(d_q, width, ranges));
         let mut work: Vec<_> = groups.iter_mut().zip(rows).collect();
-        for_each_group_until(coming, &mut work, |(group, (d, d_q))| {
+        for_each_group_until(poll, &mut work, |(group, (d, d_q))| {
             for tile in tiles_of(group.nodes.clone(), width) {
                 let rows = group.rows(&tile, width);
                 let (d, d_q) = (&mut d[rows.clone()], &mut d_q[rows]);

@@ -216,7 +216,7 @@ fn a_rank_holds_its_part_and_its_ghosts() {
     assert_eq!(each.iter().map(|of| of.1).sum::<usize>(), alone.1);
     assert_eq!(alone.2, 0);
     for (nodes, neighbours, ghosts) in each {
-        assert!(2 * nodes < alone.0 && 2 * neighbours < alone.1, "{nodes} {neighbours}");
+        assert!(4 * nodes == alone.0 && 2 * neighbours < alone.1, "{nodes} {neighbours}");
         assert!(ghosts > 0 && ghosts <= alone.0 - nodes);
     }
 }

@@ -78,7 +78,11 @@ impl RunConfig {
             let linear = asked.model.constraint == ConstraintFunction::Linear;
             let free = linear && alike.is_none() && !asks_for_adam(settings);
             if let (true, Some(bound)) = (free, asked.training.lipschitz) {
-                *solver = plain_steps(*solver, bound);
+                let steps = match asked.training.solver {
+                    SolverConfig::Bdmm(asked) => asked.inner_steps.max(3),
+                    _ => 3,
+                };
+                *solver = plain_steps(*solver, steps, bound);
                 config.training.weighing.loss_weight = 0.1;
             } else {
                 config.model.constraint = ConstraintFunction::Squared;
@@ -195,15 +199,16 @@ impl RunConfig {
 /// it weighs, while Adam makes the smallest pull as large as any other.
 ///
 /// The rate is one at which `X ← X − η ((I − J)ᵀ (Λ + ρ (X − f_a(X))) + ∂loss/∂X)` does not diverge: with `‖J‖ ≤ L` and `ρ = 1`,
-/// `η ρ (1 + L)²` is at most 1.2 and has to be below 2.
-fn plain_steps(solver: Bdmm, bound: f64) -> Bdmm {
+/// `η ρ (1 + L)²` is at most 1.2 and has to be below 2. In the steps of an update together multipliers move by at most once the
+/// violation: with ten steps of 0.3 they swing, and nothing is learnt.
+fn plain_steps(solver: Bdmm, steps: usize, bound: f64) -> Bdmm {
     let rate = round(0.3 * (2.0 / (1.0 + bound.max(1.0))).powi(2));
     Bdmm {
         state_rule: PrimalRule::Sgd,
         state_lr: rate,
         dual_rule: DualRule::Sgd,
-        multiplier_lr: rate,
-        inner_steps: 3,
+        multiplier_lr: rate.min(round(1.0 / steps as f64)),
+        inner_steps: steps,
         ..solver
     }
 }
@@ -471,10 +476,12 @@ mod tests {
             "nothing bounds them"
         );
         assert_eq!(config(5, &[]), paper(0.01), "where neighbours are alike, it takes many steps");
-        assert_eq!(
-            [0.5, 0.9, 3.0].map(|bound| plain_steps(Bdmm::default(), bound).state_lr),
-            [0.3, 0.3, 0.075]
-        );
+        let rates = |(steps, bound)| {
+            let solver = plain_steps(Bdmm::default(), steps, bound);
+            (solver.state_lr, solver.multiplier_lr)
+        };
+        let expected = [(0.3, 0.3), (0.3, 0.1), (0.075, 0.075)];
+        assert_eq!([(3, 0.9), (10, 0.9), (3, 3.0)].map(rates), expected);
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub struct Bdmm {
     #[schemars(extend("x-data-default" = "sgd with lin, otherwise adam"))]
     pub dual_rule: DualRule,
     /// Learning rate of the multipliers.
-    #[schemars(extend("exclusiveMinimum" = 0, "x-data-default" = "0.3 with lin, less with a bound above 1; otherwise 0.01"))]
+    #[schemars(extend("exclusiveMinimum" = 0, "x-data-default" = "0.3 with lin, less with a bound above 1 and with more than 3 inner steps; otherwise 0.01"))]
     pub multiplier_lr: f64,
     /// Order of the updates.
     pub order: Order,

@@ -14,6 +14,7 @@
 //! | GGNN | `ggnn` | `gated` |
 //! | neural fingerprints | `fingerprint` | `sum` |
 //! | Chebyshev filters | `chebyshev`, in layers | `sum` or `mean` |
+//! | GIN, GCN, GraphSAGE, of one step per layer | `gin-step`, `gcn-step`, `sage-step`, in layers | `sum` or `mean` |
 //!
 //! | transition | options | `state-dim` |
 //! |---|---|---|
@@ -24,6 +25,7 @@
 //! | `ggnn` | `steps` (4) | at least as many as features |
 //! | `fingerprint` | `depth` (4), `width` of a layer (20), `degrees`: the largest with its own weights (5) | the length of the fingerprint |
 //! | `chebyshev` | `terms` of the polynomial (3) | any |
+//! | `gin-step`, `gcn-step`, `sage-step` | | any |
 //!
 //! | read-out | options |
 //! |---|---|
@@ -68,6 +70,7 @@ mod graph_convolutions;
 mod histogram;
 mod known;
 mod none;
+mod one_step;
 mod operator;
 mod patches;
 mod sequence;
@@ -88,6 +91,9 @@ pub fn registry<S: Scalar>() -> Registry<S> {
         .with_transition("ggnn", gated::make)
         .with_transition("fingerprint", fingerprint::make)
         .with_transition("chebyshev", chebyshev::make)
+        .with_transition("gin-step", one_step::gin)
+        .with_transition("gcn-step", one_step::gcn)
+        .with_transition("sage-step", one_step::sage)
         .with_readout("weisfeiler-lehman", weisfeiler_lehman::make)
         .with_readout("anonymous-walks", anonymous_walks::make)
         .with_readout("patchy-san", patches::make)

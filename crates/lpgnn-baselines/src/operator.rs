@@ -14,6 +14,8 @@ pub(crate) enum Operator {
     Sum,
     /// `A + I`: with the node itself.
     SumWithSelf,
+    /// `D̃^(−½) Ã D̃^(−½)`, which is symmetric.
+    SymmetricWithSelf,
     /// `L̃ = 2 L / λ_max − I = −D^(−½) A D^(−½)`, with `λ_max = 2`, which no normalised Laplacian exceeds.
     ScaledLaplacian,
 }
@@ -22,8 +24,14 @@ impl Operator {
     /// `a_vv`
     fn own<S: Scalar>(self, topology: &Topology, v: usize) -> S {
         match self {
-            Self::MeanWithSelf if topology.neighbours().is_isolated(v) => S::ZERO,
-            Self::MeanWithSelf => S::ONE / S::of(topology.degree(v) as f64 + 1.0),
+            Self::MeanWithSelf | Self::SymmetricWithSelf
+                if topology.neighbours().is_isolated(v) =>
+            {
+                S::ZERO
+            }
+            Self::MeanWithSelf | Self::SymmetricWithSelf => {
+                S::ONE / S::of(topology.degree(v) as f64 + 1.0)
+            }
             Self::Walk | Self::Sum | Self::ScaledLaplacian => S::ZERO,
             Self::SumWithSelf => S::ONE,
         }
@@ -33,8 +41,15 @@ impl Operator {
     fn coefficient<S: Scalar>(self, topology: &Topology, v: usize, u: usize) -> S {
         let degree = |v: usize| topology.degree(v) as f64;
         match self {
-            Self::MeanWithSelf if topology.neighbours().is_isolated(v) => S::ONE,
+            Self::MeanWithSelf | Self::SymmetricWithSelf
+                if topology.neighbours().is_isolated(v) =>
+            {
+                S::ONE
+            }
             Self::MeanWithSelf => S::ONE / S::of(degree(v) + 1.0),
+            Self::SymmetricWithSelf => {
+                S::ONE / S::of(((degree(v) + 1.0) * (degree(u) + 1.0)).sqrt())
+            }
             Self::Walk => S::ONE / S::of(degree(v)),
             Self::Sum | Self::SumWithSelf if topology.neighbours().is_isolated(v) => S::ZERO,
             Self::Sum | Self::SumWithSelf => S::ONE,

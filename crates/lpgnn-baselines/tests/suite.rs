@@ -25,6 +25,9 @@ fn transitions() -> Vec<(&'static str, Options, usize)> {
         ("ggnn", none().with("steps", 2), 5),
         ("fingerprint", none().with("depth", 2).with("width", 4).with("degrees", 2), 5),
         ("chebyshev", none().with("terms", 4), 4),
+        ("gin-step", none(), 4),
+        ("gcn-step", none(), 4),
+        ("sage-step", none(), 4),
     ]
 }
 
@@ -257,6 +260,9 @@ fn every_system_trains_and_a_model_that_is_read_again_predicts_the_same() {
         of("ggnn", 10, "gated"),
         of("fingerprint", 10, "sum"),
         of("chebyshev", 10, "mean"),
+        of("gin-step", 10, "sum"),
+        of("gcn-step", 10, "sum"),
+        of("sage-step", 10, "sum"),
     ] {
         let mut config = RunConfig::for_data("rings and paths", &dataset, &[]);
         let name = format!("{transition} and {readout}");

@@ -124,7 +124,7 @@ pub struct Weighing {
     /// Factor of the loss, `w`.
     #[schemars(extend(
         "exclusiveMinimum" = 0,
-        "x-data-default" = "1; with bdmm and augmented-lagrangian 0.01 for nodes, 0.001 for graphs"
+        "x-data-default" = "1; with bdmm 0.1 if G is lin; with bdmm and another G, and with augmented-lagrangian, 0.01 for nodes, 0.001 for graphs"
     ))]
     pub loss_weight: f64,
     /// Reduction of the loss over labelled nodes or graphs.

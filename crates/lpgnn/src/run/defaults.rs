@@ -6,7 +6,10 @@ use crate::constraint::ConstraintFunction;
 use crate::data::{Dataset, FeatureSource, Level};
 use crate::lagrangian::{Multipliers, ReadFrom, ReadLayers, Reads, Scale};
 use crate::network::StateWeights;
-use crate::saddle::{AugmentedLagrangian, Bdmm, Implicit, OneShot, Sse, Unrolled, WeightDescent};
+use crate::saddle::{
+    AugmentedLagrangian, Bdmm, DualRule, Implicit, OneShot, PrimalRule, Sse, Unrolled,
+    WeightDescent,
+};
 use crate::train::{ModelConfig, SolverConfig, TrainingConfig};
 
 /// Degrees above which a sum over neighbours, held to a bound, says little about each of them.
@@ -71,9 +74,20 @@ impl RunConfig {
             // own state alone, a graph those of all its nodes in one direction.
             config.training.weighing.loss_weight = if task == Level::Node { 0.01 } else { 0.001 };
         }
-        if matches!(solver, SolverConfig::Bdmm(_)) {
-            config.model.constraint = ConstraintFunction::Squared;
-            config.model.multipliers = Multipliers::PerNode;
+        if let SolverConfig::Bdmm(solver) = &mut config.training.solver {
+            let linear = asked.model.constraint == ConstraintFunction::Linear;
+            let free = linear && alike.is_none() && !asks_for_adam(settings);
+            if let (true, Some(bound)) = (free, asked.training.lipschitz) {
+                let steps = match asked.training.solver {
+                    SolverConfig::Bdmm(asked) => asked.inner_steps.max(3),
+                    _ => 3,
+                };
+                *solver = plain_steps(*solver, steps, bound);
+                config.training.weighing.loss_weight = 0.1;
+            } else {
+                config.model.constraint = ConstraintFunction::Squared;
+                config.model.multipliers = Multipliers::PerNode;
+            }
         }
         match (task, alike) {
             (Level::Node, Some(_)) if plenty => config.learn_what_carries_states(dataset),
@@ -179,6 +193,38 @@ impl RunConfig {
             SolverConfig::Bdmm(_) | SolverConfig::AugmentedLagrangian(_) => {}
         }
     }
+}
+
+/// Descent-ascent whose states cannot be used to cheat: with `G = lin` and plain gradient steps the loss moves a state by as much as
+/// it weighs, while Adam makes the smallest pull as large as any other.
+///
+/// The rate is one at which `X ← X − η ((I − J)ᵀ (Λ + ρ (X − f_a(X))) + ∂loss/∂X)` does not diverge: with `‖J‖ ≤ L` and `ρ = 1`,
+/// `η ρ (1 + L)²` is at most 1.2 and has to be below 2. In the steps of an update together multipliers move by at most once the
+/// violation: with ten steps of 0.3 they swing, and nothing is learnt.
+fn plain_steps(solver: Bdmm, steps: usize, bound: f64) -> Bdmm {
+    let rate = round(0.3 * (2.0 / (1.0 + bound.max(1.0))).powi(2));
+    Bdmm {
+        state_rule: PrimalRule::Sgd,
+        state_lr: rate,
+        dual_rule: DualRule::Sgd,
+        multiplier_lr: rate.min(round(1.0 / steps as f64)),
+        inner_steps: steps,
+        ..solver
+    }
+}
+
+/// Whether settings ask for descent-ascent by Adam, as in the paper: by name, or by a rate of states or multipliers without the
+/// rule that it is for.
+fn asks_for_adam(settings: &[Setting]) -> bool {
+    let named = |paths: [&str; 2]| {
+        let is = |setting: &&Setting| {
+            let path = setting.path().strip_prefix("training.solver.");
+            path.is_some_and(|path| paths.contains(&path))
+        };
+        settings.iter().filter(is).map(Setting::value).collect::<Vec<_>>()
+    };
+    let (rules, rates) = (named(["state-rule", "dual-rule"]), named(["state-lr", "multiplier-lr"]));
+    if rules.is_empty() { !rates.is_empty() } else { rules.iter().any(|&rule| rule == "adam") }
 }
 
 /// A solver of this kind with its defaults.
@@ -400,6 +446,42 @@ mod tests {
         let dataset = datasets().remove(0);
         assert!(!RunConfig::for_data("stars", &dataset, &wish).model.reads.features);
         assert!(RunConfig::for_data("stars", &dataset, &[]).model.reads.features);
+    }
+
+    #[test]
+    fn descent_ascent_takes_plain_steps_unless_it_is_to_be_as_in_the_paper() {
+        let config = |dataset: usize, wishes: &[(&str, &str)]| {
+            let kind = Setting::new("test", "training.solver.kind", "bdmm");
+            let wish = |(path, value): &(&str, &str)| {
+                Setting::parse("test", &format!("{path}={value}")).unwrap()
+            };
+            let settings: Vec<Setting> =
+                std::iter::once(kind).chain(wishes.iter().map(wish)).collect();
+            let config = RunConfig::for_data("stars", &datasets()[dataset], &settings);
+            let SolverConfig::Bdmm(solver) = config.training.solver else { panic!("asked for") };
+            (solver.state_rule, config.model.constraint, config.training.weighing.loss_weight)
+        };
+        let plain = (PrimalRule::Sgd, ConstraintFunction::Linear, 0.1);
+        assert_eq!((config(0, &[]), config(2, &[])), (plain, plain));
+        let paper = |weight| (PrimalRule::Adam, ConstraintFunction::Squared, weight);
+        let squared = ("model.constraint.g", "squared");
+        assert_eq!((config(0, &[squared]), config(2, &[squared])), (paper(0.01), paper(0.001)));
+        let [adam, sgd] = ["adam", "sgd"].map(|rule| ("training.solver.dual-rule", rule));
+        let rate = ("training.solver.state-lr", "0.02");
+        assert_eq!([config(0, &[adam]), config(0, &[rate])], [paper(0.01); 2]);
+        assert_eq!(config(0, &[rate, sgd]), plain);
+        assert_eq!(
+            config(0, &[("training.lipschitz", "none")]),
+            paper(0.01),
+            "nothing bounds them"
+        );
+        assert_eq!(config(5, &[]), paper(0.01), "where neighbours are alike, it takes many steps");
+        let rates = |(steps, bound)| {
+            let solver = plain_steps(Bdmm::default(), steps, bound);
+            (solver.state_lr, solver.multiplier_lr)
+        };
+        let expected = [(0.3, 0.3), (0.3, 0.1), (0.075, 0.075)];
+        assert_eq!([(3, 0.9), (10, 0.9), (3, 3.0)].map(rates), expected);
     }
 
     #[test]

@@ -22,9 +22,10 @@ pub struct Bdmm {
     /// Optimiser of the weights.
     pub weights: WeightDescent,
     /// Optimiser of the states.
+    #[schemars(extend("x-data-default" = "sgd with lin, otherwise adam"))]
     pub state_rule: PrimalRule,
     /// Learning rate of the states.
-    #[schemars(extend("exclusiveMinimum" = 0))]
+    #[schemars(extend("exclusiveMinimum" = 0, "x-data-default" = "0.3 with lin, less with a bound above 1; otherwise 0.01"))]
     pub state_lr: f64,
     /// Half-life of the learning rate of the states, in updates; none: constant.
     ///
@@ -32,14 +33,15 @@ pub struct Bdmm {
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub state_lr_half_life: Option<f64>,
     /// Optimiser of the multipliers.
+    #[schemars(extend("x-data-default" = "sgd with lin, otherwise adam"))]
     pub dual_rule: DualRule,
     /// Learning rate of the multipliers.
-    #[schemars(extend("exclusiveMinimum" = 0))]
+    #[schemars(extend("exclusiveMinimum" = 0, "x-data-default" = "0.3 with lin, less with a bound above 1 and with more than 3 inner steps; otherwise 0.01"))]
     pub multiplier_lr: f64,
     /// Order of the updates.
     pub order: Order,
     /// Steps of states and multipliers per step of the weights, `m`; 1 in the paper.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1), extend("x-data-default" = "3 with lin, otherwise 1"))]
     pub inner_steps: usize,
     /// Factor `ρ` of the augmented-Lagrangian term.
     ///

@@ -101,10 +101,10 @@ pub struct ModelConfig {
     /// Input of the read-out `f_r`.
     pub reads: Reads,
     /// Constraint function `G`; every solver but bdmm needs lin.
-    #[schemars(extend("x-data-default" = "squared with bdmm, otherwise lin"))]
+    #[schemars(extend("x-data-default" = "squared with bdmm where Adam is asked for, for homophilous graphs and without a bound; otherwise lin"))]
     pub constraint: ConstraintFunction,
     /// Multipliers of a node; lin and lin-eps need per-component.
-    #[schemars(extend("x-data-default" = "per-node with bdmm, otherwise per-component"))]
+    #[schemars(extend("x-data-default" = "per-node with bdmm and a G other than lin, otherwise per-component"))]
     pub multipliers: Multipliers,
 }
 

@@ -334,7 +334,7 @@ def panels(section):
             title, colour = PROGRAMS[name]
             points = " ".join(f"{at(second):.1f},{up(100 * value):.1f}" for second, value in zip(run["seconds"], run["accuracy"]))
             parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
-                         f'<text x="{left + 70 + 40 * index + 70 * ("decay" in names[:index])}" y="18" fill="{colour}">{title}</text>')
+                         f'<text x="{left + 100 + 40 * index + 70 * ("decay" in names[:index])}" y="18" fill="{colour}">{title}</text>')
         parts.append(f'<text x="{(left + width) / 2}" y="{height - 6}" text-anchor="middle">seconds for all folds</text></g>')
     with open(os.path.join(HERE, "accuracy.svg"), "w") as file:
         file.write("\n".join([*parts, "</svg>"]) + "\n")

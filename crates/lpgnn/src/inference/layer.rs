@@ -158,7 +158,7 @@ impl<S: Scalar> Layer<'_, S> {
             (Some(iteration), Some(share)) => Box::new(move |_, x, f| {
                 let own = share.own_rows(x);
                 let mut f_own = self.scratch.matrix(own.rows(), own.cols());
-                iteration.apply(&[0..own.rows()], &own, &mut f_own);
+                iteration.apply(std::slice::from_ref(&(0..own.rows())), &own, &mut f_own);
                 share.fill_rows(f_own.as_slice(), own.cols(), f.as_mut_slice());
             }),
             (None, _) => Box::new(move |_, x, f| {

@@ -43,10 +43,9 @@ const LAUNCHED: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PM
 /// Bytes of a message at most: MPI counts with 32 bits.
 const MESSAGE: usize = 1 << 30;
 
-/// Bytes of rows that are sent at a time, and fit near caches; and how many times as much is on its way to a rank where rows have
-/// to be written.
-const PIECE: usize = 1 << 18;
-const PIECES: usize = 4;
+/// Bytes of rows that are sent at a time; and how many times as much is on its way to a rank where rows have to be written.
+const PIECE: usize = 1 << 21;
+const PIECES: usize = 2;
 
 /// The rows of a piece.
 fn rows_of_piece(size: usize) -> usize {

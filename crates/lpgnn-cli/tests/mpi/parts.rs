@@ -49,7 +49,7 @@ fn rows_of_many_messages_arrive_where_they_belong() {
     let place = place.path();
     let wide = ["--set=model.hidden-dims=[256]", "--no-baseline"];
     for mixing in ["--mixing=0.3", "--mixing=1"] {
-        let graph = ["--nodes=4000", "--degree=8", "--parts=4", mixing, "--out=parts", "--force"];
+        let graph = ["--nodes=8000", "--degree=8", "--parts=4", mixing, "--out=parts", "--force"];
         succeed(place, 1, &[&["data", "generate", "large"], &graph[..]].concat());
         for ranks in [1, 2, 3] {
             let out = format!("--out=run-{ranks}");

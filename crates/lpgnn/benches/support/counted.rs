@@ -92,7 +92,7 @@ impl Communicator for Counted {
                 poll();
                 rows += begin.elapsed();
             });
-            other += begin.elapsed() - rows;
+            other += begin.elapsed().saturating_sub(rows);
         };
         if self.waits {
             self.of.exchange_rows(sends, receives, &mut |_| {});
@@ -101,7 +101,7 @@ impl Communicator for Counted {
             self.of.exchange_rows(sends, receives, &mut work);
         }
         let mut counts = self.counts.lock().unwrap();
-        counts.row_seconds += (begin.elapsed() - other).as_secs_f64();
+        counts.row_seconds += begin.elapsed().saturating_sub(other).as_secs_f64();
         counts.row_bytes += bytes;
         counts.row_messages += messages;
     }

@@ -241,8 +241,8 @@ fn difference(before: &Value, plan: &Value) -> String {
     }
     let settings = SettingChange::between(before, plan).into_iter().filter_map(|change| {
         // Settings of several candidates or trials have a number before their name.
-        let lists = ["candidates", "trials"].into_iter();
-        let inside = lists.filter_map(|list| change.path.strip_prefix(list)).next();
+        let mut lists = ["candidates", "trials"].into_iter();
+        let inside = lists.find_map(|list| change.path.strip_prefix(list));
         let path = inside.unwrap_or(&change.path);
         let path = path.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
         // Where all of them are missing or damaged, none has a name.

@@ -222,8 +222,8 @@ impl About {
         let outputs = classes.map_or(self.value_names.len(), <[String]>::len);
         let mut names: Vec<&String> = classes.unwrap_or(&self.value_names).iter().collect();
         names.sort_unstable();
-        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(format!("names “{}” twice among what it predicts", pair[0]));
+        if let Some([name, _]) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(format!("names “{name}” twice among what it predicts"));
         }
         if outputs == self.outputs {
             Ok(())

@@ -199,8 +199,9 @@ fn edited_settings_are_refused_by_name_or_recorded() {
 /// Weights of other settings are not what their scores say.
 #[test]
 fn scores_of_a_run_are_those_of_the_model_that_it_saves_whatever_was_edited() {
+    type Edit = fn(&mut RunConfig);
     let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
-    let edits: [(&str, fn(&mut RunConfig)); 3] = [
+    let edits: [(&str, Edit); 3] = [
         ("activation", |config| config.model.activation = Activation::Relu),
         ("standardize", |config| config.features.standardize = false),
         ("monitor", |config| config.training.monitor = Monitor::Loss),

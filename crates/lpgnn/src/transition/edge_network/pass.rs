@@ -152,7 +152,7 @@ impl<S: Scalar> Group<'_, S> {
     }
 }
 
-impl<'w, S: Scalar> Prepared<'w, S> {
+impl<S: Scalar> Prepared<'_, S> {
     /// `f_a` of the nodes of all groups: first of those that need no ghosts.
     fn forward_phases(&self, groups: &mut [(Range<usize>, &mut [S])]) {
         let (topology, exchange, width) = (self.input.topology, self.input.exchange, self.first());

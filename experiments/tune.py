@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Cross-validates models drawn at random from a search space, and records the accuracy of each.
 
-    experiments/tune.py SET [--data DIR] [--layers 1,3] [--trials N] [--seed N] [--paper] [--program lpgnn]
+    experiments/tune.py SET [--data DIR] [--layers 1,3] [--trials N] [--seed N] [--paper] [--halving N] [--program lpgnn]
 
 Trial number n of a data set depends only on the data set, the seed and n; a trial that is in
 `experiments/tuning/SET.jsonl` is not run again. The protocol is best-mean-epoch on the folds in `experiments/folds`, as in the
@@ -9,10 +9,14 @@ paper: what is chosen this way is optimistic, and the rows of `table4-nested` sh
 
 With `--paper`, trials are drawn from the grid of the paper for table 4, as in the search space paper-graphs: bdmm with one layer, 300 points. They are
 kept in `experiments/tuning/SET-paper.jsonl`, with the version of the program.
+
+With `--halving 3 --rounds 2`, all trials are cross-validated for a third of the epochs, and the best third of them, or
+the best `--keep`, for all epochs; with three rounds they begin with a ninth.
 """
 
 import argparse
 import json
+import math
 import pathlib
 import random
 import subprocess
@@ -112,6 +116,9 @@ def main():
     options.add_argument("--program", default="lpgnn")
     options.add_argument("--fix", action="append", default=[], help="KEY=VALUE, a setting that is not drawn")
     options.add_argument("--paper", action="store_true", help="draw from the paper's grid")
+    options.add_argument("--halving", type=int, default=3, help="keep one in so many trials after a round")
+    options.add_argument("--keep", type=int, default=100, help="keep at most so many")
+    options.add_argument("--rounds", type=int, default=1, help="rounds of successive halving")
     chosen = options.parse_args()
 
     sources = sorted(chosen.data.glob(f"**/{chosen.set}/*_A.txt"))
@@ -129,19 +136,30 @@ def main():
     record.parent.mkdir(exist_ok=True)
     lines = record.read_text().splitlines() if record.exists() else []
     known = [json.loads(line) for line in lines]
-    for number in range(chosen.trials):
-        if chosen.paper:
-            settings = paper_settings(chosen.set, chosen.seed, number) | fixed
-        else:
-            settings = trial_settings(chosen.set, chosen.seed, number, layers) | fixed
-        if any(entry["settings"] == settings for entry in known):
-            continue
-        entry = {"seed": chosen.seed, "trial": number, "settings": settings}
-        entry["version"] = version.stdout.strip()
-        entry |= run(chosen.program, sources[0].parent, folds, settings, chosen.threads)
-        with record.open("a") as file:
-            file.write(json.dumps(entry) + "\n")
-        print(f"{chosen.set} {number}: {entry.get('mean', entry.get('failure'))}", flush=True)
+    numbers = list(range(chosen.trials))
+    for rest in reversed(range(chosen.rounds)):
+        share = chosen.halving**rest
+        done = []
+        for number in numbers:
+            if chosen.paper:
+                settings = paper_settings(chosen.set, chosen.seed, number)
+            else:
+                settings = trial_settings(chosen.set, chosen.seed, number, layers)
+            settings |= fixed
+            settings["training.epochs"] = math.ceil(int(settings["training.epochs"]) / share)
+            entry = next((entry for entry in known if entry["settings"] == settings), None)
+            if entry is None:
+                entry = {"seed": chosen.seed, "trial": number, "settings": settings}
+                entry["version"] = version.stdout.strip()
+                entry |= run(chosen.program, sources[0].parent, folds, settings, chosen.threads)
+                with record.open("a") as file:
+                    file.write(json.dumps(entry) + "\n")
+                epochs, found = settings["training.epochs"], entry.get("mean", entry.get("failure"))
+                print(f"{chosen.set} {number}, {epochs} epochs: {found}", flush=True)
+            done.append(entry)
+        done.sort(key=lambda entry: -entry.get("mean", 0.0))
+        kept = min(math.ceil(len(done) / chosen.halving), chosen.keep)
+        numbers = [entry["trial"] for entry in done[:kept]]
 
 
 if __name__ == "__main__":

@@ -245,8 +245,9 @@ fn difference(before: &Value, plan: &Value) -> String {
         let inside = lists.find_map(|list| change.path.strip_prefix(list));
         let path = inside.unwrap_or(&change.path);
         let path = path.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-        // Where all of them are missing or damaged, none has a name.
-        (!path.is_empty()).then(|| SettingChange { path: path.to_owned(), ..change })
+        // Where all of them, or a table of them, are missing or damaged, none has a name.
+        let named = !path.is_empty() && is_setting(&change.before) && is_setting(&change.after);
+        named.then(|| SettingChange { path: path.to_owned(), ..change })
     });
     let mut changes: Vec<String> = settings.map(|change| change.to_string()).collect();
     changes.dedup();
@@ -254,5 +255,14 @@ fn difference(before: &Value, plan: &Value) -> String {
         [] => "other settings".into(),
         [one] => format!("other settings: {one}"),
         [one, rest @ ..] => format!("other settings: {one}, and {} more", rest.len()),
+    }
+}
+
+/// Whether it is the value of one setting, and not a table of several.
+fn is_setting(value: &Value) -> bool {
+    match value {
+        Value::Object(_) => false,
+        Value::Array(entries) => entries.iter().all(is_setting),
+        _ => true,
     }
 }

@@ -173,7 +173,7 @@ fn by_default_the_states_of_descent_ascent_do_not_cheat() {
         let set = |text: &&str| Setting::parse("test", text).unwrap();
         let settings: Vec<Setting> = settings.iter().map(set).collect();
         let config = RunConfig::for_data("clique", &dataset, &settings).with(&settings).unwrap();
-        let setup = Setup::new(&config, &dataset, None).unwrap();
+        let setup = Setup::new(&config, &dataset).unwrap();
         let trainer = Trainer::new(setup.plan.clone(), &setup.model, &setup.data).unwrap();
         let trained = trainer.run(&mut ()).unwrap();
         trained.evaluation.unwrap().cheating_gap.unwrap()

@@ -140,7 +140,7 @@ impl SavedModel {
 
     /// The same model, but states of new graphs are found in at most `max_iter` iterations per layer,
     /// whatever its settings say. Without this, it is what its settings say and at most
-    /// [`MOST_ITERATIONS`].
+    /// [`MOST_ITERATIONS`](super::MOST_ITERATIONS).
     #[must_use]
     pub fn with_max_iter(self, max_iter: usize) -> Self {
         Self { max_iter: Some(max_iter), ..self }

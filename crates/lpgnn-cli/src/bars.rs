@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use lpgnn::experiment::crossval::FoldRecord;
 use lpgnn::experiment::search::RankedTrial;
-use lpgnn::experiment::{ExperimentObserver, TrialName, TrialObserver};
+use lpgnn::experiment::{ExperimentObserver, TrialName, TrialObserver, TrialRecord};
 use lpgnn::train::{EpochReport, StepProgress};
 
 use crate::console::Console;
@@ -92,7 +92,7 @@ impl ExperimentObserver for Bars<'_> {
     }
 
     fn fold(&self, fold: &FoldRecord) {
-        let test = fold.trial.test_value.map_or_else(|| "-".into(), tell_value);
+        let test = tell(&fold.trial, fold.trial.test_value);
         let diverged = if fold.trial.diverged() { "; diverged" } else { "" };
         let (kind, number) = (fold.name.kind.as_str(), fold.name.number);
         let epoch = fold.trial.best_epoch;
@@ -100,7 +100,7 @@ impl ExperimentObserver for Bars<'_> {
     }
 
     fn ranked(&self, trial: &RankedTrial) {
-        let val = trial.result.val_value.map_or_else(|| "-".into(), tell_value);
+        let val = tell(&trial.result, trial.result.val_value);
         self.say(&format!("trial {:>4}: val {val} after {} epochs", trial.trial, trial.epochs));
     }
 
@@ -113,6 +113,10 @@ impl ExperimentObserver for Bars<'_> {
         }
         if self.stops() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
+}
+
+fn tell(trial: &TrialRecord, value: Option<f64>) -> String {
+    value.map_or_else(|| "-".into(), |value| tell_value(trial.metric, value))
 }
 
 /// The progress bar of a trial; dropping it removes the bar.

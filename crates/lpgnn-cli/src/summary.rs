@@ -135,10 +135,14 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// An accuracy, or minus a loss.
-pub(crate) fn tell_value(value: f64) -> String {
-    // A loss of zero is minus zero here.
-    if value.is_sign_negative() { format!("loss {:.4}", -value) } else { percent(value) }
+/// An accuracy, or minus a loss; or the value of another metric, with its name.
+pub(crate) fn tell_value(metric: Monitor, value: f64) -> String {
+    match metric {
+        // A loss of zero is minus zero here.
+        Monitor::Auto if value.is_sign_negative() => format!("loss {:.4}", -value),
+        Monitor::Auto => percent(value),
+        metric => format!("{} {value:.4}", metric.title()),
+    }
 }
 
 /// The accuracy, or the loss where there is none.

@@ -12,6 +12,7 @@ use lpgnn::graph::Level;
 use lpgnn::report::LiveReport;
 use lpgnn::run::refuse;
 use lpgnn::tensorboard::TrialEvents;
+use lpgnn::train::Monitor;
 
 use super::functions;
 use super::settings::{Chosen, SettingArguments};
@@ -201,12 +202,16 @@ fn choose(arguments: &Arguments) -> anyhow::Result<Chosen> {
 
 fn text(report: &CrossvalReport) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
-    let CrossvalReport { data, protocol, folds, seed, .. } = report;
-    writeln!(text, "{data}, {folds} folds, protocol {protocol}, seed {seed}")?;
+    let CrossvalReport { data, protocol, metric, folds, seed, .. } = report;
+    let metric = match metric {
+        Monitor::Auto => String::new(),
+        metric => format!(", {}", metric.title()),
+    };
+    writeln!(text, "{data}, {folds} folds, protocol {protocol}{metric}, seed {seed}")?;
     let epoch = report.epoch.map(|epoch| format!("  epoch {epoch} of the mean curve"));
     match report.values.iter().filter(|value| !value.is_finite()).count() {
         0 => {
-            let test = range(report.test);
+            let test = range(report.metric, report.test);
             writeln!(text, "  LP-GNN                {test}{}", epoch.unwrap_or_default())?;
         }
         1 => writeln!(
@@ -220,9 +225,9 @@ fn text(report: &CrossvalReport) -> Result<String, std::fmt::Error> {
             )?;
         }
     }
-    writeln!(text, "  MLP without edges     {}", range(report.baseline))?;
+    writeln!(text, "  MLP without edges     {}", range(report.metric, report.baseline))?;
     if let Some(majority) = report.majority {
-        writeln!(text, "  majority class        {}", range(majority))?;
+        writeln!(text, "  majority class        {}", range(report.metric, majority))?;
     }
     if report.diverged > 0 {
         writeln!(text, "  diverged              {} folds", report.diverged)?;
@@ -233,9 +238,12 @@ fn text(report: &CrossvalReport) -> Result<String, std::fmt::Error> {
     Ok(text)
 }
 
-fn range(values: MeanAndStd) -> String {
+fn range(metric: Monitor, values: MeanAndStd) -> String {
     if !values.mean.is_finite() {
         return "no mean: not all folds have a finite score".into();
+    }
+    if metric != Monitor::Auto {
+        return format!("{:.4} ± {:.4}", values.mean, values.std);
     }
     if values.mean < 0.0 {
         // The negative of a loss.

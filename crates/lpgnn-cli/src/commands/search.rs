@@ -7,6 +7,7 @@ use lpgnn::experiment::search::{Budget, Search, SearchOptions, SearchRecord, Spa
 use lpgnn::experiment::{ResultFolder, TrialName};
 use lpgnn::report::LiveReport;
 use lpgnn::tensorboard::TrialEvents;
+use lpgnn::train::Monitor;
 
 use super::functions;
 use super::settings::{Chosen, SettingArguments};
@@ -182,22 +183,22 @@ fn text(found: &SearchRecord) -> Result<String, std::fmt::Error> {
             "{:>5}  {:>6}  {:>7}  {}",
             done.trial,
             done.epochs,
-            number(done.result.val_value),
+            number(found.metric, done.result.val_value),
             settings.join(" ")
         );
         writeln!(text, "{}", line.trim_end())?;
     }
     let SearchRecord { trial, val, test_of_the_winner: test, .. } = found;
-    write!(text, "winner: trial {trial}, val {}", number(*val))?;
+    write!(text, "winner: trial {trial}, val {}", number(found.metric, *val))?;
     if let Some(test) = test {
-        write!(text, "; evaluated once on the test split: {}", tell_value(*test))?;
+        write!(text, "; evaluated once on the test split: {}", tell_value(found.metric, *test))?;
     }
     writeln!(text)?;
     Ok(text)
 }
 
-fn number(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".into(), tell_value)
+fn number(metric: Monitor, value: Option<f64>) -> String {
+    value.map_or_else(|| "-".into(), |value| tell_value(metric, value))
 }
 
 /// As in `lr=0.01`; a sampled number is rounded to a few digits.

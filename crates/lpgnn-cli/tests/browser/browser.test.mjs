@@ -92,7 +92,7 @@ test("every chart of a run draws, and has a table behind it", () => withPage("on
   assert.ok(described, "screen readers are told what a picture is");
 }));
 
-for (const [file, charts] of [["cv/report.html", ["Test score of each fold", "Test score against epochs"]], ["search/report.html", ["Trials as parallel coordinates", "val accuracy against lr", "val accuracy against transition"]], ["both.html", ["Loss", "Accuracy"]]]) {
+for (const [file, charts] of [["cv/report.html", ["Test accuracy of each fold", "Test accuracy against epochs"]], ["search/report.html", ["Trials as parallel coordinates", "val accuracy against lr", "val accuracy against transition"]], ["both.html", ["Loss", "Accuracy"]]]) {
   test(`every chart of ${file} draws`, () => withPage(file, {}, async (page) => {
     assert.deepEqual(await empty(page), []);
     const found = await titles(page);

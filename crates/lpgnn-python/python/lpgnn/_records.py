@@ -86,8 +86,11 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class TrialRecord:
-    """One training of a cross-validation or a search. Values are accuracies, or negative losses: larger is better."""
+    """One training of a cross-validation or a search. Values are accuracies, or negative losses, unless training monitors
+    another metric: larger is better."""
 
+    #: The metric of all values; ``"auto"`` for accuracies and negative losses.
+    metric: str
     #: The epochs at which it was evaluated, and its values there.
     epochs: list[int]
     val: list[float]
@@ -137,10 +140,13 @@ class MeanAndStd:
 
 @dataclass(frozen=True)
 class CrossvalReport:
-    """The result of a cross-validation. Values are accuracies, or negative losses: larger is better."""
+    """The result of a cross-validation. Values are accuracies, or negative losses, unless training monitors another
+    metric: larger is better."""
 
     data: str
     protocol: str
+    #: The metric of all values; ``"auto"`` for accuracies and negative losses.
+    metric: str
     #: Number of folds.
     folds: int
     seed: int
@@ -152,7 +158,7 @@ class CrossvalReport:
     values: list[float]
     #: The MLP without edges.
     baseline: MeanAndStd
-    #: The majority class, for classification.
+    #: The majority class, where values are accuracies.
     majority: MeanAndStd | None
     diverged: int
     not_converged: int
@@ -185,6 +191,8 @@ class SearchTrial:
 class SearchResult:
     """The result of a search, selected on the validation split alone."""
 
+    #: The metric of all values; ``"auto"`` for accuracies and negative losses.
+    metric: str
     #: The number of the winner, from 1, and its value on the validation split.
     trial: int
     val: float | None

@@ -4,7 +4,7 @@ use crate::network::Network;
 use crate::numeric::{Scratch, uniform};
 use crate::optim::Adam;
 use crate::readout::{Loss, Mlp, MlpGradients, Supervision};
-use crate::train::{SplitName, TrainingData};
+use crate::train::{Monitor, SplitName, TrainingData};
 use crate::{Matrix, Scalar};
 
 /// The structure-free baseline: a network of the sum of a graph's node features, or of a node's own
@@ -26,6 +26,8 @@ pub struct Baseline {
     /// Beyond it, a sample of every split and fewer epochs have to do. Counted and not timed, so that
     /// the result does not depend on the machine.
     pub budget: Option<f64>,
+    /// The metric of its scores, if it is one that trainings are compared by; otherwise they are accuracies, or negative losses.
+    pub metric: Monitor,
 }
 
 /// The evaluations of a baseline, and what it was trained on.
@@ -44,7 +46,7 @@ pub struct BaselineReport {
 pub struct BaselineScore {
     /// The epoch, counted from 1.
     pub epoch: usize,
-    /// The accuracy on the validation split, or the negative loss; none without such a split.
+    /// The accuracy on the validation split, the negative loss, or another [metric](Baseline::metric); none without such a split.
     #[serde(default, with = "crate::nan::optional")]
     pub val: Option<f64>,
     /// The same on the test split.
@@ -54,7 +56,16 @@ pub struct BaselineScore {
 
 impl Default for Baseline {
     fn default() -> Self {
-        Self { hidden_dim: 32, epochs: 300, lr: 0.01, eval_every: 10, seed: 0, budget: None }
+        let metric = Monitor::Auto;
+        Self {
+            hidden_dim: 32,
+            epochs: 300,
+            lr: 0.01,
+            eval_every: 10,
+            seed: 0,
+            budget: None,
+            metric,
+        }
     }
 }
 
@@ -121,7 +132,7 @@ impl Baseline {
                 for ((split, inputs), targets) in splits.iter().zip(&inputs).zip(&targets).skip(1) {
                     let mut y = Matrix::zeros(inputs.rows(), data.outputs());
                     mlp.forward(&weights, inputs.as_slice().into(), &mut y, &scratch);
-                    let value = (targets.total() > 0.0).then(|| value(targets, &y));
+                    let value = (targets.total() > 0.0).then(|| self.value(targets, &y));
                     match split.name {
                         SplitName::Val => score.val = value,
                         _ => score.test = value,
@@ -131,6 +142,20 @@ impl Baseline {
             }
         }
         Some(BaselineReport { scores, trained_on, of })
+    }
+
+    /// The metric, the accuracy, or the negative loss.
+    fn value(&self, supervision: &Supervision<f32>, predictions: &Matrix<f32>) -> f64 {
+        if self.metric.compares_trainings() {
+            return self.metric.of(supervision, predictions).unwrap_or(f64::NAN);
+        }
+        match supervision.targets() {
+            Targets::Classes { .. } => {
+                let (right, all) = supervision.correct(predictions);
+                right as f64 / all.max(1) as f64
+            }
+            _ => -supervision.mean_loss(predictions),
+        }
     }
 
     /// Takes samples where all rows would exceed the budget; returns the number of epochs.
@@ -215,17 +240,6 @@ impl<'a> SplitRows<'a> {
             }
         }
         sums
-    }
-}
-
-/// The accuracy, or the negative loss.
-fn value(supervision: &Supervision<f32>, predictions: &Matrix<f32>) -> f64 {
-    match supervision.targets() {
-        Targets::Classes { .. } => {
-            let (right, all) = supervision.correct(predictions);
-            right as f64 / all.max(1) as f64
-        }
-        _ => -supervision.mean_loss(predictions),
     }
 }
 

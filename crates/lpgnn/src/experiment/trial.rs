@@ -7,16 +7,20 @@ use crate::run::{
     Checkpoint, CheckpointFile, RunConfig, SavedModel, Setup, TrainingOrigin, read_text, write_file,
 };
 use crate::train::{
-    EpochReport, Observer, SplitMetrics, SplitName, StepProgress, StopReason, Trained, Trainer,
-    TrainerState,
+    EpochReport, Monitor, Observer, SplitMetrics, SplitName, StepProgress, StopReason, Trained,
+    Trainer, TrainerState,
 };
 use crate::{Error, Place};
 
 /// One training without a folder of its own: a fold of a cross-validation, a trial of a search.
 ///
-/// Its values are accuracies, or negative losses if targets are real: larger is better.
+/// Its values are those of the metric that is [monitored](Monitor), if trainings are compared by it; otherwise accuracies,
+/// or negative losses if targets are real. Larger is better.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct TrialRecord {
+    /// The metric of its values; `auto` for accuracies and negative losses.
+    #[serde(default)]
+    pub metric: Monitor,
     /// The epochs at which it was evaluated.
     pub epochs: Vec<usize>,
     /// Its values on the validation split; empty without one.
@@ -73,7 +77,7 @@ impl Trial<'_> {
         let Self { name, config, setup, files } = self;
         let mut trainer =
             Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?.evaluating_held_out();
-        let mut record = TrialRecord::default();
+        let mut record = TrialRecord::of(config.training.monitor);
         if let Some((before, state)) = files.read(config, setup)?.filter(|(_, at)| at.epoch < until)
         {
             record = before;
@@ -121,12 +125,17 @@ impl TrialRecord {
         matches!(self.stop_reason, Some(StopReason::Diverged { .. }))
     }
 
+    fn of(monitor: Monitor) -> Self {
+        let metric = if monitor.compares_trainings() { monitor } else { Monitor::Auto };
+        Self { metric, ..Self::default() }
+    }
+
     fn finish(&mut self, trained: &Trained<f32>, ended: bool) {
         self.best_epoch = trained.epoch;
         self.stop_reason = ended.then_some(trained.reason);
         let Some(evaluation) = &trained.evaluation else { return };
-        self.val_value = evaluation.of(SplitName::Val).map(value);
-        self.test_value = evaluation.of(SplitName::Test).map(value);
+        let value = |split| evaluation.of(split).map(|metrics| value(self.metric, metrics));
+        (self.val_value, self.test_value) = (value(SplitName::Val), value(SplitName::Test));
         self.cheating_gap = evaluation.cheating_gap.or(self.cheating_gap);
         if self.epochs.is_empty() && ended {
             // It diverged before it was evaluated: what it started from counts.
@@ -198,8 +207,10 @@ impl Watch<'_> {
         self.record.residual = Some(report.residual_mean);
         let Some(evaluation) = &report.evaluation else { return };
         self.record.epochs.push(report.epoch);
-        self.record.val.extend(evaluation.of(SplitName::Val).map(value));
-        self.record.test.extend(evaluation.of(SplitName::Test).map(value));
+        let metric = self.record.metric;
+        let value = |split| evaluation.of(split).map(|metrics| value(metric, metrics));
+        self.record.val.extend(value(SplitName::Val));
+        self.record.test.extend(value(SplitName::Test));
         self.record.not_converged = evaluation.not_converged;
         self.record.cheating_gap = evaluation.cheating_gap.or(self.record.cheating_gap);
     }
@@ -279,10 +290,14 @@ pub(super) fn test_value(setup: &Setup, saved: SavedModel) -> Result<Option<f64>
     let mut state = trainer.state().clone();
     state.variables.weights = weights;
     let evaluation = trainer.resume(state)?.evaluate();
-    Ok(evaluation.of(SplitName::Test).map(value))
+    let metric = TrialRecord::of(setup.plan.config().monitor).metric;
+    Ok(evaluation.of(SplitName::Test).map(|metrics| value(metric, metrics)))
 }
 
-/// Larger is better.
-fn value(metrics: &SplitMetrics) -> f64 {
-    metrics.accuracy.unwrap_or(-metrics.loss)
+/// Larger is better. NaN where the metric is not defined, as an AUC of a split with a single class.
+fn value(metric: Monitor, metrics: &SplitMetrics) -> f64 {
+    match metric {
+        Monitor::Auto => metrics.accuracy.unwrap_or(-metrics.loss),
+        _ => metrics.monitored.unwrap_or(f64::NAN),
+    }
 }

@@ -2,6 +2,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::scale::ValueScale;
 use super::typed;
 use crate::Error;
 use crate::evaluate::MeanAndStd;
@@ -15,6 +16,9 @@ pub(super) struct CrossvalPage {
     data: String,
     protocol: &'static str,
     about: &'static str,
+    /// What the values are, and whether they are shown in percent.
+    metric: &'static str,
+    share: bool,
     values: Vec<f64>,
     mean: f64,
     std: f64,
@@ -44,7 +48,10 @@ impl CrossvalPage {
         let longest = folds.iter().max_by_key(|fold| fold.trial.epochs.len());
         let epochs = longest.map_or_else(Vec::new, |fold| fold.trial.epochs.clone());
         let curves: Vec<Vec<f64>> = folds.into_iter().map(|fold| fold.trial.test).collect();
+        let scale = ValueScale::of(report.metric, report.values.iter().copied());
         Self {
+            metric: scale.name,
+            share: scale.share,
             mean_curve: mean(&curves, epochs.len()),
             alerts: notes(&report),
             data: report.data,

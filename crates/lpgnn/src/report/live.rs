@@ -256,6 +256,7 @@ impl LiveReport {
     fn search(&self) -> Option<SearchPage> {
         let best = self.ranked.first()?;
         let record = SearchRecord {
+            metric: best.result.metric,
             trial: best.trial,
             val: best.result.val_value,
             test_of_the_winner: None,

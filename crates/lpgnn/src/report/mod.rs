@@ -30,6 +30,7 @@ mod history;
 mod live;
 mod page;
 mod run;
+mod scale;
 mod search;
 
 pub use live::{LiveReport, Seen};

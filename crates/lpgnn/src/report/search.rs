@@ -4,6 +4,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::run::text;
+use super::scale::ValueScale;
 use super::{finite, typed};
 use crate::Error;
 use crate::experiment::ResultFolder;
@@ -15,7 +16,7 @@ use crate::run::{RunConfig, Schema};
 pub(super) struct SearchPage {
     #[serde(skip)]
     data: String,
-    metric: &'static str,
+    metric: String,
     /// Whether values are shares, as accuracies are.
     share: bool,
     settings: Vec<String>,
@@ -55,12 +56,12 @@ impl SearchPage {
             .map(|(setting, _)| setting.clone())
             .collect();
         let settings: Vec<String> = varied.into_iter().collect();
-        let share =
-            record.ranked.iter().all(|trial| !(trial.value() < 0.0 && trial.value().is_finite()));
+        let values = record.ranked.iter().map(RankedTrial::value);
+        let scale = ValueScale::of(record.metric, values);
         Self {
             data: name,
-            metric: if share { "val accuracy" } else { "negative val loss" },
-            share,
+            metric: format!("val {}", scale.name),
+            share: scale.share,
             trials: record
                 .ranked
                 .iter()
@@ -68,7 +69,7 @@ impl SearchPage {
                 .collect(),
             settings: settings.iter().map(|setting| short(setting, &settings)).collect(),
             best: format!("trial {}", record.trial),
-            about: about(record, share),
+            about: about(record, scale.share),
         }
     }
 

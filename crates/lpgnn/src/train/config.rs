@@ -340,6 +340,8 @@ pub struct TrainingConfig {
     #[schemars(range(min = 1), extend("x-flag" = "patience"))]
     pub patience: Option<usize>,
     /// Metric of the validation split that selects the epoch and decides on early stopping.
+    ///
+    /// Cross-validations and searches compare by it too, unless it is the loss: then they compare accuracies.
     #[schemars(extend("x-flag" = "monitor"))]
     pub monitor: Monitor,
     /// How the states of graphs outside the training data are found.

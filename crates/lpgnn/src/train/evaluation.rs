@@ -162,7 +162,7 @@ impl<S: Scalar> Trainer<'_, S> {
         let (converged, outputs): (Vec<_>, Vec<_>) = (1..).zip(batches).map(answer).unzip();
         let scored = self.data.scored.iter().filter(|(_, batch, _)| *batch >= first);
         let parts = scored.map(|(name, batch, supervision)| {
-            let monitor = Some(self.plan.config().monitor).filter(|_| *name == SplitName::Val);
+            let monitor = Some(self.plan.config().monitor).filter(|_| *name != SplitName::Train);
             let graphs = &self.data.batches[*batch];
             (*name, metrics(graphs, supervision, &outputs[batch - first], monitor))
         });

@@ -49,9 +49,26 @@ impl Monitor {
         }
     }
 
+    /// Its name in a sentence.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Auto | Self::Accuracy => "accuracy",
+            Self::BalancedAccuracy => "balanced accuracy",
+            Self::MacroF1 => "macro F1",
+            Self::Auc => "AUC",
+            Self::Loss => "loss",
+            Self::R2 => "R²",
+        }
+    }
+
+    /// Whether whole trainings are compared by it too, instead of by accuracy: the loss only selects the epoch.
+    pub fn compares_trainings(self) -> bool {
+        !matches!(self, Self::Auto | Self::Accuracy | Self::Loss)
+    }
+
     /// The metric of these outputs, or the negative loss: larger is better. None if it is not defined
     /// for these targets, and of `auto`, which is not one number.
-    pub(super) fn of<S: Scalar>(
+    pub(crate) fn of<S: Scalar>(
         self,
         supervision: &Supervision<S>,
         outputs: &Matrix<S>,

@@ -82,7 +82,7 @@ pub struct SplitMetrics {
     pub loss: f64,
     /// The accuracy; none for real values.
     pub accuracy: Option<f64>,
-    /// Of the validation split, the metric that selects the epoch, or the negative loss: larger is better. None
+    /// Of the validation and the test split, the metric that selects the epoch, or the negative loss: larger is better. None
     /// where that is the accuracy and then the loss.
     #[serde(default, with = "crate::nan::optional")]
     pub monitored: Option<f64>,

@@ -103,7 +103,7 @@ pub struct FoldRecord {
     /// The same at its best epoch on the inner split, or at its last one where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::nan::optional")]
     pub baseline_value: Option<f64>,
-    /// The accuracy of the majority class.
+    /// The accuracy of the majority class, if trainings are compared by accuracy.
     pub majority: Option<f64>,
 }
 

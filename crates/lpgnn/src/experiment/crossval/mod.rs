@@ -24,6 +24,7 @@ use crate::evaluate::{Baseline, Protocol};
 use crate::graph::Level;
 use crate::registry::Registry;
 use crate::run::{RunConfig, Setting, Setup, fingerprint, notes};
+use crate::train::Monitor;
 
 /// A cross-validation that is ready to run.
 #[derive(Clone, Debug)]
@@ -210,9 +211,13 @@ impl<'a> Crossval<'a> {
             best.ok_or_else(|| Error::Mismatch("there is nothing to train".into()))?;
         let config = &fold.candidates[candidate];
         let setup = self.setup(config, fold)?;
-        let baseline = Baseline { seed: config.training.seed, ..Baseline::default() };
+        let (seed, metric) = (config.training.seed, trial.metric);
+        let baseline = Baseline { seed, metric, ..Baseline::default() };
         let baseline = baseline.train(&setup.data).unwrap_or_default();
-        let majority = majority_accuracy(self.dataset, &setup);
+        let majority = match metric {
+            Monitor::Auto => majority_accuracy(self.dataset, &setup),
+            _ => None,
+        };
         Ok(Some(FoldRecord::new(fold.name, candidate, trial, &baseline, majority)))
     }
 

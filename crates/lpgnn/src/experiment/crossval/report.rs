@@ -1,16 +1,20 @@
 use super::FoldRecord;
 use crate::Error;
 use crate::evaluate::{MeanAndStd, Protocol, best_mean_epoch};
+use crate::train::Monitor;
 
 /// The result of a cross-validation.
 ///
-/// Values are accuracies, or negative losses if targets are real.
+/// Values are those of the metric: accuracies, or negative losses if targets are real, unless training monitors another one.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct CrossvalReport {
     /// The name of the data.
     pub data: String,
     /// The evaluation protocol.
     pub protocol: Protocol,
+    /// The metric of all values; `auto` for accuracies and negative losses.
+    #[serde(default)]
+    pub metric: Monitor,
     /// Number of folds.
     pub folds: usize,
     /// The random seed.
@@ -24,7 +28,7 @@ pub struct CrossvalReport {
     pub values: Vec<f64>,
     /// The baseline, a network without edges.
     pub baseline: MeanAndStd,
-    /// The majority class, where there are classes.
+    /// The majority class, where values are accuracies.
     pub majority: Option<MeanAndStd>,
     /// Folds that diverged.
     pub diverged: usize,
@@ -73,6 +77,7 @@ impl CrossvalReport {
         Ok(Self {
             data: data.to_owned(),
             protocol,
+            metric: folds.first().map_or(Monitor::Auto, |fold| fold.trial.metric),
             folds: folds.len(),
             seed,
             epoch,

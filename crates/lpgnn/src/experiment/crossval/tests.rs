@@ -100,6 +100,30 @@ fn folds_that_were_stopped_go_on_to_the_same_report() {
 }
 
 #[test]
+fn the_baseline_is_scored_by_the_same_metric() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    let report = |monitor: Monitor| {
+        let config = || {
+            let mut config = config(&dataset);
+            config.training.monitor = monitor;
+            config
+        };
+        let division = Division { folds: 3, files: None, seed: 4 };
+        let folds = division.folds(&dataset, Level::Node, Protocol::Nested, &[config()]).unwrap();
+        let crossval = Crossval::new(&dataset, Protocol::Nested, folds).unwrap();
+        let path = place.path().join(monitor.as_str());
+        let folder = ResultFolder::open(&path, &crossval.plan(), &config()).unwrap();
+        crossval.run(&folder, &()).unwrap().unwrap()
+    };
+    let [accuracy, auc] = [Monitor::Accuracy, Monitor::Auc].map(report);
+    assert_eq!((accuracy.metric, auc.metric), (Monitor::Auto, Monitor::Auc));
+    assert!(accuracy.majority.is_some() && auc.majority.is_none());
+    // Features say nothing about cliques: without edges, ranking is as good as chance, while most nodes are in one class.
+    assert!((auc.baseline.mean - 0.5).abs() < 0.05, "{:?}", auc.baseline);
+    assert!(accuracy.baseline.mean > 0.55, "{:?}", accuracy.baseline);
+}
+
+#[test]
 fn ranks_do_every_fold_once_and_the_first_one_waits_for_all() {
     let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
     let crossval = crossval(&dataset, Protocol::Nested);

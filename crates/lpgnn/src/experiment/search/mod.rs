@@ -372,6 +372,7 @@ impl Work<'_> {
             test_value(&setup, saved)?
         };
         let record = SearchRecord {
+            metric: best.result.metric,
             trial: best.trial,
             val: best.result.val_value,
             test_of_the_winner: test,

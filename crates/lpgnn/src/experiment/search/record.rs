@@ -2,6 +2,7 @@ use serde_json::Value;
 
 use crate::experiment::TrialRecord;
 use crate::run::RunConfig;
+use crate::train::Monitor;
 
 /// A trial that has come to the end of a round.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -19,6 +20,9 @@ pub struct RankedTrial {
 /// The result of a search, selected on the validation split alone.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct SearchRecord {
+    /// The metric of all values; `auto` for accuracies and negative losses.
+    #[serde(default)]
+    pub metric: Monitor,
     /// The number of the winner, from 1.
     pub trial: usize,
     /// Its value on the validation split.

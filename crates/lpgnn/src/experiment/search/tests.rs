@@ -4,10 +4,13 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::Matrix;
+use crate::data::generate::CliqueConfig;
 use crate::data::{DatasetParts, FeatureColumns, TargetColumn};
+use crate::evaluate::Metrics;
 use crate::experiment::TrialObserver;
+use crate::experiment::record::FinalEvaluation;
 use crate::experiment::run::Run;
-use crate::train::{EpochReport, SplitName, StopReason};
+use crate::train::{EpochReport, Monitor, SplitName, StopReason};
 
 /// Pairs of nodes, and around a thousand to be predicted of each.
 fn dataset() -> Dataset {
@@ -58,6 +61,38 @@ fn the_winner_is_evaluated_in_the_units_it_was_trained_in() {
     assert_eq!(found.val, Some(-loss(SplitName::Val)));
     let difference = found.test_of_the_winner.unwrap() + loss(SplitName::Test);
     assert!(difference.abs() < 1e-3, "{found:?} {evaluation:?}");
+}
+
+#[test]
+fn trials_are_compared_by_the_metric_that_is_monitored() {
+    let dataset = CliqueConfig { graphs: 20, ..CliqueConfig::default() }.generate(3).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let space = space("[values]\n\"model.state-dim\" = [3, 4, 5]\n");
+    for monitor in [Monitor::Auc, Monitor::MacroF1, Monitor::Loss] {
+        let mut config = RunConfig::for_data("clique", &dataset, &[]);
+        (config.training.epochs, config.training.monitor) = (20, monitor);
+        let options = SearchOptions { min_epochs: 10, ..SearchOptions::default() };
+        let search = Search::new(&dataset, config.clone(), &space, options).unwrap();
+        let path = place.path().join(monitor.as_str());
+        let folder = ResultFolder::open(&path, &search.plan(), &config).unwrap();
+        let found = search.run(&folder, &()).unwrap().unwrap();
+        let model = SavedModel::read(&folder.file(RunFolder::MODEL)).unwrap();
+        let evaluation = FinalEvaluation::new(&model, &dataset, search.split()).unwrap();
+        let value = |split| match (monitor, evaluation.of(split).unwrap()) {
+            (Monitor::Auc, Metrics::Classes { auc, .. }) => auc.unwrap(),
+            (Monitor::MacroF1, Metrics::Classes { macro_f1, .. }) => *macro_f1,
+            // The loss selects the epoch alone.
+            (Monitor::Loss, Metrics::Classes { accuracy, .. }) => *accuracy,
+            _ => panic!("classes"),
+        };
+        let expected = if monitor == Monitor::Loss { Monitor::Auto } else { monitor };
+        assert_eq!(found.metric, expected);
+        let found = [found.val, found.test_of_the_winner].map(Option::unwrap);
+        let expected = [SplitName::Val, SplitName::Test].map(value);
+        for (found, expected) in found.into_iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-3, "{monitor:?}: {found} is not {expected}");
+        }
+    }
 }
 
 /// Every epoch that is trained, by trial.

@@ -243,17 +243,19 @@ function drawingSection(run) {
 function crossvalSection(cv) {
   if (!cv) return null;
   const folds = cv.values.map((_, k) => k + 1);
-  const band = { name: `${percent(cv.mean)} ± ${(100 * cv.std).toFixed(1)}`, x: [0.5, cv.values.length + 0.5], y: [cv.mean, cv.mean], low: [cv.mean - cv.std, cv.mean - cv.std], high: [cv.mean + cv.std, cv.mean + cv.std] };
-  const rows = [["LP-GNN", percent(cv.mean), `${(100 * cv.std).toFixed(1)}`]];
-  if (cv.baseline) rows.push(["MLP without edges", percent(cv.baseline.mean), (100 * cv.baseline.std).toFixed(1)]);
-  if (cv.majority) rows.push(["majority class", percent(cv.majority.mean), (100 * cv.majority.std).toFixed(1)]);
+  const deviation = (std) => (cv.share ? (100 * std).toFixed(1) : number(std));
+  const score = cv.share ? percent : number;
+  const band = { name: `${score(cv.mean)} ± ${deviation(cv.std)}`, x: [0.5, cv.values.length + 0.5], y: [cv.mean, cv.mean], low: [cv.mean - cv.std, cv.mean - cv.std], high: [cv.mean + cv.std, cv.mean + cv.std] };
+  const rows = [["LP-GNN", score(cv.mean), deviation(cv.std)]];
+  if (cv.baseline) rows.push(["MLP without edges", score(cv.baseline.mean), deviation(cv.baseline.std)]);
+  if (cv.majority) rows.push(["majority class", score(cv.majority.mean), deviation(cv.majority.std)]);
   return section("folds", "Cross-validation",
-    el("div", { class: "cards" }, card(`${percent(cv.mean)} ± ${(100 * cv.std).toFixed(1)}`, `test, ${cv.values.length} folds`), card(cv.protocol, "protocol"), cv.epoch ? card(number(cv.epoch), "epoch of the mean curve") : "", card(duration(cv.seconds), "time")),
+    el("div", { class: "cards" }, card(`${score(cv.mean)} ± ${deviation(cv.std)}`, `test ${cv.metric}, ${cv.values.length} folds`), card(cv.protocol, "protocol"), cv.epoch ? card(number(cv.epoch), "epoch of the mean curve") : "", card(duration(cv.seconds), "time")),
     el("p", {}, cv.about),
-    tableOf({ caption: "Beside what needs no edges", head: ["model", "test", "± std, points"], rows }),
+    tableOf({ caption: "Beside what needs no edges", head: ["model", "test", cv.share ? "± std, points" : "± std"], rows }),
     grid(
-      lineChart({ title: "Test score of each fold", about: `${cv.protocol}: mean ± standard deviation shaded.`, x: "fold", share: true, series: [{ name: "fold", x: folds, y: cv.values, marks: true }, band] }),
-      cv.curves?.length ? lineChart({ title: "Test score against epochs", about: "Every fold, and their mean.", share: true, series: [{ name: "mean", x: cv.epochs, y: cv.mean_curve, thick: true }, ...cv.curves.map((curve, k) => ({ name: `fold ${k + 1}`, x: cv.epochs, y: curve, thin: true }))], mark: cv.epoch ? { x: cv.epoch, label: "epoch chosen" } : null }) : null),
+      lineChart({ title: `Test ${cv.metric} of each fold`, about: `${cv.protocol}: mean ± standard deviation shaded.`, x: "fold", share: cv.share, series: [{ name: "fold", x: folds, y: cv.values, marks: true }, band] }),
+      cv.curves?.length ? lineChart({ title: `Test ${cv.metric} against epochs`, about: "Every fold, and their mean.", share: cv.share, series: [{ name: "mean", x: cv.epochs, y: cv.mean_curve, thick: true }, ...cv.curves.map((curve, k) => ({ name: `fold ${k + 1}`, x: cv.epochs, y: curve, thin: true }))], mark: cv.epoch ? { x: cv.epoch, label: "epoch chosen" } : null }) : null),
     cv.alerts.map(({ title, text }) => el("div", { class: "alert" }, el("strong", {}, `${title}. `), text)));
 }
 

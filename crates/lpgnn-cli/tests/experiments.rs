@@ -54,6 +54,11 @@ fn results_open_with_the_best_row_beside_published_figures() {
     let line = |of: &str| text.lines().find(|line| line.starts_with(of)).unwrap().to_owned();
     assert!(line("| karate |").ends_with("** | one-shot | – | nodes/karate |"), "{text}");
     assert_eq!(line("| Cora |"), "| Cora | not run |  | 81.5 |  |");
+    let column =
+        line("| file |").split('|').position(|cell| cell == " distance, at most ").unwrap();
+    let row = line("| nodes/karate |");
+    let distance = row.split('|').nth(column).unwrap().trim().parse::<f64>();
+    assert!(distance.is_ok_and(|distance| (0.0..1.0).contains(&distance)), "{row}");
 
     fs::write(file("tables.toml"), overview.replace("nan, ", "")).unwrap();
     let said = "error: experiments/tables.toml: GCN has 1 values, but the overview has 2 columns\n";

@@ -14,10 +14,10 @@ use lpgnn::run::refuse;
 use lpgnn::tensorboard::TrialEvents;
 use lpgnn::train::Monitor;
 
-use super::functions;
 use super::settings::{Chosen, SettingArguments};
 use super::sharing::{Place, ShareArguments, names};
 use super::views::ViewArguments;
+use super::{at_most, functions};
 use crate::bars::Bars;
 use crate::console::{Console, print, print_json};
 use crate::interrupt::{self, Stopped};
@@ -228,6 +228,12 @@ fn text(report: &CrossvalReport) -> Result<String, std::fmt::Error> {
     writeln!(text, "  MLP without edges     {}", range(report.metric, report.baseline))?;
     if let Some(majority) = report.majority {
         writeln!(text, "  majority class        {}", range(report.metric, majority))?;
+    }
+    if let Some(residual) = report.residual {
+        writeln!(text, "  residual              {residual:.1e} at the end of training")?;
+        let known = |distance| format!("{} from the fixed point", at_most(distance));
+        let distance = report.distance.map_or("not known".into(), known);
+        writeln!(text, "  distance, at most     {distance}")?;
     }
     if report.diverged > 0 {
         writeln!(text, "  diverged              {} folds", report.diverged)?;

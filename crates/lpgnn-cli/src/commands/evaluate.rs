@@ -7,6 +7,7 @@ use lpgnn::data::parts::PartsInfo;
 use lpgnn::evaluate::Metrics;
 use lpgnn::graph::Level;
 
+use super::at_most;
 use super::model::{ModelArguments, Used};
 use crate::console::{Console, print, print_json};
 use crate::ranks;
@@ -226,10 +227,8 @@ fn text(report: &Report, with_distance: bool) -> Result<String, std::fmt::Error>
         report.graphs, report.largest_residual
     )?;
     if with_distance {
-        // A bound that was rounded down to two digits would be none.
-        let distance = report.largest_distance;
-        let known = distance
-            .map_or("not known".into(), |distance| format!("{:.1e} at most", 1.05 * distance));
+        let known = |distance| format!("{} at most", at_most(distance));
+        let known = report.largest_distance.map_or("not known".into(), known);
         writeln!(text, "from fixed point     {known}")?;
     }
     Ok(text)

@@ -28,6 +28,11 @@ fn functions() -> Registry<f32> {
     lpgnn_baselines::registry()
 }
 
+/// A bound in two digits, to which it is not rounded down: it would be none.
+fn at_most(bound: f64) -> String {
+    format!("{:.1e}", 1.05 * bound)
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Train a model, on generated data by default.

@@ -106,6 +106,8 @@ class TrialRecord:
     not_converged: int
     #: The mean residual of the last epoch.
     residual: float | None
+    #: How far the states that its value was read from are from their fixed point at most; ``None`` where nothing bounds that.
+    distance: float | None
     seconds: float
 
 
@@ -162,7 +164,11 @@ class CrossvalReport:
     majority: MeanAndStd | None
     diverged: int
     not_converged: int
+    #: The mean residual of the last epoch, over folds.
     residual: float | None
+    #: How far the states that the values were read from are from their fixed point at most, in any fold; ``None`` where
+    #: nothing bounds that.
+    distance: float | None
     cheating_gap: float | None
     seconds: float
     #: The records of the folds, in order.

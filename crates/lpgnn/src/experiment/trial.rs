@@ -3,6 +3,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::observer::{TrialName, TrialObserver, Watched};
+use crate::inference::distances;
+use crate::numeric::{Scratch, worse};
 use crate::run::{
     Checkpoint, CheckpointFile, RunConfig, SavedModel, Setup, TrainingOrigin, read_text, write_file,
 };
@@ -47,6 +49,11 @@ pub struct TrialRecord {
     /// The mean residual of the last epoch.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::nan::optional")]
     pub residual: Option<f64>,
+    /// How far the states that its value was read from, on the test split or else on the validation split, are from their
+    /// fixed point at most, by the [`Certificate`](crate::inference::Certificate) of the weights of its best epoch. None
+    /// where nothing bounds that, and while there are epochs left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distance: Option<f64>,
     /// Seconds it took.
     pub seconds: f64,
 }
@@ -107,6 +114,9 @@ impl Trial<'_> {
         }
         record.seconds = before + begun.elapsed().as_secs_f64();
         record.finish(&trained, state.is_none());
+        if state.is_none() {
+            record.distance = distance(setup, &trained.weights)?;
+        }
         Ok(Some(Done { record, weights: trained.weights, state }))
     }
 
@@ -276,6 +286,16 @@ impl TrialFiles {
             let _ = std::fs::remove_file(path);
         }
     }
+}
+
+/// How far the states of the last split are from their fixed point at most; none where nothing bounds that.
+fn distance(setup: &Setup, weights: &[f32]) -> Result<Option<f64>, Error> {
+    let Setup { model, data, plan, .. } = setup;
+    let Some((_, _, graphs, _)) = data.splits().last() else { return Ok(None) };
+    let inference = &plan.config().inference;
+    let (found, _) = inference.outputs(model, weights, graphs, &Scratch::new(), &mut |_| ());
+    let distances = distances(model, weights, graphs, &found.residuals)?;
+    Ok(Some(distances.into_iter().fold(0.0, worse)).filter(|distance| distance.is_finite()))
 }
 
 /// How a saved model does on the test split, which is not there in a search.

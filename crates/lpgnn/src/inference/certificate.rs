@@ -99,6 +99,22 @@ impl Certificate {
     }
 }
 
+/// How far the states of every graph are from the fixed point at most, given its residual; infinite where nothing bounds
+/// that, and for graphs in parts.
+pub(crate) fn distances<S: Scalar>(
+    model: &Model<S>,
+    weights: &[S],
+    batch: &GraphBatch<S>,
+    residuals: &[f64],
+) -> Result<Vec<f64>, Error> {
+    let certificate = match batch.across() {
+        None => Certificate::new(model, weights, batch)?,
+        Some(_) => None,
+    };
+    let none = || vec![f64::INFINITY; residuals.len()];
+    Ok(certificate.map_or_else(none, |known| known.distances(batch, residuals)))
+}
+
 /// `Σ_u 1/√(de[v] de[u])`
 fn normalized_sum<S: Scalar>(batch: &GraphBatch<S>, v: usize) -> f64 {
     let topology = batch.topology();

@@ -10,6 +10,7 @@ mod layer;
 mod relax;
 
 pub use certificate::Certificate;
+pub(crate) use certificate::distances;
 use chunks::{chunks, for_each_chunk};
 use converge::converge_observed;
 pub use converge::{FixedPointOptions, converge, converge_from};

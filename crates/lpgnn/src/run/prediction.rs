@@ -6,7 +6,7 @@ use super::SavedModel;
 use crate::data::{Dataset, TargetColumn};
 use crate::graph::{Communicator, GraphBatch, Level};
 use crate::inference::{
-    Certificate, Explanation, FixedPoint, Inference, InferenceProgress, Question, Score, explain,
+    Explanation, FixedPoint, Inference, InferenceProgress, Question, Score, distances, explain,
 };
 use crate::readout::largest;
 use crate::transition::Transition;
@@ -130,20 +130,16 @@ impl SavedModel {
         Ok(Predictions { batch, fixed_point, outputs }.without_false_convergence(self.task))
     }
 
-    /// How far the states of every graph are from their fixed point at most, by their residuals: see [`Certificate`].
+    /// How far the states of every graph are from their fixed point at most, by their residuals: see
+    /// [`Certificate`](crate::inference::Certificate).
     /// Infinite where nothing is known.
     ///
     /// # Errors
     ///
-    /// Those of [`Certificate::new`].
+    /// Those of [`Certificate::new`](crate::inference::Certificate::new).
     pub fn distances(&self, predictions: &Predictions) -> Result<Vec<f64>, Error> {
         let (batch, residuals) = (&predictions.batch, &predictions.fixed_point.residuals);
-        if batch.across().is_some() {
-            return Ok(vec![f64::INFINITY; residuals.len()]);
-        }
-        let certificate = Certificate::new(self.functions(), &self.weights, batch)?;
-        let none = || vec![f64::INFINITY; residuals.len()];
-        Ok(certificate.map_or_else(none, |known| known.distances(batch, residuals)))
+        distances(self.functions(), &self.weights, batch, residuals)
     }
 
     /// Data that it can read, in numbers.

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use lpgnn::run::write_file;
 
+use super::super::at_most;
 use super::RESULTS;
 use super::overview::Overview;
 use super::record::{Record, recorded};
@@ -76,8 +77,9 @@ fn text(dir: &Path, rows: &[Row]) -> anyhow::Result<String> {
     }
     let mut text = String::from(
         "# Results\n\nWritten by `lpgnn reproduce --report` from the files in `results`. Accuracies in \
-         percent: mean ± standard deviation,\nand in brackets the published ones and the difference. Without a commit: the one that was used is no longer in \
-         the\nhistory.\n",
+         percent: mean ± standard deviation,\nand in brackets the published ones and the difference. `residual` is the mean of `abs(x − f_a)` over the states of the last \
+         epoch\nof training, `distance, at most` how far the states that the accuracies were read from can be from their fixed \
+         point; –: nothing bounds it,\nor it was not measured. Without a commit: the one that was used is no longer in the history.\n",
     );
     let all: Vec<&Line<'_>> = tables.values().flatten().collect();
     for overview in &overview {
@@ -158,22 +160,23 @@ fn write_details(text: &mut String, lines: &[Line<'_>]) -> std::fmt::Result {
     }
     writeln!(
         text,
-        "\n| file | runs | epoch | MLP without edges | majority class | residual | cheating gap | not \
-         converged | diverged | seconds | commit | date | processor |"
+        "\n| file | runs | epoch | MLP without edges | majority class | residual | distance, \
+         at most | cheating gap | not converged | diverged | seconds | commit | date | processor |"
     )?;
-    writeln!(text, "|{}", "---|".repeat(13))?;
+    writeln!(text, "|{}", "---|".repeat(14))?;
     for Record { name, report, commit, date, processor, .. } in
         lines.iter().filter_map(|line| line.record.as_ref())
     {
         let none = || "–".to_owned();
         writeln!(
             text,
-            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {:.0} | {} | {date} | {processor} |",
+            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {:.0} | {} | {date} | {processor} |",
             report.folds,
             report.epoch.map_or_else(none, |epoch| epoch.to_string()),
             percent(report.baseline.mean),
             report.majority.map_or_else(none, |share| percent(share.mean)),
             report.residual.map_or_else(none, |residual| format!("{residual:.1e}")),
+            report.distance.map_or_else(none, at_most),
             report.cheating_gap.map_or_else(none, percent),
             report.not_converged,
             report.diverged,

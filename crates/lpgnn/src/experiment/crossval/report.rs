@@ -37,6 +37,10 @@ pub struct CrossvalReport {
     /// The mean residual of the last epoch, over folds.
     #[serde(default, with = "crate::nan::optional")]
     pub residual: Option<f64>,
+    /// How far the states that the values were read from are from their fixed point at most, in any fold; none where nothing
+    /// bounds that in all folds.
+    #[serde(default)]
+    pub distance: Option<f64>,
     /// The mean cheating gap over folds.
     #[serde(default, with = "crate::nan::optional")]
     pub cheating_gap: Option<f64>,
@@ -88,10 +92,16 @@ impl CrossvalReport {
             diverged: folds.iter().filter(|fold| fold.trial.diverged()).count(),
             not_converged: folds.iter().map(|fold| fold.trial.not_converged).sum(),
             residual: mean(folds.iter().filter_map(|fold| fold.trial.residual)),
+            distance: folds.iter().map(|fold| fold.trial.distance).reduce(largest).flatten(),
             cheating_gap: mean(folds.iter().filter_map(|fold| fold.trial.cheating_gap)),
             seconds: folds.iter().map(|fold| fold.trial.seconds).sum(),
         })
     }
+}
+
+/// None if one is not known.
+fn largest(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    Some(a?.max(b?))
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {

@@ -187,6 +187,41 @@ fn a_folder_has_results_of_one_plan() {
     assert!(said.ends_with("has results for another split of the data"), "{said}");
 }
 
+/// What is told of the states is that of the worst fold, whoever computes them; and nothing where `f_a` may expand.
+#[test]
+fn a_report_bounds_how_far_states_are_from_their_fixed_point() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    let run = |lipschitz, threads| {
+        let mut config = config(&dataset);
+        // A sum is bounded for the degrees of training graphs, and those of a test split may have larger ones.
+        config.model.transition = "gnn-mean".into();
+        config.training.lipschitz = lipschitz;
+        let division = Division { folds: 3, files: None, seed: 4 };
+        let folds = division.folds(&dataset, Level::Node, Protocol::Nested, &[config.clone()]);
+        let crossval = Crossval::new(&dataset, Protocol::Nested, folds.unwrap()).unwrap();
+        let path = place.path().join(format!("{lipschitz:?}-{threads}"));
+        let folder = ResultFolder::open(&path, &crossval.plan(), &config).unwrap();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let report = pool.install(|| crossval.run(&folder, &())).unwrap().unwrap();
+        (report, crossval.records(&folder).unwrap())
+    };
+    let (one, folds) = run(Some(0.9), 1);
+    let of_folds: Vec<f64> = folds.iter().map(|fold| fold.trial.distance.unwrap()).collect();
+    assert!(of_folds.iter().all(|distance| (1e-12..1.0).contains(distance)), "{of_folds:?}");
+    assert_eq!(one.distance, of_folds.into_iter().reduce(f64::max));
+    assert_eq!(run(Some(0.9), 3).0.distance, one.distance);
+    assert_eq!(run(None, 1).0.distance, None);
+
+    let mut folds = folds;
+    folds[1].trial.distance = None;
+    let report = CrossvalReport::new("clique", Protocol::Nested, 0, &folds).unwrap();
+    assert_eq!(report.distance, None);
+    // A report that was written before there was any bound.
+    let mut before = serde_json::to_value(&one).unwrap();
+    before.as_object_mut().unwrap().remove("distance").unwrap();
+    assert_eq!(serde_json::from_value::<CrossvalReport>(before).unwrap().distance, None);
+}
+
 #[test]
 fn a_fold_record_keeps_what_is_not_a_number() {
     let trial = TrialRecord {

@@ -7,7 +7,7 @@ use crate::data::{Dataset, FeatureSource, Level};
 use crate::lagrangian::{Multipliers, ReadFrom, ReadLayers, Reads, Scale};
 use crate::network::StateWeights;
 use crate::saddle::{
-    AugmentedLagrangian, Bdmm, DualRule, Implicit, OneShot, PrimalRule, Sse, Unrolled,
+    AugmentedLagrangian, Bdmm, DualRule, Implicit, LrDecay, OneShot, PrimalRule, Sse, Unrolled,
     WeightDescent,
 };
 use crate::train::{ModelConfig, SolverConfig, TrainingConfig};
@@ -47,12 +47,11 @@ impl RunConfig {
             (NOT_ASKED, Level::Graph) => 150,
             (epochs, _) => epochs,
         };
-        // Large steps find the way, small ones let states and weights come to rest. Read-outs of
-        // whole graphs learn slowly, and rest before they have found it.
-        let updates = if batches { dataset.graphs().div_ceil(BATCH) } else { 1 };
-        let updates = epochs.saturating_mul(updates);
-        let lr_half_life = (task == Level::Node).then_some((updates as f64 / 3.0).round().max(1.0));
-        let weights = WeightDescent { lr: 0.005, lr_half_life, ..WeightDescent::default() };
+        let of_epoch = asked.training.updates_per_epoch.unwrap_or_else(|| {
+            let batch = asked.training.batch_size.or(batches.then_some(BATCH));
+            batch.map_or(1, |batch| dataset.graphs().div_ceil(batch.max(1)))
+        });
+        let weights = weights_of(task, epochs.saturating_mul(of_epoch));
         let inner_steps = if batches || task == Level::Graph { 3 } else { 2 };
         let solver = solver_of(&asked.training.solver, weights, inner_steps);
         let mut config = Self::default();
@@ -193,6 +192,17 @@ impl RunConfig {
             SolverConfig::Bdmm(_) | SolverConfig::AugmentedLagrangian(_) => {}
         }
     }
+}
+
+/// Large steps find the way, small ones let states and weights come to rest. Read-outs of whole graphs learn slowly: they
+/// keep the large steps for a quarter of the time, and halve them then.
+fn weights_of(task: Level, updates: usize) -> WeightDescent {
+    let (halves, lr_decay) = match task {
+        Level::Node => (3.0, LrDecay::Smooth),
+        Level::Graph => (4.0, LrDecay::Step),
+    };
+    let lr_half_life = Some((updates as f64 / halves).round().max(1.0));
+    WeightDescent { lr: 0.005, lr_half_life, lr_decay, ..WeightDescent::default() }
 }
 
 /// Descent-ascent whose states cannot be used to cheat: with `G = lin` and plain gradient steps the loss moves a state by as much as

@@ -100,11 +100,12 @@ pub struct WeightDescent {
     /// Half-life of the learning rate, in updates; none: constant.
     #[schemars(extend(
         "exclusiveMinimum" = 0,
-        "x-data-default" = "a third of all updates for nodes; none for graphs, with bdmm and for \
+        "x-data-default" = "a third of all updates for nodes, a quarter for graphs; none with bdmm and for \
                             homophilous graphs"
     ))]
     pub lr_half_life: Option<f64>,
     /// How the learning rate halves.
+    #[schemars(extend("x-data-default" = "step for graphs, but with bdmm, otherwise smooth"))]
     pub lr_decay: LrDecay,
     /// Weight decay per update, relative to the learning rate.
     #[schemars(

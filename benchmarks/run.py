@@ -64,8 +64,8 @@ def parse():
     parser.add_argument("--rounds", type=int, help="turns of each program [default: 5]")
     parser.add_argument("--seconds", type=float, help="seconds per turn [default: 2]")
     parser.add_argument("--sets", type=words, help="of the section accuracy [default: NCI1,MUTAG,PROTEINS,IMDB-BINARY]")
-    parser.add_argument("--programs", type=words, default=["ours", "decay", "gin", "ours", "gcn"],
-                        help="of the section accuracy, in this order [default: ours,decay,gin,ours,gcn]")
+    parser.add_argument("--programs", type=words, default=["ours", "rings", "gin", "ours", "gcn"],
+                        help="of the section accuracy, in this order [default: ours,rings,gin,ours,gcn]")
     parser.add_argument("--data", help="a folder that contains the folders MUTAG, NCI1, IMDB-BINARY, PROTEINS and cora and the files coauthor-physics.npz and amazon-computer.npz, at any depth")
     parser.add_argument("--only", type=words, help="parts of the section live; the others stay as they are in RESULTS.md")
     parser.add_argument("--large", action="store_true", help="cluster: also train on 10⁸ pairs of neighbours, which takes up to 20 GB")

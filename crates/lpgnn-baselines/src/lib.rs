@@ -32,7 +32,7 @@
 //! | `weisfeiler-lehman` | `rounds` (5), `buckets` (65536) |
 //! | `anonymous-walks` | `steps` (7), `samples`, of graphs with too many walks to count them (10000), `buckets` (65536) |
 //! | `sort-pooling` | `k`: nodes that are kept (30), `units` (128) |
-//! | `patchy-san` | `fields` (18), `k`: nodes of a field (10), `units` (128) |
+//! | `patchy-san` | `fields` (18), `k`: nodes of a field (10), `units` (128), `edges`: whether the features of the edges of a field are read (false) |
 //! | `gated` | `units` (those of a state) |
 //!
 //! ```

@@ -2,8 +2,10 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use lpgnn::graph::NO_EDGE;
+use lpgnn::readout::{Readout, ReadoutInput};
 use lpgnn::registry::ReadoutSpec;
-use lpgnn::{Error, Scalar, readout::Readout, readout::ReadoutInput};
+use lpgnn::{Error, Matrix, Scalar};
 
 use crate::known::Known;
 use crate::sequence::{Sequence, SequenceReadout, Shape};
@@ -16,13 +18,18 @@ use crate::weisfeiler_lehman::refine;
 /// Central is what many shortest paths lead through (betweenness). The nodes of a field are in the order of their distance from its
 /// root, then of centrality, then of their colour after some rounds of Weisfeiler–Lehman refinement.
 ///
+/// Of every two places of a field, the features of the edge from one to the other can be read beside the states of its nodes.
+///
 /// # Differences
 ///
-/// That order takes the place of a canonical labelling by nauty, which also breaks ties that colours leave.
+/// That order takes the place of a canonical labelling by nauty, which also breaks ties that colours leave. The same
+/// units read nodes and edges of a field, where the publication has some for each and puts them side by side.
 #[derive(Debug)]
 pub(crate) struct Patches {
     fields: usize,
     k: usize,
+    /// Components of the features of an edge; 0 if they are not read.
+    edge_features: usize,
     /// Places by graph, numbered within it; [`NOBODY`] where there is no node.
     known: Known<u32>,
 }
@@ -61,6 +68,32 @@ impl Sequence for Patches {
             places.extend(self.known.of(&graph, || self.of(&graph)).iter().map(node));
         }
         places
+    }
+
+    /// The features of the edge between every two nodes of a field; zeros where there is none.
+    fn beside<S: Scalar>(
+        &self,
+        input: ReadoutInput<'_, S>,
+        places: &[Option<usize>],
+    ) -> Option<Matrix<S>> {
+        let (width, k, neighbours) = (self.edge_features, self.k, input.batch.neighbours());
+        let mut all = Matrix::zeros(places.len() / k, k * k * width);
+        // Neighbours of graphs whose edges have no features know no edges.
+        let known = width > 0 && !neighbours.outgoing().is_empty();
+        for (row, field) in places.chunks_exact(k).enumerate().filter(|_| known) {
+            for (i, v) in field.iter().enumerate().filter_map(|(i, v)| v.map(|v| (i, v))) {
+                for entry in neighbours.range(v) {
+                    let u = Some(neighbours.nodes()[entry] as usize);
+                    let (j, edge) =
+                        (field.iter().position(|&v| v == u), neighbours.outgoing()[entry]);
+                    let Some(j) = j.filter(|_| edge != NO_EDGE) else { continue };
+                    let to = &mut all.row_mut(row)[(i * k + j) * width..][..width];
+                    let features = input.batch.edge_features().entries(edge as usize);
+                    features.for_each(|(column, value)| to[column] = value);
+                }
+            }
+        }
+        Some(all)
     }
 }
 
@@ -127,23 +160,25 @@ const UNITS: usize = 128;
 /// The read-out of `fields` fields of `k` nodes, with states of `width` components.
 pub(crate) fn readout(
     (fields, k): (usize, usize),
-    width: usize,
+    (width, edge_features): (usize, usize),
     outputs: usize,
     (units, dropout): (usize, f64),
 ) -> Result<SequenceReadout<Patches>, Error> {
     let (length, kernel, pool, window, channels) = (fields * k, k, false, 10, (16, 8));
-    let shape = Shape { length, width, kernel, pool, window, channels, units };
-    let patches = Patches { fields, k, known: Known::default() };
+    let beside = k * k * edge_features;
+    let shape = Shape { length, width, kernel, beside, pool, window, channels, units };
+    let patches = Patches { fields, k, edge_features, known: Known::default() };
     SequenceReadout::new(patches, shape, outputs, dropout)
 }
 
-/// The read-out `patchy-san`, with the options `fields`, `k` and `units`, and the dropout of the model.
+/// The read-out `patchy-san`, with the options `fields`, `k`, `units` and `edges`, and the dropout of the model.
 pub(crate) fn make<S: Scalar>(spec: &ReadoutSpec<'_>) -> Result<Box<dyn Readout<S>>, Error> {
     let options = &spec.model.readout_options;
-    options.check(&["fields", "k", "units"])?;
+    options.check(&["fields", "k", "units", "edges"])?;
     let fields = options.count("fields", 1..=4096, FIELDS)?;
     let k = options.count("k", 1..=256, K)?;
     let units = options.count("units", 1..=1 << 16, UNITS)?;
+    let edge_features = if options.get("edges")?.unwrap_or(false) { spec.edge_features } else { 0 };
     let last = (units, spec.model.dropout);
-    Ok(Box::new(readout((fields, k), spec.inputs, spec.outputs, last)?))
+    Ok(Box::new(readout((fields, k), (spec.inputs, edge_features), spec.outputs, last)?))
 }

@@ -15,6 +15,16 @@ use crate::dense::{Dense, Layers};
 pub(crate) trait Sequence: Debug + Send + Sync {
     /// The nodes in their places, in all graphs as many; `None` where a graph has no node to put.
     fn places<S: Scalar>(&self, input: ReadoutInput<'_, S>) -> Vec<Option<usize>>;
+
+    /// What the first convolution reads beside the states in its places, a row each time; nothing moves it.
+    fn beside<S: Scalar>(
+        &self,
+        input: ReadoutInput<'_, S>,
+        places: &[Option<usize>],
+    ) -> Option<Matrix<S>> {
+        let _ = (input, places);
+        None
+    }
 }
 
 /// The sizes of a network of a sequence.
@@ -26,6 +36,8 @@ pub(crate) struct Shape {
     pub(crate) width: usize,
     /// Places that the first convolution reads together, each once.
     pub(crate) kernel: usize,
+    /// Components that it reads beside them.
+    pub(crate) beside: usize,
     /// Whether the larger of two neighbours is kept after it.
     pub(crate) pool: bool,
     /// Rows that the second convolution reads together, moving by one.
@@ -40,7 +52,7 @@ pub(crate) struct Shape {
 /// relu(conv) → max of two, if so → relu(conv) → dense, relu, dropout → dense
 /// ```
 ///
-/// of the states of nodes in a sequence; zeros where there is no node.
+/// of the states of nodes in a sequence, and of what is beside them; zeros where there is no node.
 #[derive(Debug)]
 pub(crate) struct SequenceReadout<Q> {
     sequence: Q,
@@ -63,6 +75,11 @@ struct Trace<S: Scalar> {
 }
 
 impl Shape {
+    /// Components that the first convolution reads of places, and in all.
+    fn inputs(self) -> (usize, usize) {
+        (self.kernel * self.width, self.kernel * self.width + self.beside)
+    }
+
     /// Rows of a graph after the first convolution, after pooling, and after the second convolution.
     fn rows(self) -> (usize, usize, usize) {
         let first = self.length / self.kernel;
@@ -90,7 +107,7 @@ impl<Q: Sequence> SequenceReadout<Q> {
         }
         let (first, second) = shape.channels;
         let mut layers = Layers::default();
-        let rows = layers.dense("rows", (shape.kernel * shape.width, first), Activation::Relu);
+        let rows = layers.dense("rows", (shape.inputs().1, first), Activation::Relu);
         let windows_of = layers.dense("windows", (shape.window * first, second), Activation::Relu);
         let network = Network {
             hidden_dims: vec![shape.units],
@@ -103,20 +120,28 @@ impl<Q: Sequence> SequenceReadout<Q> {
         Ok(Self { sequence, shape, rows, windows: windows_of, dense, first, parameters })
     }
 
-    /// The states in their places.
-    fn read<S: Scalar>(&self, places: &[Option<usize>], states: &Matrix<S>) -> Matrix<S> {
-        let Shape { length, width, kernel, .. } = self.shape;
-        let graphs = places.len() / length;
-        let of_graph = self.shape.rows().0;
-        let mut read = Matrix::zeros(graphs * of_graph, kernel * width);
-        let to = read.as_mut_slice().chunks_exact_mut(width.max(1));
-        let used = (0..graphs).flat_map(|graph| {
-            places[graph * length..graph * length + of_graph * kernel].iter().copied()
-        });
-        for (to, node) in to.zip(used) {
-            if let Some(v) = node {
-                to.copy_from_slice(states.row(v));
+    /// The places that the first convolution reads together.
+    fn kernels<'a>(
+        &self,
+        places: &'a [Option<usize>],
+    ) -> impl Iterator<Item = &'a [Option<usize>]> + use<'a, Q> {
+        let (Shape { length, kernel, .. }, of_graph) = (self.shape, self.shape.rows().0);
+        let of_all = places.chunks_exact(length);
+        of_all.flat_map(move |places| places[..of_graph * kernel].chunks_exact(kernel))
+    }
+
+    /// The states in their places, and what is beside them.
+    fn read<S: Scalar>(&self, places: &[Option<usize>], input: ReadoutInput<'_, S>) -> Matrix<S> {
+        let (states, width) = (input.states(), self.shape.width.max(1));
+        let (of_places, all) = self.shape.inputs();
+        let beside = self.sequence.beside(input, places);
+        let mut read = Matrix::zeros(self.kernels(places).count(), all);
+        for (row, kernel) in self.kernels(places).enumerate() {
+            let (in_places, rest) = read.row_mut(row).split_at_mut(of_places);
+            for (to, node) in in_places.chunks_exact_mut(width).zip(kernel) {
+                node.iter().for_each(|&v| to.copy_from_slice(states.row(v)));
             }
+            beside.iter().for_each(|beside| rest.copy_from_slice(beside.row(row)));
         }
         read
     }
@@ -125,10 +150,10 @@ impl<Q: Sequence> SequenceReadout<Q> {
         &self,
         weights: &[S],
         places: &[Option<usize>],
-        states: &Matrix<S>,
+        input: ReadoutInput<'_, S>,
         scratch: &Scratch<S>,
     ) -> Trace<S> {
-        let read = self.read(places, states);
+        let read = self.read(places, input);
         let rows = self.rows.forward(weights, &read, scratch);
         let (of_graph, pooled, windows) = self.shape.rows();
         let (graphs, channels) = (rows.rows() / of_graph, rows.cols());
@@ -200,7 +225,7 @@ impl<S: Scalar, Q: Sequence> Readout<S> for SequenceReadout<Q> {
         scratch: &Scratch<S>,
     ) {
         let places = self.sequence.places(input);
-        let trace = self.trace(weights, &places, &input.states(), scratch);
+        let trace = self.trace(weights, &places, input, scratch);
         let rows = trace.windows.as_slice();
         let read = MlpInput { rows, features: None, dropout: input.dropout };
         self.dense.forward(&weights[self.first..], read, predictions, scratch);
@@ -215,7 +240,7 @@ impl<S: Scalar, Q: Sequence> Readout<S> for SequenceReadout<Q> {
         scratch: &Scratch<S>,
     ) {
         let places = self.sequence.places(input);
-        let trace = self.trace(weights, &places, &input.states(), scratch);
+        let trace = self.trace(weights, &places, input, scratch);
         let mut d_windows = Matrix::zeros(trace.windows.rows(), trace.windows.cols());
         let to = MlpGradients {
             weights: gradients.weights.as_deref_mut().map(|d| &mut d[self.first..]),
@@ -230,13 +255,13 @@ impl<S: Scalar, Q: Sequence> Readout<S> for SequenceReadout<Q> {
         let d_rows = self.gather(&trace.rows, &d_spread);
         let d_read = self.rows.backward(weights, &trace.read, &d_rows, gradients.weights, scratch);
         let Some(d_states) = gradients.states else { return };
-        let Shape { length, width, kernel, .. } = self.shape;
-        let used = self.shape.rows().0 * kernel;
-        let d = d_read.as_slice().chunks_exact(width.max(1));
-        let nodes = places.chunks_exact(length).flat_map(|places| &places[..used]);
-        for (d, node) in d.zip(nodes) {
-            if let Some(v) = *node {
-                d_states.row_mut(v).iter_mut().zip(d).for_each(|(to, &d)| *to += d);
+        let width = self.shape.width.max(1);
+        for (row, kernel) in self.kernels(&places).enumerate() {
+            let d_places = d_read.row(row)[..self.shape.inputs().0].chunks_exact(width);
+            for (d, node) in d_places.zip(kernel) {
+                if let Some(v) = *node {
+                    d_states.row_mut(v).iter_mut().zip(d).for_each(|(to, &d)| *to += d);
+                }
             }
         }
     }

@@ -43,7 +43,8 @@ pub(crate) fn readout(
     dropout: f64,
 ) -> Result<SequenceReadout<SortPooling>, Error> {
     let (kernel, pool, window, channels) = (1, true, 5, (16, 32));
-    let shape = Shape { length: k, width, kernel, pool, window, channels, units };
+    let beside = 0;
+    let shape = Shape { length: k, width, kernel, beside, pool, window, channels, units };
     SequenceReadout::new(SortPooling { k }, shape, outputs, dropout)
 }
 

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use lpgnn::data::{Categories, Dataset, DatasetParts, FeatureColumns, TargetColumn};
-use lpgnn::graph::{GraphBatch, Level};
+use lpgnn::graph::{Features, GraphBatch, Level};
 use lpgnn::readout::{Readout, ReadoutInput, Supervision};
 use lpgnn::registry::{Options, ReadoutSpec, TransitionSpec};
 use lpgnn::run::{RunConfig, SavedModel, Setup};
@@ -57,8 +57,9 @@ fn transition(
 fn readout(name: &str, readout_options: Options) -> Box<dyn Readout<f64>> {
     let readout = name.to_owned();
     let model = ModelConfig { readout, readout_options, ..ModelConfig::default() };
-    let (level, inputs, features, outputs) = (Level::Graph, FEATURES, 0, 2);
-    registry().readout(&ReadoutSpec { level, inputs, features, outputs, model: &model }).unwrap()
+    let (level, inputs, features, edge_features, outputs) = (Level::Graph, FEATURES, 0, 2, 2);
+    let spec = ReadoutSpec { level, inputs, features, edge_features, outputs, model: &model };
+    registry().readout(&spec).unwrap()
 }
 
 fn graph(features: &[Vec<f64>], edges: &[(u32, u32)]) -> GraphBatch<f64> {
@@ -90,6 +91,30 @@ fn every_derivative_is_the_slope_of_its_value() {
     for (name, options) in readouts() {
         check::readout(&*readout(name, options), &graphs(), 1)
             .unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+}
+
+/// Bonds of a ring of four elements: what is at them tells the two rings apart, and nothing else does.
+#[test]
+fn patchy_san_reads_the_features_of_edges_if_it_is_told_to() {
+    let ring = [(0, 1), (1, 2), (2, 3), (3, 0)];
+    let of = |first: f64| {
+        let bonds = [vec![first, 0.0], vec![0.0, 1.0], vec![1.0, 0.0], vec![0.0, 1.0]];
+        let bonds = Features::Dense(Matrix::from_rows(&bonds).unwrap());
+        let elements = Features::Dense(Matrix::from_rows(&random(4, 9)).unwrap());
+        GraphBatch::of_graph_with_edges(elements, &ring, &bonds).unwrap()
+    };
+    let both = GraphBatch::union(&[of(1.0), of(-1.0)]).unwrap();
+    let options = || Options::default().with("fields", 11).with("k", 3).with("units", 5);
+    for edges in [false, true] {
+        let readout = readout("patchy-san", options().with("edges", edges));
+        let (w, scratch) = (weights(readout.parameters()), Scratch::new());
+        let states = Matrix::from_rows(&[random(4, 9), random(4, 9)].concat()).unwrap();
+        let (input, mut predictions) =
+            (ReadoutInput { batch: &both, parts: &[&states], dropout: None }, Matrix::zeros(2, 2));
+        readout.forward(&w, input, &mut predictions, &scratch);
+        assert_eq!(predictions.row(0) != predictions.row(1), edges, "{predictions:?}");
+        check::readout(&*readout, &both, 1).unwrap();
     }
 }
 
@@ -196,8 +221,8 @@ fn what_does_not_fit_is_refused_by_name() {
     let built = |model: ModelConfig| {
         let spec = TransitionSpec { layer: 0, features: 3, edge_features: 0, model: &model };
         let transition = registry::<f32>().transition(&spec).map(drop);
-        let (level, inputs, features, outputs) = (Level::Graph, 4, 0, 2);
-        let spec = ReadoutSpec { level, inputs, features, outputs, model: &model };
+        let (level, inputs, features, edge_features, outputs) = (Level::Graph, 4, 0, 0, 2);
+        let spec = ReadoutSpec { level, inputs, features, edge_features, outputs, model: &model };
         transition
             .and_then(|()| registry::<f32>().readout(&spec).map(drop))
             .unwrap_err()

@@ -52,6 +52,8 @@ pub(crate) struct CrossvalRequest {
     /// Seeds of one split, instead of folds.
     seeds: Option<Vec<u64>>,
     space: Option<SpaceRequest>,
+    /// Models of every fold that are trained one after the other.
+    stages: usize,
 }
 
 /// The report on a cross-validation and the records of its folds, as JSON; none if a callback stopped it.
@@ -78,9 +80,10 @@ pub(crate) fn crossval(
         refuse(&made, &["split"], why).map_err(exception)?;
     }
     let task = request.task(data, space.as_ref().map(Space::settings).unwrap_or_default())?;
+    let stages = how.stages;
     let (protocol, folds) = how.folds(&task)?;
-    let crossval =
-        Crossval::with_registry(&registry(), &task.dataset, protocol, folds).map_err(exception)?;
+    let crossval = Crossval::with_registry(&registry(), &task.dataset, protocol, folds);
+    let crossval = crossval.map_err(exception)?.with_stages(stages);
     warn(py, &crossval.notes(&task.config, &task.settings).map_err(exception)?)?;
     let folder = ResultFolder::open(Path::new(out), &crossval.plan(), &task.config);
     let folder = folder.map_err(exception)?;

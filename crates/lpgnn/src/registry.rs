@@ -70,6 +70,8 @@ pub struct ReadoutSpec<'a> {
     pub inputs: usize,
     /// Components of the features of a node that it is to read too; 0 if it is not.
     pub features: usize,
+    /// Components of the features of an edge, which it finds in the graphs if it reads them.
+    pub edge_features: usize,
     /// Classes or values to predict.
     pub outputs: usize,
     /// The functions as configured.

@@ -1,4 +1,5 @@
 use std::fmt::Write;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use anyhow::bail;
@@ -48,6 +49,11 @@ pub(crate) struct Arguments {
     /// Search space for model selection on the inner split; requires --protocol nested.
     #[arg(long, value_name = "FILE|NAME")]
     space: Option<String>,
+
+    /// Train a deep network layer by layer: so many models one after the other, each on the features and f_a(x) of the one
+    /// below, which stays as it is. The last one counts.
+    #[arg(long, value_name = "N", default_value = "1")]
+    stages: NonZeroUsize,
 
     /// Output folder; completed folds in it are not repeated [default: the next free folder in
     /// runs/].
@@ -144,7 +150,8 @@ fn prepare<'a>(arguments: &Arguments, chosen: &'a Chosen) -> anyhow::Result<Cros
     let Arguments { folds, fold_files, fold_seed, protocol, .. } = arguments;
     let division = Division { folds: *folds, files: fold_files.clone(), seed: *fold_seed };
     let folds = division.folds(dataset, task, *protocol, &candidates)?;
-    Ok(Crossval::with_registry(&functions(), dataset, *protocol, folds)?)
+    let crossval = Crossval::with_registry(&functions(), dataset, *protocol, folds)?;
+    Ok(crossval.with_stages(arguments.stages.get()))
 }
 
 /// Puts together what shards have done.

@@ -164,6 +164,7 @@ def crossval(
     fold_files: str | os.PathLike[str] | None = None,
     seeds: Sequence[int] | None = None,
     space: Any = None,
+    stages: int = 1,
     epochs: int | None = None,
     seed: int | None = None,
     solver: str | None = None,
@@ -193,6 +194,9 @@ def crossval(
         data. ``"split"``: the mean over ``seeds`` on one split, that of the data or ``split``.
     ``folds``, ``fold_seed``, ``fold_files``
         The number of folds and the seed to draw them; or the folds, as returned by ``data.folds``; or a folder or file with them.
+    ``stages``
+        A deep network that is trained layer by layer: so many models one after the other, each with a read-out of its own, where nodes have,
+        behind their features, ``f_a(x)`` of the model below, which does not move any more. The last one counts.
     ``out``
         The folder of the results. Completed folds in it are not repeated, and interrupted ones are resumed, so the same
         call continues a cross-validation. Without it, only the report is kept.
@@ -213,6 +217,7 @@ def crossval(
         given, folds = _given_folds(data, folds), 2
     check_integer("folds", folds, 2)
     check_integer("fold_seed", fold_seed, 0)
+    check_integer("stages", stages, 1)
     how = {
         "protocol": protocol,
         "folds": int(folds),
@@ -221,6 +226,7 @@ def crossval(
         "splits": given,
         "seeds": None if seeds is None else _seeds(seeds),
         "space": None if space is None else space_request(space),
+        "stages": int(stages),
     }
     count = len(given) if given else len(how["seeds"]) if how["seeds"] else None if fold_files else int(folds)
     with _folder(out) as folder, closing(Progress(progress, lambda: count, "fold")) as shown:

@@ -72,6 +72,7 @@ mod observer;
 mod result_folder;
 mod shard;
 mod shared_work;
+mod stages;
 mod trial;
 mod work_folder;
 

@@ -332,6 +332,31 @@ impl<S: Scalar> GraphBatch<S> {
         Self { node_features, own, ..self.clone() }
     }
 
+    /// The same graphs, whose nodes have `more` features behind their own, which become dense. All else is shared.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RowCount`] when there is not one row per node; [`Error::Mismatch`] where several processes share them.
+    pub fn with_more_features(&self, more: &Matrix<S>) -> Result<Self, Error> {
+        if self.share().is_some() || self.across().is_some() {
+            return Err(Error::Mismatch(
+                "graphs that several processes share cannot be given more features".into(),
+            ));
+        }
+        let (expected, found) = (self.nodes(), more.rows());
+        if found != expected {
+            return Err(Error::RowCount { what: "the additional features", expected, found });
+        }
+        let own = self.node_features.width();
+        let mut all = Matrix::zeros(expected, own + more.cols());
+        for v in 0..expected {
+            let row = all.row_mut(v);
+            self.node_features.entries(v).for_each(|(column, value)| row[column] = value);
+            row[own..].copy_from_slice(more.row(v));
+        }
+        Ok(Self { node_features: Arc::new(Features::Dense(all)), ..self.clone() })
+    }
+
     /// The feature `l_v` of every node.
     pub fn node_features(&self) -> &Features<S> {
         &self.node_features

@@ -186,6 +186,7 @@ impl ModelConfig {
                 ReadLayers::All => self.state_dim * self.layers,
             },
             features,
+            edge_features: dims.edge_features,
             outputs: dims.outputs,
             model: self,
         })?;

@@ -5,7 +5,7 @@ use super::ModelDims;
 use crate::data::{SampleWeights, Split};
 use crate::graph::{Communicator, GraphBatch, Level};
 use crate::readout::{Supervision, TargetScale};
-use crate::{Error, Scalar};
+use crate::{Error, Matrix, Scalar};
 
 /// The data a model is trained and evaluated on: graphs, and the split each of their targets is in.
 #[derive(Clone, Debug)]
@@ -185,6 +185,21 @@ impl<S: Scalar> TrainingData<S> {
         let batches = self.batches.into_iter();
         self.batches = batches.map(|batch| batch.shared_by(communicator)).collect();
         self
+    }
+
+    /// The same data, whose nodes have more features behind their own: those that `more` finds of all nodes of some graphs.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`GraphBatch::with_more_features`].
+    pub fn with_more_features(
+        mut self,
+        more: impl Fn(&GraphBatch<S>) -> Matrix<S>,
+    ) -> Result<Self, Error> {
+        for batch in &mut self.batches {
+            *batch = batch.with_more_features(&more(batch))?;
+        }
+        Ok(self)
     }
 
     /// The training graphs.

@@ -1,3 +1,4 @@
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -35,6 +36,8 @@ pub(super) struct Experiment {
     pub(super) fold_seed: u64,
     /// Seeds of the runs: of each seed one with the protocol split, and all folds with the others.
     pub(super) seeds: Option<Vec<u64>>,
+    /// Models of every run that are trained one after the other, each on what the one below has found.
+    pub(super) stages: Option<NonZeroUsize>,
     /// Seed of a generated data set.
     #[serde(default)]
     pub(super) data_seed: u64,

@@ -1,3 +1,4 @@
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -96,7 +97,8 @@ impl Work<'_> {
             dataset,
             about.protocol,
             self.folds(dataset, config)?,
-        )?;
+        )?
+        .with_stages(about.stages.map_or(1, NonZeroUsize::get));
         let folds = crossval.folds();
         let place = match self.place {
             (_, 1) => String::new(),

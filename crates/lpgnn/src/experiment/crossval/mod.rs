@@ -17,7 +17,8 @@ use super::majority::majority_accuracy;
 use super::observer::{ExperimentObserver, TrialName, Watched};
 use super::result_folder::ResultFolder;
 use super::shared_work::{Item, SharedWork};
-use super::trial::{Trial, TrialFiles, TrialRecord};
+use super::stages::Stage;
+use super::trial::{Done, Trial, TrialFiles, TrialRecord};
 use crate::Error;
 use crate::data::Dataset;
 use crate::evaluate::{Baseline, Protocol};
@@ -33,6 +34,8 @@ pub struct Crossval<'a> {
     dataset: &'a Dataset,
     protocol: Protocol,
     folds: Vec<Fold>,
+    /// How many models of every fold are trained one after the other.
+    stages: usize,
 }
 
 /// The file of the report.
@@ -77,7 +80,15 @@ impl<'a> Crossval<'a> {
                 )));
             }
         }
-        Ok(Self { registry: registry.clone(), dataset, protocol, folds })
+        Ok(Self { registry: registry.clone(), dataset, protocol, folds, stages: 1 })
+    }
+
+    /// The same with a deep network that is trained layer by layer, in so many stages, at least one. In each, a model like the
+    /// candidate is trained for all its epochs, where nodes have, behind their features, `f_a(x)` of the stage below, which
+    /// does not move any more. The last one counts.
+    #[must_use]
+    pub fn with_stages(self, stages: usize) -> Self {
+        Self { stages: stages.max(1), ..self }
     }
 
     /// Its folds.
@@ -109,12 +120,16 @@ impl<'a> Crossval<'a> {
 
     /// What its results depend on: a folder holds the results of one plan.
     pub fn plan(&self) -> serde_json::Value {
-        serde_json::json!({
+        let mut plan = serde_json::json!({
             "data": fingerprint(self.dataset),
             "protocol": self.protocol,
             "candidates": self.folds.first().map(|fold| &fold.candidates),
             "splits": self.folds.iter().map(|fold| fold.split.fingerprint()).collect::<Vec<_>>(),
-        })
+        });
+        if self.stages > 1 {
+            plan["stages"] = self.stages.into();
+        }
+        plan
     }
 
     /// Trains the folds that are left of this process's share, in parallel, and reports on all folds; none when the observer
@@ -157,7 +172,7 @@ impl<'a> Crossval<'a> {
         let _alone = folder.alone()?;
         let records = self.records(folder)?;
         // A process that was killed may have left some behind.
-        self.folds.iter().for_each(|fold| forget(fold, folder));
+        self.folds.iter().for_each(|fold| self.forget(fold, folder));
         let seed = self.folds[0].candidates[0].training.seed;
         let report = CrossvalReport::new(self.dataset.name(), self.protocol, seed, &records)?;
         folder.save(RESULT, &report)?;
@@ -183,7 +198,7 @@ impl<'a> Crossval<'a> {
         let Some(record) = self.train(fold, folder, watched)? else { return Ok(()) };
         folder.save(&fold.file(), &record)?;
         watched.observer.fold(&record);
-        forget(fold, folder);
+        self.forget(fold, folder);
         Ok(())
     }
 
@@ -195,16 +210,13 @@ impl<'a> Crossval<'a> {
         watched: &Watched<'_>,
     ) -> Result<Option<FoldRecord>, Error> {
         let mut best: Option<(usize, TrialRecord)> = None;
-        for (i, config) in fold.candidates.iter().enumerate() {
-            let setup = self.setup(config, fold)?;
-            let files = files(fold, i, folder);
-            let trial = Trial { name: fold.name, config, setup: &setup, files: &files };
-            let Some(done) = trial.train(config.training.epochs, watched)? else {
+        for candidate in 0..fold.candidates.len() {
+            let Some(record) = self.train_stages(fold, candidate, folder, watched)? else {
                 return Ok(None);
             };
-            let better = |before: &TrialRecord| done.record.val_value > before.val_value;
+            let better = |before: &TrialRecord| record.val_value > before.val_value;
             if best.as_ref().is_none_or(|(_, before)| better(before)) {
-                best = Some((i, done.record));
+                best = Some((candidate, record));
             }
         }
         let (candidate, trial) =
@@ -221,19 +233,65 @@ impl<'a> Crossval<'a> {
         Ok(Some(FoldRecord::new(fold.name, candidate, trial, &baseline, majority)))
     }
 
+    /// The last stage of a candidate, on those below; none when the observer stopped it.
+    fn train_stages(
+        &self,
+        fold: &Fold,
+        candidate: usize,
+        folder: &ResultFolder,
+        watched: &Watched<'_>,
+    ) -> Result<Option<TrialRecord>, Error> {
+        let config = &fold.candidates[candidate];
+        let train = |setup: &Setup, stage: usize| {
+            let files = files(fold, candidate, stage, folder);
+            let trial = Trial { name: fold.name, config, setup, files: &files };
+            trial.train(config.training.epochs, watched)
+        };
+        let (mut setup, mut seconds) = (self.setup(config, fold)?, 0.0);
+        for number in 1..self.stages {
+            let kept = stage_file(fold, candidate, number);
+            if !folder.has(&kept) {
+                let Some(done) = train(&setup, number)? else { return Ok(None) };
+                folder.save(&kept, &Stage::new(&done.weights, done.record.seconds))?;
+            }
+            let stage: Stage = folder.read(&kept)?;
+            setup = stage.above(setup, &self.registry, config)?;
+            seconds += stage.seconds;
+        }
+        let Some(Done { record, .. }) = train(&setup, self.stages)? else { return Ok(None) };
+        Ok(Some(TrialRecord { seconds: seconds + record.seconds, ..record }))
+    }
+
+    /// A fold that is done needs neither checkpoints nor the stages below the last.
+    fn forget(&self, fold: &Fold, folder: &ResultFolder) {
+        for candidate in 0..fold.candidates.len() {
+            for stage in 1..=self.stages {
+                files(fold, candidate, stage, folder).remove();
+                // A file that cannot be removed does no harm.
+                let _ = std::fs::remove_file(folder.file(&stage_file(fold, candidate, stage)));
+            }
+        }
+    }
+
     fn setup(&self, config: &RunConfig, fold: &Fold) -> Result<Setup, Error> {
         Setup::with_registry(&self.registry, config, self.dataset, Some(fold.split.clone()))
     }
 }
 
-/// A fold that is done needs no checkpoints.
-fn forget(fold: &Fold, folder: &ResultFolder) {
-    (0..fold.candidates.len()).for_each(|candidate| files(fold, candidate, folder).remove());
+/// Where the trial of a stage is kept until it is done.
+fn files(fold: &Fold, candidate: usize, stage: usize, folder: &ResultFolder) -> TrialFiles {
+    let name = candidate_name(fold, candidate);
+    let of_stage = if stage == 1 { name } else { format!("{name}.stage-{stage}") };
+    TrialFiles::new(folder.path(), &of_stage)
 }
 
-fn files(fold: &Fold, candidate: usize, folder: &ResultFolder) -> TrialFiles {
-    let (kind, number) = (fold.name.kind.as_str(), fold.name.number);
-    TrialFiles::new(folder.path(), &format!("{kind}-{number:02}-{:05}", candidate + 1))
+/// The file of a stage that is done. Its name has a dot more than that of a fold.
+fn stage_file(fold: &Fold, candidate: usize, stage: usize) -> String {
+    format!("{}.stage-{stage}.json", candidate_name(fold, candidate))
+}
+
+fn candidate_name(fold: &Fold, candidate: usize) -> String {
+    format!("{}-{:02}-{:05}", fold.name.kind.as_str(), fold.name.number, candidate + 1)
 }
 
 #[cfg(test)]

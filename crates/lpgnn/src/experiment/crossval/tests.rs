@@ -99,6 +99,53 @@ fn folds_that_were_stopped_go_on_to_the_same_report() {
     }
 }
 
+/// Stages below do not move while one above is trained, and it does not matter when training was stopped or on how many
+/// threads it went on.
+#[test]
+fn layers_are_trained_one_after_the_other() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    let crossval = crossval(&dataset, Protocol::Nested).with_stages(3);
+    let open = |name: &str| {
+        let path = place.path().join(name);
+        ResultFolder::open(&path, &crossval.plan(), &config(&dataset)).unwrap()
+    };
+    let run = |folder: &ResultFolder, most: usize, threads: usize| {
+        let observer = Impatient { most, epochs: 0.into(), folds: 0.into() };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let report = pool.install(|| crossval.run(folder, &observer)).unwrap();
+        let timeless = |report| CrossvalReport { seconds: 0.0, ..report };
+        (report.map(timeless), observer.epochs.into_inner())
+    };
+    let expected = run(&open("whole"), usize::MAX, 2);
+    assert_eq!(expected.1, 81, "three stages of nine epochs in three folds");
+
+    let (stopped, mut epochs) = (open("stopped"), 0);
+    let below = |fold: usize| stopped.file(&format!("fold-{fold:02}-00001.stage-1.json"));
+    let mut known: Option<Vec<u8>> = None;
+    for (most, threads) in [(12, 1), (4, 3), (8, 1), (usize::MAX, 3)] {
+        let (report, done) = run(&stopped, most, threads);
+        epochs += done;
+        if most < usize::MAX {
+            assert_eq!(report, None);
+            let found = std::fs::read(below(1)).unwrap();
+            assert_eq!(known.get_or_insert_with(|| found.clone()), &found, "the first layer moves");
+        } else {
+            assert_eq!(report, expected.0);
+        }
+    }
+    assert_eq!(epochs, 81, "no epoch is done twice");
+    assert!(!below(1).exists(), "a fold that is done needs no stages");
+
+    // The first stage is what there would be without the others.
+    let weights = serde_json::from_slice::<crate::experiment::stages::Stage>(&known.unwrap());
+    let fold = &crossval.folds()[0];
+    let setup = Setup::with_split(&fold.candidates[0], &dataset, fold.split.clone()).unwrap();
+    let trainer = crate::train::Trainer::new(setup.plan, &setup.model, &setup.data).unwrap();
+    let alone = trainer.evaluating_held_out().run(&mut ()).unwrap();
+    let alone: Vec<f64> = alone.weights.into_iter().map(f64::from).collect();
+    assert_eq!(weights.unwrap().weights, alone);
+}
+
 #[test]
 fn the_baseline_is_scored_by_the_same_metric() {
     let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());

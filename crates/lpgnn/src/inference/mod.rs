@@ -8,6 +8,7 @@ mod divided;
 mod explain;
 mod layer;
 mod relax;
+mod tile;
 
 pub use certificate::Certificate;
 use chunks::{chunks, for_each_chunk};

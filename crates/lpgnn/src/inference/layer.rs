@@ -94,7 +94,8 @@ impl<S: Scalar> Layer<'_, S> {
             counts: vec![0; graphs],
         };
         let features = self.below.map_or(batch.node_features().view(), FeaturesView::Dense);
-        match self.iteration(batch, features).filter(|_| batch.share().is_none()) {
+        let alone = batch.share().is_none();
+        match alone.then(|| self.iteration(batch, features)).flatten() {
             Some(iteration) => {
                 converge_tiles(&*iteration, batch, &mut all, options, self.scratch, tell);
             }

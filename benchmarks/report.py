@@ -4,14 +4,15 @@ import json
 import math
 import os
 
+import account
 import cluster
 import workers
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 STORE = os.path.join(HERE, "results.json")
 RESULTS = os.path.join(HERE, "RESULTS.md")
-TITLES = {"peers": "Comparison", "scaling": "Scaling", "program": "Small data", "training": "Training, end to end",
-          "accuracy": "Accuracy against seconds", "live": "Live graphs", "cluster": "Several processes"}
+TITLES = {"peers": "Comparison", "account": "Where the time of an update goes", "scaling": "Scaling", "program": "Small data",
+          "training": "Training, end to end", "accuracy": "Accuracy against seconds", "live": "Live graphs", "cluster": "Several processes"}
 HEAD = """# Results
 
 Written by `make bench-peers`; [README.md](README.md) explains how things are measured and what the terms mean, and
@@ -60,7 +61,8 @@ def section(name, facts, section):
 
 
 def render(name, facts, section):
-    body = {"peers": peers, "scaling": scaling, "program": program, "training": training, "accuracy": accuracy, "live": live,
+    body = {"peers": peers, "account": lambda section: account.report(section, table, number, least), "scaling": scaling,
+            "program": program, "training": training, "accuracy": accuracy, "live": live,
             "cluster": lambda section: cluster.report(section, table, number)}[name](section)
     return f"## {TITLES[name]}\n\n{where(facts)}\n\n{body}"
 

@@ -3,7 +3,7 @@
 
     benchmarks/run.py [SECTION…] [OPTION…]          or: make bench-peers ARGS="…"
 
-Sections are `peers`, `scaling`, `program`, `training`, `accuracy`, `live` and `cluster`, all of them by default. `--quick` takes about two
+Sections are `peers`, `account`, `scaling`, `program`, `training`, `accuracy`, `live` and `cluster`, all of them by default. `--quick` takes about two
 minutes per section once the peers are installed. A run replaces the section of the same name in RESULTS.md;
 `--dry` leaves the file alone. `benchmarks/README.md` explains what is measured.
 """
@@ -21,7 +21,7 @@ import report
 import workers
 from workers import OURS, PEERS, ROOT, WORK, Failure, Worker, find, run_json, talk
 
-SECTIONS = ["peers", "scaling", "program", "training", "accuracy", "live", "cluster"]
+SECTIONS = ["peers", "account", "scaling", "program", "training", "accuracy", "live", "cluster"]
 
 
 def main():
@@ -31,14 +31,15 @@ def main():
         # numpy is there.
         workers.make_venv()
         os.execv(workers.PYTHON, [workers.PYTHON, os.path.abspath(__file__), *sys.argv[1:]])
-    needed = {"peers": ["update", "machine"], "scaling": ["update", "machine"], "program": ["update"], "training": ["training"],
-              "live": ["live"], "cluster": [], "accuracy": []}
+    needed = {"peers": ["update", "machine"], "account": ["update", "machine"], "scaling": ["update", "machine"],
+              "program": ["update"], "training": ["training"], "live": ["live"], "cluster": [], "accuracy": []}
     benches = sorted({name for section in options.sections for name in needed[section]})
     benches = workers.build(benches) if benches else {}
+    import account
     import accuracy
     import live
-    measure = {"peers": peers, "scaling": scaling, "program": program, "training": training, "accuracy": accuracy.measure,
-               "live": live.measure, "cluster": cluster.measure}
+    measure = {"peers": peers, "account": account.measure, "scaling": scaling, "program": program, "training": training,
+               "accuracy": accuracy.measure, "live": live.measure, "cluster": cluster.measure}
     for name in options.sections:
         facts = options.facts = surroundings()
 

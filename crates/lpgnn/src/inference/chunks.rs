@@ -35,20 +35,39 @@ pub(super) fn for_each_chunk<C: Send>(
     tell: Tell<'_>,
     work: impl Fn(&mut C, Tell<'_>) -> usize + Sync,
 ) {
-    let (left, done) = (Mutex::new(chunks.iter_mut()), AtomicUsize::new(0));
+    let done = AtomicUsize::new(0);
+    let count = |graphs| done.fetch_add(graphs, Ordering::Relaxed) + graphs;
+    let elsewhere = |chunk: &mut C| {
+        count(work(chunk, &mut |_| ()));
+    };
+    share_out(chunks, elsewhere, |chunk| {
+        let done = count(work(chunk, tell));
+        tell(InferenceProgress::Graphs { done, total });
+    });
+}
+
+/// Works on everything, each thread on what comes next: `here` what this thread takes, which can do what others cannot.
+pub(super) fn share_out<C: Send>(
+    all: &mut [C],
+    elsewhere: impl Fn(&mut C) + Sync,
+    mut here: impl FnMut(&mut C),
+) {
+    let threads = rayon::current_num_threads().min(all.len());
+    if threads <= 1 {
+        return all.iter_mut().for_each(here);
+    }
+    let left = Mutex::new(all.iter_mut());
     let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
     rayon::in_place_scope(|scope| {
-        for _ in 1..rayon::current_num_threads() {
+        for _ in 1..threads {
             scope.spawn(|_| {
-                while let Some(chunk) = next() {
-                    done.fetch_add(work(chunk, &mut |_| ()), Ordering::Relaxed);
+                while let Some(one) = next() {
+                    elsewhere(one);
                 }
             });
         }
-        while let Some(chunk) = next() {
-            let graphs = work(chunk, tell);
-            let done = done.fetch_add(graphs, Ordering::Relaxed) + graphs;
-            tell(InferenceProgress::Graphs { done, total });
+        while let Some(one) = next() {
+            here(one);
         }
     });
 }

@@ -1,16 +1,16 @@
 //! One layer: `f_a` iterated to its fixed point, given what it reads as features.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use super::anderson::{Anderson, Chunks, plain_step};
+use super::tile::{apply_everywhere, converge_tiles};
 use super::{FixedPointOptions, graph_residual};
 use crate::graph::{FeaturesView, GraphBatch};
 use crate::lagrangian::Model;
 use crate::numeric::{Scratch, largest_difference};
 use crate::saddle::scatter;
 use crate::transition::{
-    Input, PackedTransition, Transition, for_each_group, forward_all, split_rows,
+    Input, Iteration, PackedTransition, Transition, for_each_group, forward_all, split_rows,
 };
 use crate::{Matrix, Scalar};
 
@@ -46,7 +46,7 @@ impl<'a, S: Scalar> Layers<'a, S> {
     ) -> Layer<'l, S> {
         let weights = &self.weights[self.model.transition_weights(number)];
         let (transition, packed) = (self.model.transition(number), self.packed[number].as_deref());
-        Layer { transition, weights, packed, below, scratch }
+        Layer { transition, weights, packed, below, none: Matrix::default(), scratch }
     }
 }
 
@@ -57,18 +57,13 @@ pub(crate) struct Layer<'a, S: Scalar> {
     packed: Option<&'a (dyn PackedTransition<S> + 'a)>,
     /// What it reads in place of the features of the graphs, above the first layer.
     below: Option<&'a Matrix<S>>,
+    /// No states.
+    none: Matrix<S>,
     scratch: &'a Scratch<S>,
 }
 
 /// Sets `f_a` of states.
-struct Function<'a, S> {
-    /// At these nodes at least, which are those of whole graphs.
-    apply: Apply<'a, S>,
-    /// Whether it leaves out the others, so that graphs that have converged cost nothing.
-    leaves_out: bool,
-}
-
-type Apply<'a, S> = Box<dyn Fn(&[Range<usize>], &Matrix<S>, &mut Matrix<S>) + 'a>;
+type Function<'a, S> = Box<dyn Fn(&Matrix<S>, &mut Matrix<S>) + 'a>;
 
 /// Where a layer has come to.
 pub(crate) struct Converged<S> {
@@ -98,34 +93,49 @@ impl<S: Scalar> Layer<'_, S> {
             residuals: vec![f64::NAN; graphs],
             counts: vec![0; graphs],
         };
+        let features = self.below.map_or(batch.node_features().view(), FeaturesView::Dense);
+        let alone = batch.share().is_none();
+        match alone.then(|| self.iteration(batch, features)).flatten() {
+            Some(iteration) => {
+                converge_tiles(&*iteration, batch, &mut all, options, self.scratch, tell);
+            }
+            None => self.converge_together(batch, &mut all, options, tell),
+        }
+        all
+    }
+
+    /// All graphs step by step, each after the others.
+    fn converge_together(
+        &self,
+        batch: &GraphBatch<S>,
+        all: &mut Converged<S>,
+        options: &FixedPointOptions,
+        tell: &mut dyn FnMut(),
+    ) {
+        let graphs = batch.graphs();
         let mut active: Vec<usize> = (0..graphs).collect();
         let mut past: Vec<Anderson<S>> = vec![Anderson::new(options.window); graphs];
         let mut iterations = 0;
-        // Whenever half of the graphs have converged, work goes on with the others alone; but where it is only done for these
-        // anyway.
+        // Whenever half of the graphs have converged, work goes on with the others alone.
         while !active.is_empty() && iterations < options.max_iter {
-            let (part, mut x, mut f) = Part::take(batch, &active, self.below, &mut all);
+            let (part, mut x, mut f) = Part::take(batch, &active, self.below, all);
             let function = self.function(&part);
             let mut converged = vec![false; active.len()];
             while iterations < options.max_iter {
                 iterations += 1;
-                let moving = (0..active.len()).filter(|&i| !converged[i]);
-                (function.apply)(&part.nodes_of(moving), &x, &mut f);
+                function(&x, &mut f);
                 tell();
                 for (i, residual) in part.step((&mut x, &f), &mut past, &mut converged, options) {
                     all.counts[active[i]] += 1;
                     all.residuals[active[i]] = residual;
                 }
                 let done = converged.iter().filter(|&&converged| converged).count();
-                if done == active.len() {
-                    break;
-                }
-                if 2 * done >= active.len() && active.len() > 8 && !function.leaves_out {
+                if done == active.len() || (2 * done >= active.len() && active.len() > 8) {
                     break;
                 }
             }
             drop(function);
-            part.put((x, f), &mut all);
+            part.put((x, f), all);
             let mut done = converged.iter();
             past.retain(|_| !done.next().copied().unwrap_or(true));
             let mut done = converged.iter();
@@ -133,14 +143,13 @@ impl<S: Scalar> Layer<'_, S> {
         }
         if !active.is_empty() {
             // Their states have moved since `f_a` was applied.
-            let (part, x, mut f) = Part::take(batch, &active, self.below, &mut all);
-            (self.function(&part).apply)(&part.nodes_of(0..active.len()), &x, &mut f);
+            let (part, x, mut f) = Part::take(batch, &active, self.below, all);
+            self.function(&part)(&x, &mut f);
             for (i, &graph) in active.iter().enumerate() {
                 all.residuals[graph] = graph_residual(&part.batch, i, &x, &f);
             }
-            part.put((x, f), &mut all);
+            part.put((x, f), all);
         }
-        all
     }
 
     /// `f_a` of these graphs, as a function of their states.
@@ -150,23 +159,31 @@ impl<S: Scalar> Layer<'_, S> {
             Some(_) => (part.batch.own(), part.own_below.as_ref()),
         };
         let node_features = below.map_or(batch.node_features().view(), FeaturesView::Dense);
-        let input = Input { node_features, ..Input::of(batch, &part.none) };
-        let iteration = self.packed.and_then(|packed| packed.iteration(input, self.scratch));
-        let leaves_out = iteration.is_some() && part.batch.share().is_none();
-        let apply: Apply<'p, S> = match (iteration, part.batch.share()) {
-            (Some(iteration), None) => Box::new(move |nodes, x, f| iteration.apply(nodes, x, f)),
-            (Some(iteration), Some(share)) => Box::new(move |_, x, f| {
+        match (self.iteration(batch, node_features), part.batch.share()) {
+            (Some(iteration), None) => {
+                Box::new(move |x, f| apply_everywhere(&*iteration, x, f, self.scratch))
+            }
+            (Some(iteration), Some(share)) => Box::new(move |x, f| {
                 let own = share.own_rows(x);
                 let mut f_own = self.scratch.matrix(own.rows(), own.cols());
-                iteration.apply(std::slice::from_ref(&(0..own.rows())), &own, &mut f_own);
+                apply_everywhere(&*iteration, &own, &mut f_own, self.scratch);
                 share.fill_rows(f_own.as_slice(), own.cols(), f.as_mut_slice());
             }),
-            (None, _) => Box::new(move |_, x, f| {
+            (None, _) => Box::new(move |x, f| {
                 let read = (&*part.batch, part.below.as_deref());
                 forward_all(self.transition, self.weights, read, x, f, self.scratch);
             }),
-        };
-        Function { apply, leaves_out }
+        }
+    }
+
+    /// `f_a` of graphs with these features, if it is packed.
+    fn iteration<'p>(
+        &'p self,
+        batch: &'p GraphBatch<S>,
+        node_features: FeaturesView<'p, S>,
+    ) -> Option<Box<dyn Iteration<S> + 'p>> {
+        let input = Input { node_features, ..Input::of(batch, &self.none) };
+        self.packed?.iteration(input, self.scratch)
     }
 }
 
@@ -178,8 +195,6 @@ struct Part<'a, S: Scalar> {
     below: Option<Cow<'a, Matrix<S>>>,
     /// Of the rank that shares them with others, the rows it owns.
     own_below: Option<Matrix<S>>,
-    /// No states.
-    none: Matrix<S>,
 }
 
 impl<'a, S: Scalar> Part<'a, S> {
@@ -190,19 +205,18 @@ impl<'a, S: Scalar> Part<'a, S> {
         below: Option<&'a Matrix<S>>,
         all: &mut Converged<S>,
     ) -> (Self, Matrix<S>, Matrix<S>) {
-        let none = Matrix::default();
         if graphs.len() == batch.graphs() {
             let (x, f) = (std::mem::take(&mut all.states), std::mem::take(&mut all.f_x));
             let (batch, below) = (Cow::Borrowed(batch), below.map(Cow::Borrowed));
             let own_below = own_rows(&batch, below.as_deref());
-            return (Self { nodes: None, batch, below, own_below, none }, x, f);
+            return (Self { nodes: None, batch, below, own_below }, x, f);
         }
         let nodes: Vec<usize> = graphs.iter().flat_map(|&graph| batch.nodes_of(graph)).collect();
         let x = all.states.select(nodes.iter().copied());
         let f = Matrix::zeros(x.rows(), x.cols());
         let below = below.map(|below| Cow::Owned(below.select(nodes.iter().copied())));
         let batch = Cow::Owned(batch.select(graphs));
-        (Self { batch, below, own_below: None, nodes: Some(nodes), none }, x, f)
+        (Self { batch, below, own_below: None, nodes: Some(nodes) }, x, f)
     }
 
     /// The way back.
@@ -214,18 +228,6 @@ impl<'a, S: Scalar> Part<'a, S> {
                 scatter(&[f], &nodes, std::slice::from_mut(&mut all.f_x));
             }
         }
-    }
-
-    /// The nodes of some of its graphs, in as few ranges as hold them.
-    fn nodes_of(&self, graphs: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
-        let mut ranges: Vec<Range<usize>> = vec![];
-        for nodes in graphs.map(|graph| self.batch.nodes_of(graph)) {
-            match ranges.last_mut() {
-                Some(last) if last.end == nodes.start => last.end = nodes.end,
-                _ => ranges.push(nodes),
-            }
-        }
-        ranges
     }
 
     /// The residual of every graph that has not converged before, and unless it has now, its next iterate.

@@ -8,6 +8,7 @@ mod divided;
 mod explain;
 mod layer;
 mod relax;
+mod tile;
 
 pub use certificate::Certificate;
 pub(crate) use certificate::distances;

@@ -6,7 +6,7 @@
 use rayon::prelude::*;
 
 use super::dispatch::{Arithmetic, Kernel, dispatch};
-use super::lanes::{LANES, Lanes, Numbers, each, total};
+use super::lanes::{Eights, LANES, Lanes, Numbers, each, total};
 use super::scalar::worse;
 use crate::Scalar;
 
@@ -98,28 +98,62 @@ impl<S: Scalar> Kernel for Largest<'_, S> {
     fn run<A: Arithmetic>(self) -> S {
         let ((a, a_rest), (b, b_rest)) = (self.0.as_chunks::<LANES>(), self.1.as_chunks::<LANES>());
         let ((a_fours, a), (b_fours, b)) = (a.as_chunks::<4>(), b.as_chunks::<4>());
-        // Four eights side by side, so that none waits for the one before.
-        let zero = A::Lanes::<S>::splat(S::ZERO);
-        let (mut max, mut sum) = ([zero; 4], [zero; 4]);
-        let mut eight = |i: usize, a: A::Lanes<S>, b: A::Lanes<S>| {
-            let d = a.sub(b);
-            let size = d.max(zero.sub(d));
-            max[i] = size.max(max[i]);
-            sum[i] = sum[i].add(size);
-        };
-        for (a, b) in a_fours.iter().zip(b_fours) {
-            for i in 0..4 {
-                eight(i, Lanes::load(&a[i]), Lanes::load(&b[i]));
-            }
+        let ((a_eights, a_four), (b_eights, b_four)) = (a_fours.as_chunks(), b_fours.as_chunks());
+        // Two times four eights side by side, so that none waits for the one before.
+        let mut fours = [Differences::<A::Eights<S, 4>>::none(); 2];
+        for ([a, other_a], [b, other_b]) in a_eights.iter().zip(b_eights) {
+            fours[0].differ(Eights::load(a), Eights::load(b));
+            fours[1].differ(Eights::load(other_a), Eights::load(other_b));
         }
+        for (a, b) in a_four.iter().zip(b_four) {
+            fours[0].differ(Eights::load(a), Eights::load(b));
+        }
+        let mut eight = Differences::<A::Lanes<S>>::none();
         for (a, b) in a.iter().zip(b) {
-            eight(0, Lanes::load(a), Lanes::load(b));
+            eight.differ(Lanes::load(a), Lanes::load(b));
         }
-        eight(1, Lanes::load_some(a_rest), Lanes::load_some(b_rest));
-        let max = max[0].max(max[1]).max(max[2].max(max[3]));
+        if !a_rest.is_empty() {
+            eight.differ(Lanes::load_some(a_rest), Lanes::load_some(b_rest));
+        }
+        let (mut largest, mut sums) = ([[S::ZERO; LANES]; 4], [[S::ZERO; LANES]; 4]);
+        fours[0].largest.max(fours[1].largest).store(&mut largest);
+        fours[0].sum.add(fours[1].sum).store(&mut sums);
+        for (largest, sum) in largest.iter().zip(&sums) {
+            eight.largest = eight.largest.max(Lanes::load(largest));
+            eight.sum = eight.sum.add(Lanes::load(sum));
+        }
         // A maximum forgets what is not a number, a sum does not.
-        let sum = total(sum[0].add(sum[1]).add(sum[2].add(sum[3])));
-        if sum.f64().is_nan() { sum } else { each(max).into_iter().fold(S::ZERO, worse) }
+        let sum = total(eight.sum);
+        if sum.f64().is_nan() { sum } else { each(eight.largest).into_iter().fold(S::ZERO, worse) }
+    }
+}
+
+/// The largest of some sizes, and their sum.
+#[derive(Clone, Copy)]
+struct Differences<N> {
+    largest: N,
+    sum: N,
+}
+
+impl<N> Differences<N> {
+    #[inline(always)]
+    fn none<S: Scalar>() -> Self
+    where
+        N: Numbers<S>,
+    {
+        Self { largest: N::splat(S::ZERO), sum: N::splat(S::ZERO) }
+    }
+
+    /// With `|a − b|`.
+    #[inline(always)]
+    fn differ<S: Scalar>(&mut self, a: N, b: N)
+    where
+        N: Numbers<S>,
+    {
+        let d = a.sub(b);
+        let size = d.max(N::splat(S::ZERO).sub(d));
+        self.largest = size.max(self.largest);
+        self.sum = self.sum.add(size);
     }
 }
 

@@ -208,9 +208,17 @@ pub trait PackedTransition<S: Scalar = f32>: Send + Sync {
 }
 
 /// A transition whose weights and inputs stay the same while it is iterated.
-pub trait Iteration<S: Scalar = f32> {
-    /// `f_x ← f_a(X)` at `nodes`, which are those of whole graphs, in order; other rows stay as they are.
-    fn apply(&self, nodes: &[Range<usize>], states: &Matrix<S>, f_x: &mut Matrix<S>);
+pub trait Iteration<S: Scalar = f32>: Sync {
+    /// All nodes in runs of whole graphs, in order, each of which is best iterated to its end before the next: then its rows
+    /// stay in cache.
+    fn tiles(&self) -> Vec<Range<usize>>;
+
+    /// How many numbers of room [`apply`](Self::apply) needs for so many nodes, or fewer.
+    fn room(&self, nodes: usize) -> usize;
+
+    /// `f_x ← f_a(X)` at `nodes`, a part of a tile that consists of whole graphs: `states` and `f_x` have rows of no others.
+    /// `room` holds whatever numbers, before and after.
+    fn apply(&self, nodes: Range<usize>, states: &[S], f_x: &mut [S], room: &mut [S]);
 }
 
 /// What a transition reads.

@@ -7,8 +7,8 @@ use lpgnn::Scratch;
 use lpgnn::activation::Activation;
 use lpgnn::graph::GraphBatch;
 use lpgnn::inference::{
-    FixedPointOptions, Inference, RelaxOptions, converge, converge_from, predict, relax,
-    spectral_radius,
+    FixedPointOptions, Inference, InferenceProgress, RelaxOptions, converge, converge_from,
+    predict, relax, spectral_radius,
 };
 use lpgnn::lagrangian::{Model, Multipliers, ReadFrom, ReadLayers, Reads};
 use lpgnn::network::Network;
@@ -284,6 +284,36 @@ fn what_a_graph_converges_to_does_not_depend_on_the_others() {
             for (one, all) in one.states.iter().zip(&all.states) {
                 assert_eq!(one, &all.select(nodes.clone()), "graph {graph}");
             }
+        }
+    }
+}
+
+#[test]
+fn every_iteration_is_told_once_and_no_graph_depends_on_the_others() {
+    let model = model::<f64>(&Recipe::default());
+    let graphs = many_graphs().select(&(0..100).collect::<Vec<_>>());
+    let mut weights = point(&model, graphs.nodes(), 3).weights;
+    crate::common::contract(&model, &graphs, &mut weights, 0.9);
+    let scratch = Scratch::new();
+    // Plain steps that end, damped ones, combinations of iterates, and iterations that are broken off, or never begin.
+    for (beta, window, max_iter) in
+        [(1.0, 0, 300), (0.7, 0, 300), (0.2, 3, 300), (1.0, 5, 4), (0.7, 0, 3), (1.0, 5, 0)]
+    {
+        let options = FixedPointOptions { tol: 1e-7, max_iter, beta, window, fall_back: None };
+        let inference = Inference::FixedPoint(options);
+        let mut told = vec![];
+        let all = inference.states_observed(&model, &weights, &graphs, &scratch, &mut |progress| {
+            told.push(progress);
+        });
+        let expected: Vec<InferenceProgress> =
+            (1..=all.iterations).map(|number| InferenceProgress::Iteration { number }).collect();
+        assert_eq!(told, expected, "{options:?}");
+        for graph in 0..graphs.graphs() {
+            let one = converge(&model, &weights, &graphs.select(&[graph]), &options, &scratch);
+            assert_eq!(one.graph_iterations, [all.graph_iterations[graph]], "graph {graph}");
+            assert_eq!(one.residuals, [all.residuals[graph]], "graph {graph}, {options:?}");
+            let here = all.states[0].select(graphs.nodes_of(graph));
+            assert_eq!(one.states[0], here, "graph {graph}, {options:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::kernels::{self, EdgeRows, Table};
 use super::pass::Group;
 use super::prepared::Prepared;
-use super::tiles::{blocks, pairs, tiles_of};
+use super::tiles::{blocks, pairs, tile_nodes, tiles_of};
 use super::{Aggregation, fused};
 use crate::Scalar;
 use crate::activation::{Activation, activate};
@@ -32,32 +32,48 @@ pub(super) struct Trace<'a, S: Scalar> {
 }
 
 impl<'w, S: Scalar> Prepared<'w, S> {
+    /// How many numbers of room [`forward_blocks_in`](Self::forward_blocks_in) needs for so many nodes.
+    pub(super) fn room_for_sums(&self, nodes: usize) -> usize {
+        if self.is_fused() { nodes.min(tile_nodes(self.first())) * self.first() } else { 0 }
+    }
+
     /// `f_a` of `nodes`, block by block, from their `p` and `q`.
     pub(super) fn forward_blocks(
         &self,
         nodes: Range<usize>,
+        tables: (Table<'_, S>, Table<'_, S>),
+        f_x: &mut [S],
+    ) {
+        let mut sums = self.scratch.take(self.room_for_sums(nodes.len()));
+        self.forward_blocks_in(&mut sums, nodes, tables, f_x);
+    }
+
+    /// The same in [room](Self::room_for_sums) that is lent for it.
+    pub(super) fn forward_blocks_in(
+        &self,
+        sums: &mut [S],
+        nodes: Range<usize>,
         (p, q): (Table<'_, S>, Table<'_, S>),
         f_x: &mut [S],
     ) {
-        let state = self.network.state_dim;
+        let (state, width) = (self.network.state_dim, self.first());
         let own = |block: &Range<usize>| {
             (block.start - nodes.start) * state..(block.end - nodes.start) * state
         };
         if !self.is_fused() {
-            for block in blocks(self.neighbours(), nodes.clone(), self.first()) {
+            for block in blocks(self.neighbours(), nodes.clone(), width) {
                 let rows = &mut f_x[own(&block)];
                 self.forward(block, (p, q), rows);
             }
             return;
         }
         // Of pairs nothing is stored, so that it does not matter how many there are.
-        for block in tiles_of(nodes.clone(), self.first()) {
-            let mut sums = self.scratch.take(block.len() * self.first());
+        for block in tiles_of(nodes.clone(), width) {
             let (counts, activation) = (self.counts(), self.activation(0));
-            let neighbours = self.neighbours();
-            fused::values(neighbours, block.clone(), counts, activation, (p, q), &mut sums);
+            let (neighbours, sums) = (self.neighbours(), &mut sums[..block.len() * width]);
+            fused::values(neighbours, block.clone(), counts, activation, (p, q), sums);
             let rows = &mut f_x[own(&block)];
-            self.after_sum(block, &sums, rows);
+            self.after_sum(block, sums, rows);
         }
     }
 

@@ -4,13 +4,13 @@ use super::kernels::Table;
 use super::prepared::{PackedWeights, Prepared};
 use super::tiles::tiles;
 use super::{A, B, C, D, EdgeNetwork};
+use crate::Scalar;
 use crate::activation::Activation;
 use crate::graph::FeaturesView;
 use crate::numeric::{Factors, Finish, Packed, Scratch, Spare, padded, product};
 use crate::transition::{
     FeatureWeights, Input, Iteration, PackedTransition, for_each_group, split_rows,
 };
-use crate::{Matrix, Scalar};
 
 /// An edge network with the same weights for one batch after another, and for one `X` after another: both projections of a node
 ///
@@ -108,43 +108,32 @@ struct EdgeIteration<'a, S: Scalar> {
 }
 
 impl<S: Scalar> Iteration<S> for EdgeIteration<'_, S> {
-    fn apply(&self, nodes: &[Range<usize>], states: &Matrix<S>, f_x: &mut Matrix<S>) {
-        let (topology, state) = (self.prepared.input.topology, states.cols());
-        let ranges = topology.groups().ranges();
-        let rows = split_rows(f_x.as_mut_slice(), state, ranges);
-        let mut groups: Vec<_> = ranges.iter().zip(rows).collect();
-        for_each_group(&mut groups, |(range, f_x)| {
-            for nodes in nodes {
-                let nodes = nodes.start.max(range.start)..nodes.end.min(range.end);
-                for tile in tiles(topology, nodes, self.prepared.first()) {
-                    let rows = (tile.start - range.start) * state..(tile.end - range.start) * state;
-                    self.tile(tile, states, &mut f_x[rows]);
-                }
-            }
-        });
+    fn tiles(&self) -> Vec<Range<usize>> {
+        let topology = self.prepared.input.topology;
+        tiles(topology, 0..topology.nodes(), self.prepared.first()).collect()
     }
-}
 
-impl<S: Scalar> EdgeIteration<'_, S> {
-    /// Of some whole graphs.
-    fn tile(&self, nodes: Range<usize>, states: &Matrix<S>, f_x: &mut [S]) {
-        let (state, width) = (states.cols(), self.prepared.first());
-        let x = &states.as_slice()[nodes.start * state..nodes.end * state];
+    fn room(&self, nodes: usize) -> usize {
+        2 * nodes * self.prepared.first() + self.prepared.room_for_sums(nodes)
+    }
+
+    fn apply(&self, nodes: Range<usize>, states: &[S], f_x: &mut [S], room: &mut [S]) {
+        let (state, width) = (self.prepared.network.state_dim, self.prepared.first());
         let features = &self.features[nodes.start * 2 * width..nodes.end * 2 * width];
         // Where it starts, there are no states to be multiplied.
         let is_zero = |x: &S| x.abs() <= S::ZERO;
         let are_zero = |x: &[S]| x.iter().fold(true, |all, x| all & is_zero(x));
-        let starts = x.first().is_none_or(is_zero) && x.chunks(64).all(are_zero);
-        let mut sums = self.prepared.scratch.take(if starts { 0 } else { features.len() });
+        let starts = states.first().is_none_or(is_zero) && states.chunks(64).all(are_zero);
+        let (projections, sums) = room.split_at_mut(features.len());
         let both = if starts {
             features
         } else {
-            let x = Factors { a: x, stride: state, b: self.states };
-            product(nodes.len(), &[x], &mut sums, 2 * width, Finish::Plus(features));
-            &sums
+            let x = Factors { a: states, stride: state, b: self.states };
+            product(nodes.len(), &[x], projections, 2 * width, Finish::Plus(features));
+            projections
         };
         let table = |rows| Table { rows, base: nodes.start, width, stride: 2 * width };
         let tables = (table(both), table(both.get(width..).unwrap_or_default()));
-        self.prepared.forward_blocks(nodes, tables, f_x);
+        self.prepared.forward_blocks_in(sums, nodes, tables, f_x);
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::graph::{Neighbours, Topology};
 
 /// Nodes of a tile, but for wide rows: those of a tile fit the second-level cache, all tables of them.
-fn tile_nodes(width: usize) -> usize {
+pub(super) fn tile_nodes(width: usize) -> usize {
     ((1 << 14) / width.max(1)).clamp(64, 256)
 }
 

@@ -393,8 +393,9 @@ fn kill_ranks(place: &Path, begin: &[&str], again: &[&str], longest: u64, finish
             _ => false,
         };
         killed += usize::from(hit);
-        let ended = wait(&mut job, Duration::from_secs(20));
-        assert!(ended.is_some(), "the job goes on without one of its {ranks} ranks");
+        // A job that lost nobody takes its time, on a busy machine more than it takes alone.
+        let ended = wait(&mut job, Duration::from_secs(if hit { 20 } else { 600 }));
+        assert!(ended.is_some(), "the job goes on, {ranks} ranks, of which one was killed: {hit}");
         let output = job.wait_with_output().unwrap();
         // MPICH tells to stdout that a rank was killed.
         let said = String::from_utf8_lossy(&[output.stderr, output.stdout].concat()).into_owned();

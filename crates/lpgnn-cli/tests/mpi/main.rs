@@ -155,8 +155,9 @@ fn an_error_is_told_once() {
 /// A command that is given to `mpirun`: of several ranks, those that `odd` starts are another program.
 fn of_ranks(folder: &Path, odd: &str, odd_is_first: bool, arguments: &[&str]) -> Command {
     let mut mpirun = mpirun();
-    // Ranks of MPICH share memory by files, unless they seem to be on different machines; and here files may not grow.
-    mpirun.envs([("MPIR_CVAR_NOLOCAL", "1"), ("UCX_TLS", "tcp,self")]);
+    // Ranks of MPICH share memory by files, unless they seem to be on different machines; and here files may not grow. Then UCX
+    // connects them, by memory that is no file. (By TCP, it sometimes does not end: a rank waits in `MPI_Finalize` for one that waits for it.)
+    mpirun.envs([("MPIR_CVAR_NOLOCAL", "1"), ("UCX_TLS", "sysv,self")]);
     for (number, is_odd) in [odd_is_first, !odd_is_first].into_iter().enumerate() {
         mpirun.args([":", "-n", "1"].iter().skip(usize::from(number == 0)));
         if is_odd {
@@ -392,8 +393,9 @@ fn kill_ranks(place: &Path, begin: &[&str], again: &[&str], longest: u64, finish
             _ => false,
         };
         killed += usize::from(hit);
-        let ended = wait(&mut job, Duration::from_secs(20));
-        assert!(ended.is_some(), "the job goes on without one of its {ranks} ranks");
+        // A job that lost nobody takes its time, on a busy machine more than it takes alone.
+        let ended = wait(&mut job, Duration::from_secs(if hit { 20 } else { 600 }));
+        assert!(ended.is_some(), "the job goes on, {ranks} ranks, of which one was killed: {hit}");
         let output = job.wait_with_output().unwrap();
         // MPICH tells to stdout that a rank was killed.
         let said = String::from_utf8_lossy(&[output.stderr, output.stdout].concat()).into_owned();

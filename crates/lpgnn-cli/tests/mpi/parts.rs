@@ -1,9 +1,9 @@
 //! A graph in parts, of which every process has its own.
 
 use std::path::Path;
-use std::process::Command;
+use std::time::{Duration, Instant};
 
-use super::{KILLED, children, kills, lpgnn, result, run, succeed, wait};
+use super::{KILLED, kill_ranks, lpgnn, ranks_of, result, run, succeed};
 
 /// A graph of so many nodes in `place/parts`.
 fn generate(place: &Path, nodes: usize) {
@@ -107,7 +107,7 @@ fn peak(place: &Path, ranks: usize) -> u64 {
         .unwrap();
     let mut most = 0;
     while job.try_wait().unwrap().is_none() {
-        let processes = if ranks == 1 { vec![job.id()] } else { children(job.id()) };
+        let processes = if ranks == 1 { vec![job.id()] } else { ranks_of(job.id()) };
         for process in processes {
             let status =
                 std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
@@ -117,9 +117,10 @@ fn peak(place: &Path, ranks: usize) -> u64 {
                 own.and_then(|text| text.trim().trim_end_matches(" kB").parse::<u64>().ok());
             most = most.max(kilobytes.unwrap_or(0));
         }
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::thread::sleep(Duration::from_millis(10));
     }
     assert!(job.wait().unwrap().success());
+    assert!(most > 0, "no process was seen");
     most
 }
 
@@ -142,36 +143,18 @@ fn a_rank_that_dies_while_parts_are_trained_leaves_a_whole_checkpoint() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     generate(place, 2000);
-    let mut begin = KILLED.to_vec();
+    let mut begin = KILLED;
     (begin[1], begin[2], begin[5]) = ("parts", "--epochs=300", "--checkpoint-epochs=1");
-    let mut alone = begin.clone();
+    let mut alone = begin;
     alone[7] = "--out=alone";
+    let begun = Instant::now();
     succeed(place, 1, &alone);
-    let (mut killed, mut arguments) = (0, begin.clone());
-    while killed < kills() {
-        let mut job = lpgnn(place, 2 + killed % 3, &arguments).spawn().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(500 + 130 * killed as u64));
-        let processes = children(job.id());
-        let victim = processes.get(killed % processes.len().max(1));
-        if let (Some(victim), None) = (victim, job.try_wait().unwrap()) {
-            let _ = Command::new("kill").args(["-9", &victim.to_string()]).status();
-            killed += 1;
-        }
-        assert!(
-            wait(&mut job, std::time::Duration::from_secs(20)).is_some(),
-            "it goes on without one rank"
-        );
-        if place.join("killed/config.toml").exists() {
-            arguments =
-                vec!["train", "--resume", "killed", "--checkpoint-epochs=1", "--no-baseline"];
-        }
-        if place.join("killed/record.json").exists() {
-            break;
-        }
-    }
-    assert!(killed > 0, "nothing was killed in time");
-    succeed(place, 3, &arguments);
-    assert!(result(&place.join("killed")) == result(&place.join("alone")), "killed {killed} times");
+    let longest = u64::try_from(begun.elapsed().as_millis()).unwrap() / 2;
+    let expected = result(&place.join("alone"));
+    let again = ["train", "--resume", "killed", "--checkpoint-epochs=1", "--no-baseline"];
+    kill_ranks(place, &begin, &again, longest, || {
+        assert!(result(&place.join("killed")) == expected);
+    });
 }
 
 #[test]

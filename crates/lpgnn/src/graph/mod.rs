@@ -8,7 +8,6 @@ mod neighbours;
 mod parts;
 mod patch;
 mod share;
-mod stale;
 mod targets;
 mod topology;
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::communicator::{Pending, Received};
+use crate::graph::communicator::{Pending, Received};
 
 /// What the exchanges of the update before have brought, or will.
 ///

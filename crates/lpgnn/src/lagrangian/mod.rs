@@ -128,7 +128,7 @@ pub struct Weighing {
     ))]
     pub loss_weight: f64,
     /// Reduction of the loss over labelled nodes or graphs.
-    #[schemars(extend("x-data-default" = "mean for homophilous graphs, otherwise sum"))]
+    #[schemars(extend("x-data-default" = "mean for homophilous and large heterophilous graphs, otherwise sum"))]
     pub loss: Scale,
     /// Reduction of the constraint term over nodes and components.
     pub constraint: Scale,

@@ -32,7 +32,7 @@ pub(crate) use checkpoint::CheckpointFile;
 pub use checkpoint::{Checkpoint, EpochChange, TrainingOrigin};
 pub(crate) use checkpoint_parts::remove_parts;
 pub use config::{DataConfig, RunConfig, SettingChange, SplitConfig, SplitSource};
-pub(crate) use defaults::alike;
+pub(crate) use defaults::Neighbours;
 pub use effect::{notes, refuse};
 pub use file::write_file;
 pub use fingerprint::fingerprint;

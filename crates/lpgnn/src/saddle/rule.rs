@@ -94,7 +94,7 @@ pub struct WeightDescent {
     #[schemars(extend(
         "exclusiveMinimum" = 0,
         "x-flag" = "lr",
-        "x-data-default" = "0.005; 0.01 with bdmm and for homophilous graphs, 0.02 for those with 3000 or more labelled nodes"
+        "x-data-default" = "0.005; 0.01 with bdmm and for homophilous and large heterophilous graphs, 0.02 for homophilous graphs with 3000 or more labelled nodes"
     ))]
     pub lr: f64,
     /// Half-life of the learning rate, in updates; none: constant.

@@ -27,7 +27,7 @@ pub struct ModelConfig {
     #[schemars(extend(
         "x-flag" = "transition",
         "x-data-default" = "gnn-sum up to degree 15; above, gnn-mean for nodes, gnn-normalized for \
-                            graphs; for homophilous graphs gcn, gnn-mean with 3000 or more labelled nodes"
+                            graphs and large heterophilous graphs; for homophilous graphs gcn, gnn-mean with 3000 or more labelled nodes"
     ))]
     pub transition: String,
     /// Options of a transition that is not built in.
@@ -35,7 +35,7 @@ pub struct ModelConfig {
     /// Number of layers `K`.
     #[schemars(
         range(min = 1, max = 1024),
-        extend("x-flag" = "layers", "x-data-default" = "4 for graphs with one-shot, 2 for homophilous graphs with 3000 or more labelled nodes, otherwise 1")
+        extend("x-flag" = "layers", "x-data-default" = "4 for graphs with one-shot, 2 for large heterophilous graphs and for homophilous graphs with 3000 or more labelled nodes, otherwise 1")
     )]
     pub layers: usize,
     /// Components of a state.
@@ -43,7 +43,7 @@ pub struct ModelConfig {
         range(min = 1, max = 65536),
         extend(
             "x-flag" = "state-dim",
-            "x-data-default" = "10 for nodes, 32 with 500 or more labelled nodes of one graph; 16 for homophilous graphs, 64 with 3000 or more labelled nodes; 16 for graphs, 64 for one layer with mini-batches"
+            "x-data-default" = "10 for nodes, 32 with 500 or more labelled nodes of one graph; 64 for large heterophilous graphs; 16 for homophilous graphs, 64 with 3000 or more labelled nodes; 16 for graphs, 64 for one layer with mini-batches"
         )
     )]
     pub state_dim: usize,
@@ -52,12 +52,12 @@ pub struct ModelConfig {
         inner(range(min = 1, max = 65536)),
         extend(
             "x-flag" = "hidden-dims",
-            "x-data-default" = "[20] for nodes, [32] with 500 or more labelled nodes of one graph; [] for homophilous graphs, [64] with 3000 or more labelled nodes; [32] for graphs, [64] for one layer with mini-batches"
+            "x-data-default" = "[20] for nodes, [32] with 500 or more labelled nodes of one graph; [64] for large heterophilous graphs; [] for homophilous graphs, [64] with 3000 or more labelled nodes; [32] for graphs, [64] for one layer with mini-batches"
         )
     )]
     pub hidden_dims: Vec<usize>,
     /// Activation of the hidden units of `h`.
-    #[schemars(extend("x-data-default" = "relu for graphs with one-shot and for 500 or more labelled nodes of one graph, otherwise tanh"))]
+    #[schemars(extend("x-data-default" = "relu for graphs with one-shot, for large heterophilous graphs and for 500 or more labelled nodes of one graph, otherwise tanh"))]
     pub activation: Activation,
     /// Activation of the output of `h`.
     pub output_activation: Activation,
@@ -83,18 +83,18 @@ pub struct ModelConfig {
     /// Units of the hidden layers of the read-out `f_r`.
     #[schemars(
         inner(range(min = 1, max = 65536)),
-        extend("x-data-default" = "[20] for nodes, [64] with 500 or more labelled nodes of one graph, [] for homophilous graphs; [32] for graphs, [64] for one layer with mini-batches")
+        extend("x-data-default" = "[20] for nodes, [64] with 500 or more labelled nodes of one graph, [] for homophilous and large heterophilous graphs; [32] for graphs, [64] for one layer with mini-batches")
     )]
     pub readout_hidden_dims: Vec<usize>,
     /// Activation of the hidden units of `f_r`.
-    #[schemars(extend("x-data-default" = "relu for graphs and for 500 or more labelled nodes of one graph, otherwise tanh"))]
+    #[schemars(extend("x-data-default" = "relu for graphs and for 500 or more labelled nodes of one graph with narrow features, otherwise tanh"))]
     pub readout_activation: Activation,
     /// Dropout probability of the hidden units of `f_r`.
     #[schemars(
         range(min = 0),
         extend(
             "exclusiveMaximum" = 1,
-            "x-data-default" = "0 for nodes, 0.5 with 500 or more labelled nodes of one graph; for graphs 0.3 with one-shot, otherwise 0.5, 0 for one layer with mini-batches"
+            "x-data-default" = "0 for nodes, 0.5 with 500 or more labelled nodes of one graph with narrow features; for graphs 0.3 with one-shot, otherwise 0.5, 0 for one layer with mini-batches"
         )
     )]
     pub dropout: f64,
@@ -245,7 +245,7 @@ pub struct TrainingConfig {
         range(min = 1),
         extend(
             "x-flag" = "epochs",
-            "x-data-default" = "600 for nodes, 150 for graphs; 100 for homophilous graphs and with mini-batches, 250 \
+            "x-data-default" = "600 for nodes, 150 for graphs; 100 for homophilous graphs and with mini-batches, 200 for large heterophilous graphs, 250 \
                                 for homophilous graphs with 3000 or more labelled nodes"
         )
     )]
@@ -299,7 +299,7 @@ pub struct TrainingConfig {
     /// L2 penalty: factor of half the sum of squared weights.
     #[schemars(
         range(min = 0),
-        extend("x-data-default" = "for homophilous graphs with fewer than 3000 labelled nodes, 0.7 divided by their number; otherwise 0")
+        extend("x-data-default" = "for large heterophilous graphs and for homophilous graphs with fewer than 3000 labelled nodes, 0.7 divided by their number; otherwise 0")
     )]
     pub l2: f64,
     /// Dropout probability of the entries of node features.
@@ -309,7 +309,7 @@ pub struct TrainingConfig {
         range(min = 0),
         extend(
             "exclusiveMaximum" = 1,
-            "x-data-default" = "0.5 for homophilous graphs, 0.6 with 3000 or more labelled nodes, otherwise 0"
+            "x-data-default" = "0.5 for homophilous and large heterophilous graphs, 0.6 for homophilous graphs with 3000 or more labelled nodes, otherwise 0"
         )
     )]
     pub feature_dropout: f64,
@@ -320,7 +320,7 @@ pub struct TrainingConfig {
         range(min = 1),
         extend(
             "x-flag" = "eval-every",
-            "x-data-default" = "a twentieth of the epochs, at most 10, or 2 with mini-batches"
+            "x-data-default" = "a twentieth of the epochs, at most 10, or 2 with mini-batches; half of that for large heterophilous graphs"
         )
     )]
     pub eval_every: usize,

@@ -47,7 +47,7 @@ impl PartHash {
 pub(super) fn whole(info: &PartsInfo) -> [String; 2] {
     let data = (&info.form, &info.targets, &info.encoding, info.largest_degree);
     let parts = (&info.part_starts, &info.part_neighbours);
-    let split = (info.split_sizes, &info.target_scale, info.alike);
+    let split = (info.split_sizes, &info.target_scale, info.neighbours);
     let texts = [serde_json::to_vec(&(data, parts)), serde_json::to_vec(&split)];
     let mut place = 0..;
     texts.map(|text| {

@@ -36,7 +36,7 @@ use super::{Encoding, FeatureOptions};
 use crate::Matrix;
 use crate::graph::{Communicator, GraphBatch, Targets};
 use crate::readout::TargetScale;
-use crate::run::SplitConfig;
+use crate::run::{Neighbours, SplitConfig};
 
 /// The file that makes a folder one of parts.
 pub const PARTS: &str = "parts.json";
@@ -96,8 +96,8 @@ pub struct PartsInfo {
     pub(crate) targets: TargetForm,
     /// The unit of real targets of the training split.
     pub(crate) target_scale: Option<TargetScale>,
-    /// The number of training targets, if neighbours are alike as far as these tell: defaults follow from it.
-    pub(crate) alike: Option<usize>,
+    /// Whether neighbours are alike as far as training targets tell: defaults follow from it.
+    pub(crate) neighbours: Neighbours,
     /// Whether nodes have names.
     pub(crate) names: bool,
     /// The SHA-256 of the arrays of every part: of all but the split, and of the split.

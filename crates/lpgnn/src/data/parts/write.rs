@@ -13,7 +13,7 @@ use crate::data::write::{Overwrite, fill_folder};
 use crate::data::{Dataset, Encoding, FeatureOptions, TargetColumn};
 use crate::graph::{Features, GraphBatch, Level, NO_TARGET, Targets};
 use crate::readout::{Supervision, TargetScale};
-use crate::run::{RunConfig, SplitConfig};
+use crate::run::{Neighbours, RunConfig, SplitConfig};
 use crate::{Error, Place};
 
 /// A node, as it is written.
@@ -226,7 +226,7 @@ pub(crate) fn info_of(
         split_sizes: [0; 3],
         targets,
         target_scale: None,
-        alike: None,
+        neighbours: Neighbours::Unknown,
         names: false,
         part_fingerprints: vec![],
         fingerprint: String::new(),
@@ -285,7 +285,7 @@ pub fn write_parts(
     order.iter().enumerate().for_each(|(place, &node)| places[node] = place);
     let train: Vec<usize> = split.train.iter().map(|&node| places[node]).collect();
     info.target_scale = TargetScale::of(&Supervision::of(batch.node_targets().clone(), &train)?);
-    info.alike = crate::run::alike(dataset, config.split);
+    info.neighbours = Neighbours::of(dataset, config.split);
     info.names = (0..of_all).any(|node| dataset.node_name(node).is_some());
     fill_folder(folder, overwrite, |new| {
         if info.names {

@@ -1,7 +1,7 @@
 //! One graph whose neighbours are alike: what carries states is held, or learnt from plenty of targets.
 
 use super::data::have_one_unit;
-use super::round;
+use super::l2_of;
 use crate::data::Dataset;
 use crate::lagrangian::Scale;
 use crate::network::StateWeights;
@@ -11,8 +11,6 @@ use crate::train::SolverConfig;
 
 /// Labelled nodes of one graph whose neighbours are alike from which on it can be learnt how they influence each other.
 pub(super) const PLENTY_OF_TARGETS: usize = 3_000;
-/// The penalty on squared weights where the loss is a sum over targets.
-const L2_OF_ALL: f64 = 0.7;
 
 impl RunConfig {
     /// What does well on one graph whose neighbours are alike, with so many targets: all that is learnt is how features are
@@ -22,8 +20,7 @@ impl RunConfig {
         self.model.state_weights = StateWeights::Frozen;
         self.model.state_dim = 16;
         (self.model.hidden_dims, self.model.readout_hidden_dims) = (vec![], vec![]);
-        // As much, beside the mean of the loss, as 0.7 beside its sum.
-        self.training.l2 = round(L2_OF_ALL / targets.max(1) as f64);
+        self.training.l2 = l2_of(targets);
         // As many steps as it takes to follow features that change with every update.
         self.leave_out_features(dataset, 0.5, WeightDescent::default(), 20);
     }

@@ -14,22 +14,39 @@ const WIDE: usize = 16;
 /// Neighbours are alike whose classes have this much in common. Published graphs have 0.6 and more, or 0.1 and less.
 const ALIKE: f64 = 0.3;
 
-/// The number of training targets of one graph whose neighbours are alike, as far as training targets tell. Where they are too
-/// few to tell, neighbours are taken to be.
-pub(crate) fn alike(dataset: &Dataset, split: SplitConfig) -> Option<usize> {
-    if let Some(graph) = dataset.in_parts() {
-        return graph.info().alike;
+/// What the neighbours in one graph whose features describe its nodes have to do with each other, as far as training targets
+/// tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Neighbours {
+    /// There are several graphs, or features that do not describe nodes.
+    Unknown,
+    /// They are of the same class, by so many training targets; or these are too few to tell.
+    Alike(usize),
+    /// They are not, by so many.
+    Different(usize),
+}
+
+impl Neighbours {
+    /// Of nodes that are to be predicted.
+    pub(crate) fn of(dataset: &Dataset, split: SplitConfig) -> Self {
+        if let Some(graph) = dataset.in_parts() {
+            return graph.info().neighbours;
+        }
+        let features = dataset.node_features();
+        let describe = features.sparse().is_some() || features.values().cols() >= WIDE;
+        if dataset.graphs() != 1 || !describe || !features.categories().is_empty() {
+            return Self::Unknown;
+        }
+        let split = split.divide(dataset, Level::Node).ok();
+        let Some(split) = split.filter(|split| split.level == Level::Node) else {
+            return Self::Unknown;
+        };
+        let targets = split.train.len();
+        let few = targets * FEW_TARGETS < dataset.nodes();
+        let alike = homophily(dataset, &split.train).map_or(few, |found| found >= ALIKE);
+        if alike { Self::Alike(targets) } else { Self::Different(targets) }
     }
-    let features = dataset.node_features();
-    let describe = features.sparse().is_some() || features.values().cols() >= WIDE;
-    if dataset.graphs() != 1 || !describe || !features.categories().is_empty() {
-        return None;
-    }
-    let split =
-        split.divide(dataset, Level::Node).ok().filter(|split| split.level == Level::Node)?;
-    let few = split.train.len() * FEW_TARGETS < dataset.nodes();
-    let alike = homophily(dataset, &split.train).map_or(few, |found| found >= ALIKE);
-    alike.then_some(split.train.len())
 }
 
 /// Whether one graph has many labelled nodes to learn from.

@@ -2,13 +2,15 @@
 
 mod alike;
 mod data;
+mod different;
 mod model;
 mod solver;
 
-pub(crate) use data::alike;
+pub(crate) use data::Neighbours;
 
 use alike::PLENTY_OF_TARGETS;
 use data::has_many_targets;
+use different::ENOUGH_TARGETS;
 use model::{model_of, reads_features};
 use solver::{asks_for_adam, solver_of, weights_of};
 
@@ -33,17 +35,20 @@ impl RunConfig {
     pub fn for_data(source: &str, dataset: &Dataset, settings: &[Setting]) -> Self {
         let asked = Self::asked(settings);
         let task = Level::of_task(asked.data.task, dataset).unwrap_or(Level::Node);
-        let alike = if task == Level::Node { alike(dataset, asked.split) } else { None };
-        let plenty = alike.is_some_and(|targets| targets >= PLENTY_OF_TARGETS);
+        let neighbours = match task {
+            Level::Node => Neighbours::of(dataset, asked.split),
+            Level::Graph => Neighbours::Unknown,
+        };
         let many_targets = task == Level::Node && has_many_targets(dataset, asked.split);
         let batches = dataset.nodes() > MANY_NODES && dataset.graphs() > 100;
-        let epochs = match (asked.training.epochs, task) {
-            (NOT_ASKED, Level::Node) if plenty => 250,
-            (NOT_ASKED, Level::Node) if alike.is_some() => 100,
-            (NOT_ASKED, Level::Node) => 600,
-            (NOT_ASKED, Level::Graph) if batches => 100,
-            (NOT_ASKED, Level::Graph) => 150,
-            (epochs, _) => epochs,
+        let epochs = match (asked.training.epochs, task, neighbours) {
+            (NOT_ASKED, _, Neighbours::Alike(PLENTY_OF_TARGETS..)) => 250,
+            (NOT_ASKED, _, Neighbours::Alike(_)) => 100,
+            (NOT_ASKED, _, Neighbours::Different(ENOUGH_TARGETS..)) => 200,
+            (NOT_ASKED, Level::Node, _) => 600,
+            (NOT_ASKED, Level::Graph, _) if batches => 100,
+            (NOT_ASKED, Level::Graph, _) => 150,
+            (epochs, ..) => epochs,
         };
         let of_epoch = asked.training.updates_per_epoch.unwrap_or_else(|| {
             let batch = asked.training.batch_size.or(batches.then_some(BATCH));
@@ -65,12 +70,18 @@ impl RunConfig {
             eval_every: (epochs / 20).clamp(1, if batches { 2 } else { 10 }),
             ..TrainingConfig::default()
         };
-        config.hold_free_states(task, &asked, alike.is_none() && !asks_for_adam(settings));
-        match (task, alike) {
-            (Level::Node, Some(_)) if plenty => config.learn_what_carries_states(dataset),
-            (Level::Node, Some(targets)) => config.hold_what_carries_states(dataset, targets),
-            (Level::Node, None) if many_targets => config.widen(32, 64, 0.5),
-            (Level::Node, None) => {}
+        let alike = matches!(neighbours, Neighbours::Alike(_));
+        config.hold_free_states(task, &asked, !alike && !asks_for_adam(settings));
+        match (task, neighbours) {
+            (_, Neighbours::Alike(PLENTY_OF_TARGETS..)) => {
+                config.learn_what_carries_states(dataset)
+            }
+            (_, Neighbours::Alike(targets)) => config.hold_what_carries_states(dataset, targets),
+            (_, Neighbours::Different(targets @ ENOUGH_TARGETS..)) => {
+                config.learn_what_neighbours_say(dataset, targets);
+            }
+            (Level::Node, _) if many_targets => config.widen(32, 64, 0.5),
+            (Level::Node, _) => {}
             (Level::Graph, _) => config.stack_layers(),
         }
         // Where there is a lot to learn from, a single layer is starved by states that suit a stack.
@@ -100,6 +111,12 @@ impl RunConfig {
         (nothing.training.epochs, nothing.model.layers) = (NOT_ASKED, NOT_ASKED);
         nothing.with(settings).unwrap_or(nothing)
     }
+}
+
+/// The L2 penalty beside a mean over so many targets: as much as this beside their sum.
+fn l2_of(targets: usize) -> f64 {
+    const L2_OF_ALL: f64 = 0.7;
+    round(L2_OF_ALL / targets.max(1) as f64)
 }
 
 /// To two digits, as a person would write it.
@@ -187,6 +204,8 @@ mod tests {
         let values = Matrix::zeros(30, 1);
         both.node_features = both.node_features.with_categories(colours).unwrap();
         both.node_features = both.node_features.with_values(vec!["size".into()], values).unwrap();
+        let mut different = stars(1, 600, 20);
+        different.node_features = words(600);
         let all = [
             stars(1, 30, 3),
             stars(1, 700, 20),
@@ -197,6 +216,7 @@ mod tests {
             both,
             dense,
             halves(4000),
+            different,
         ];
         let checked = |parts| Dataset::new(parts).unwrap().with_chosen_features();
         all.into_iter().map(checked).collect()

@@ -8,7 +8,7 @@ use crate::run::RunConfig;
 use crate::train::{ModelConfig, SolverConfig};
 
 /// Degrees above which a sum over neighbours, held to a bound, says little about each of them.
-const LARGE_DEGREE: usize = 15;
+pub(super) const LARGE_DEGREE: usize = 15;
 
 /// The functions for a task on these data.
 pub(super) fn model_of(task: Level, dataset: &Dataset) -> ModelConfig {

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ::mpi::datatype::PartitionMut;
 use ::mpi::environment::Universe;
-use ::mpi::request::{Request, Scope, StaticScope};
+use ::mpi::request::{Request, StaticScope};
 use ::mpi::topology::SimpleCommunicator;
 use ::mpi::traits::{Communicator as _, CommunicatorCollectives, Destination, Source};
 use ::mpi::{Count, Rank, Threading};
@@ -132,8 +132,8 @@ impl Communicator for Mpi {
                     outgoing.push(world.process_at_rank(count(*to)).immediate_send(scope, message));
                 }
             }
-            incoming.into_iter().for_each(|request| _ = wait(request));
-            outgoing.into_iter().for_each(|request| _ = wait(request));
+            incoming.into_iter().for_each(|request| _ = request.wait());
+            outgoing.into_iter().for_each(|request| _ = request.wait());
         });
     }
 
@@ -167,8 +167,8 @@ impl Communicator for Mpi {
             sending.go_on();
             meanwhile(&mut || sending.go_on());
             *self.spare() = sending.finish();
-            incoming.into_iter().for_each(|request| _ = wait(request));
-            outgoing.into_iter().for_each(|request| _ = wait(request));
+            incoming.into_iter().for_each(|request| _ = request.wait());
+            outgoing.into_iter().for_each(|request| _ = request.wait());
             std::mem::forget(ends_with_job);
         });
     }
@@ -221,10 +221,7 @@ impl Communicator for Mpi {
         let counts: Vec<Count> = ends.iter().zip(&starts).map(|(e, s)| count(e - s)).collect();
         let starts: Vec<Count> = starts[..self.ranks].iter().map(|&start| count(start)).collect();
         let mut parts = PartitionMut::new(all, counts, starts);
-        let world = SimpleCommunicator::world();
-        ::mpi::request::scope(|scope| {
-            wait(world.immediate_all_gather_varcount_into(scope, &own[..], &mut parts));
-        });
+        SimpleCommunicator::world().all_gather_varcount_into(&own[..], &mut parts);
     }
 
     fn abort(&self, code: i32) -> ! {
@@ -296,7 +293,7 @@ impl<'a> Sending<'a> {
     fn finish(mut self) -> Vec<Vec<u8>> {
         while let Some(to) = self.rows.iter_mut().find(|to| !to.on_their_way.is_empty()) {
             if let Some((request, memory)) = to.on_their_way.pop_front() {
-                wait(request);
+                request.wait();
                 self.spare.push(memory);
             }
             self.go_on();
@@ -369,26 +366,6 @@ impl Drop for Started {
     }
 }
 
-/// How often a message is asked for before the processor is left to others, each time that it is asked for again.
-const PATIENCE: usize = 1000;
-
-/// Waits until a message has arrived or is sent; its memory.
-///
-/// Not by `MPI_Wait`: where there are more ranks than processors, a rank that is waited for may need this one's, and MPICH keeps it.
-fn wait<'a, D: ?Sized, S: Scope<'a>>(mut request: Request<'a, D, S>) -> &'a D {
-    let mut asked = 0;
-    loop {
-        match request.test_with_data() {
-            Ok((_, data)) => return data,
-            Err(unfinished) => request = unfinished,
-        }
-        asked += 1;
-        if asked > PATIENCE {
-            std::thread::yield_now();
-        }
-    }
-}
-
 /// MPI moves large messages only while it is called; which call it is does not matter.
 fn get_on() {
     let _ = SimpleCommunicator::world().any_process().immediate_probe();
@@ -396,7 +373,7 @@ fn get_on() {
 
 /// The memory of a message that has arrived or is sent.
 fn taken(request: Request<'static, [u8]>) -> Vec<u8> {
-    let bytes = wait(request);
+    let bytes = request.wait_for_data();
     // SAFETY: all requests of `Started` are made with memory that was leaked from a box for them alone; MPI does not use it any
     // more, and the only reference to it was the one in the request, which is gone.
     unsafe { Box::from_raw(std::ptr::from_ref(bytes).cast_mut()) }.into_vec()

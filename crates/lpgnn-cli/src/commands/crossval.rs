@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE|NAME")]
     space: Option<String>,
 
-    /// Train a deep network layer by layer: so many models one after the other, each on the features and f_a(x) of the one
+    /// Train a deep network layer by layer: so many models one after the other, each on the features and states of the one
     /// below, which stays as it is. The last one counts.
     #[arg(long, value_name = "N", default_value = "1")]
     stages: NonZeroUsize,
@@ -238,7 +238,13 @@ fn text(report: &CrossvalReport) -> Result<String, std::fmt::Error> {
     }
     if let Some(residual) = report.residual {
         writeln!(text, "  residual              {residual:.1e} at the end of training")?;
-        let known = |distance| format!("{} from the fixed point", at_most(distance));
+        let known = |distance| match report.unbounded {
+            0 => format!("{} from the fixed point", at_most(distance)),
+            count => format!(
+                "{} from the fixed point; not known of {count} graphs in all folds",
+                at_most(distance)
+            ),
+        };
         let distance = report.distance.map_or("not known".into(), known);
         writeln!(text, "  distance, at most     {distance}")?;
     }

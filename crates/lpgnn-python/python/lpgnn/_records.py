@@ -106,8 +106,10 @@ class TrialRecord:
     not_converged: int
     #: The mean residual of the last epoch.
     residual: float | None
-    #: How far the states that its value was read from are from their fixed point at most; ``None`` where nothing bounds that.
+    #: How far the states that its value was read from are from their fixed point at most, in graphs that have a bound, and the
+    #: number of graphs that have none.
     distance: float | None
+    unbounded: int
     seconds: float
 
 
@@ -166,9 +168,10 @@ class CrossvalReport:
     not_converged: int
     #: The mean residual of the last epoch, over folds.
     residual: float | None
-    #: How far the states that the values were read from are from their fixed point at most, in any fold; ``None`` where
-    #: nothing bounds that.
+    #: How far the states that the values were read from are from their fixed point at most, in graphs that have a bound, in
+    #: any fold, and the number of graphs that have none.
     distance: float | None
+    unbounded: int
     cheating_gap: float | None
     seconds: float
     #: The records of the folds, in order.

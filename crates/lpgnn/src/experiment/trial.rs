@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::observer::{TrialName, TrialObserver, Watched};
 use crate::inference::distances;
-use crate::numeric::{Scratch, worse};
+use crate::numeric::Scratch;
 use crate::run::{
     Checkpoint, CheckpointFile, RunConfig, SavedModel, Setup, TrainingOrigin, read_text, write_file,
 };
@@ -50,10 +50,13 @@ pub struct TrialRecord {
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::nan::optional")]
     pub residual: Option<f64>,
     /// How far the states that its value was read from, on the test split or else on the validation split, are from their
-    /// fixed point at most, by the [`Certificate`](crate::inference::Certificate) of the weights of its best epoch. None
-    /// where nothing bounds that, and while there are epochs left.
+    /// fixed point at most, by the [`Certificate`](crate::inference::Certificate) of the weights of its best epoch: the
+    /// largest over graphs that have a bound. None where no graph has, and while there are epochs left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distance: Option<f64>,
+    /// The graphs that have no such bound.
+    #[serde(default)]
+    pub unbounded: usize,
     /// Seconds it took.
     pub seconds: f64,
 }
@@ -115,7 +118,7 @@ impl Trial<'_> {
         record.seconds = before + begun.elapsed().as_secs_f64();
         record.finish(&trained, state.is_none());
         if state.is_none() {
-            record.distance = distance(setup, &trained.weights)?;
+            (record.distance, record.unbounded) = distance(setup, &trained.weights)?;
         }
         Ok(Some(Done { record, weights: trained.weights, state }))
     }
@@ -288,14 +291,16 @@ impl TrialFiles {
     }
 }
 
-/// How far the states of the last split are from their fixed point at most; none where nothing bounds that.
-fn distance(setup: &Setup, weights: &[f32]) -> Result<Option<f64>, Error> {
+/// How far the states of the last split are from their fixed point at most, in graphs for which something bounds that; and
+/// how many others there are.
+fn distance(setup: &Setup, weights: &[f32]) -> Result<(Option<f64>, usize), Error> {
     let Setup { model, data, plan, .. } = setup;
-    let Some((_, _, graphs, _)) = data.splits().last() else { return Ok(None) };
+    let Some((_, _, graphs, _)) = data.splits().last() else { return Ok((None, 0)) };
     let inference = &plan.config().inference;
     let (found, _) = inference.outputs(model, weights, graphs, &Scratch::new(), &mut |_| ());
     let distances = distances(model, weights, graphs, &found.residuals)?;
-    Ok(Some(distances.into_iter().fold(0.0, worse)).filter(|distance| distance.is_finite()))
+    let bounded = || distances.iter().copied().filter(|distance| distance.is_finite());
+    Ok((bounded().reduce(f64::max), distances.len() - bounded().count()))
 }
 
 /// How a saved model does on the test split, which is not there in a search.

@@ -3,6 +3,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use lpgnn::experiment::crossval::CrossvalReport;
 use lpgnn::run::write_file;
 
 use super::super::at_most;
@@ -79,7 +80,7 @@ fn text(dir: &Path, rows: &[Row]) -> anyhow::Result<String> {
         "# Results\n\nWritten by `lpgnn reproduce --report` from the files in `results`. Accuracies in \
          percent: mean ± standard deviation,\nand in brackets the published ones and the difference. `residual` is the mean of `abs(x − f_a)` over the states of the last \
          epoch\nof training, `distance, at most` how far the states that the accuracies were read from can be from their fixed \
-         point; –: nothing bounds it,\nor it was not measured. Without a commit: the one that was used is no longer in the history.\n",
+         point, in graphs for which it is known; –: nothing bounds it,\nor it was not measured. Without a commit: the one that was used is no longer in the history.\n",
     );
     let all: Vec<&Line<'_>> = tables.values().flatten().collect();
     for overview in &overview {
@@ -176,7 +177,7 @@ fn write_details(text: &mut String, lines: &[Line<'_>]) -> std::fmt::Result {
             percent(report.baseline.mean),
             report.majority.map_or_else(none, |share| percent(share.mean)),
             report.residual.map_or_else(none, |residual| format!("{residual:.1e}")),
-            report.distance.map_or_else(none, at_most),
+            distance(report).unwrap_or_else(none),
             report.cheating_gap.map_or_else(none, percent),
             report.not_converged,
             report.diverged,
@@ -185,6 +186,15 @@ fn write_details(text: &mut String, lines: &[Line<'_>]) -> std::fmt::Result {
         )?;
     }
     Ok(())
+}
+
+/// How far states are from their fixed point at most, and of how many graphs that is not known.
+fn distance(report: &CrossvalReport) -> Option<String> {
+    let distance = at_most(report.distance?);
+    Some(match report.unbounded {
+        0 => distance,
+        count => format!("{distance}, {count} unknown"),
+    })
 }
 
 fn percent(share: f64) -> String {

@@ -37,10 +37,13 @@ pub struct CrossvalReport {
     /// The mean residual of the last epoch, over folds.
     #[serde(default, with = "crate::nan::optional")]
     pub residual: Option<f64>,
-    /// How far the states that the values were read from are from their fixed point at most, in any fold; none where nothing
-    /// bounds that in all folds.
+    /// How far the states that the values were read from are from their fixed point at most, in any fold: the largest over
+    /// graphs that have a bound; none where no graph has.
     #[serde(default)]
     pub distance: Option<f64>,
+    /// The graphs that have no such bound, over all folds.
+    #[serde(default)]
+    pub unbounded: usize,
     /// The mean cheating gap over folds.
     #[serde(default, with = "crate::nan::optional")]
     pub cheating_gap: Option<f64>,
@@ -92,16 +95,12 @@ impl CrossvalReport {
             diverged: folds.iter().filter(|fold| fold.trial.diverged()).count(),
             not_converged: folds.iter().map(|fold| fold.trial.not_converged).sum(),
             residual: mean(folds.iter().filter_map(|fold| fold.trial.residual)),
-            distance: folds.iter().map(|fold| fold.trial.distance).reduce(largest).flatten(),
+            distance: folds.iter().filter_map(|fold| fold.trial.distance).reduce(f64::max),
+            unbounded: folds.iter().map(|fold| fold.trial.unbounded).sum(),
             cheating_gap: mean(folds.iter().filter_map(|fold| fold.trial.cheating_gap)),
             seconds: folds.iter().map(|fold| fold.trial.seconds).sum(),
         })
     }
-}
-
-/// None if one is not known.
-fn largest(a: Option<f64>, b: Option<f64>) -> Option<f64> {
-    Some(a?.max(b?))
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {

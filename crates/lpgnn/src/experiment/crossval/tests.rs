@@ -257,15 +257,20 @@ fn a_report_bounds_how_far_states_are_from_their_fixed_point() {
     assert!(of_folds.iter().all(|distance| (1e-12..1.0).contains(distance)), "{of_folds:?}");
     assert_eq!(one.distance, of_folds.into_iter().reduce(f64::max));
     assert_eq!(run(Some(0.9), 3).0.distance, one.distance);
-    assert_eq!(run(None, 1).0.distance, None);
+    assert_eq!(one.unbounded, 0);
+    let without = run(None, 1).0;
+    assert_eq!((without.distance, without.unbounded), (None, dataset.graphs()));
 
-    let mut folds = folds;
-    folds[1].trial.distance = None;
+    let (mut folds, least) = (folds, 1e-12);
+    (folds[0].trial.distance, folds[0].trial.unbounded) = (Some(least), 1);
+    (folds[1].trial.distance, folds[1].trial.unbounded) = (None, 2);
     let report = CrossvalReport::new("clique", Protocol::Nested, 0, &folds).unwrap();
-    assert_eq!(report.distance, None);
+    assert_eq!((report.distance, report.unbounded), (folds[2].trial.distance, 3));
     // A report that was written before there was any bound.
     let mut before = serde_json::to_value(&one).unwrap();
-    before.as_object_mut().unwrap().remove("distance").unwrap();
+    for name in ["distance", "unbounded"] {
+        before.as_object_mut().unwrap().remove(name).unwrap();
+    }
     assert_eq!(serde_json::from_value::<CrossvalReport>(before).unwrap().distance, None);
 }
 

@@ -214,7 +214,7 @@ PARAMETERS = {
     "x": "The NetworkX node attributes to use as features; None: none, with a warning if there are any.",
     "edge_attr": "The same for NetworkX edges.",
     "settings": 'All other settings by name, as in {"training.lipschitz": 0.9}.',
-    "warm_start": "Whether fit continues from the last fit: with its weights and, on the same graphs, its states.",
+    "warm_start": "Whether fit continues from the last fit: with its weights, its learning rate and, on the same graphs, its states.",
     "random_state": "The seed, or a random number generator to draw it from; None: a new seed every time.",
     "verbose": "Whether a progress bar is shown.",
     "threads": "The number of threads; None: LPGNN_THREADS, the share of a joblib worker, or all processors.",

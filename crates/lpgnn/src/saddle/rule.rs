@@ -100,7 +100,7 @@ pub struct WeightDescent {
     /// Half-life of the learning rate, in updates; none: constant.
     #[schemars(extend(
         "exclusiveMinimum" = 0,
-        "x-data-default" = "a third of all updates for nodes, a quarter for graphs; none with bdmm and for \
+        "x-data-default" = "a third of all updates for nodes, a quarter but at least 35 for graphs; none with bdmm and for \
                             homophilous graphs"
     ))]
     pub lr_half_life: Option<f64>,

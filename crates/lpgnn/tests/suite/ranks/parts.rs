@@ -414,7 +414,7 @@ fn changed_parts_are_noticed() {
         "parts.json",
         &edited("\"neighbours\": \"unknown\"", "\"neighbours\": { \"alike\": 1 }"),
     );
-    assert!(said(0, 1).contains("the description of the parts has changed"), "{}", said(0, 1));
+    assert!(said(0, 1).contains("the description of the split has changed"), "{}", said(0, 1));
     put_back("parts.json", before);
     read(0, 1).unwrap();
 }

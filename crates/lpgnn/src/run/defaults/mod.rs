@@ -74,7 +74,7 @@ impl RunConfig {
         config.hold_free_states(task, &asked, !alike && !asks_for_adam(settings));
         match (task, neighbours) {
             (_, Neighbours::Alike(PLENTY_OF_TARGETS..)) => {
-                config.learn_what_carries_states(dataset)
+                config.learn_what_carries_states(dataset);
             }
             (_, Neighbours::Alike(targets)) => config.hold_what_carries_states(dataset, targets),
             (_, Neighbours::Different(targets @ ENOUGH_TARGETS..)) => {

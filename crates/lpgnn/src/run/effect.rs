@@ -109,9 +109,12 @@ pub fn notes(
     let whole = config.training.batch_size.is_none_or(|size| size >= graphs);
     let counts_nothing =
         [config.features.structure.rings, config.features.structure.cliques] == [0, 0];
+    // Trainings may be compared by it on test data, too.
+    let monitors = !split.val.is_empty()
+        || (!split.test.is_empty() && config.training.monitor.compares_trainings());
     let idle = [
         ("training.patience", split.val.is_empty(), "there is no validation split"),
-        ("training.monitor", split.val.is_empty(), "there is no validation split"),
+        ("training.monitor", !monitors, "there is no validation split"),
         ("training.batch-size", graphs == 1, "there is only one training graph"),
         ("training.updates-per-epoch", whole, "every update sees all training graphs"),
         ("features.row-normalize", features.sparse().is_none(), "there are no sparse features"),

@@ -32,17 +32,21 @@ impl<S: Scalar> Trainer<'_, S> {
             let requirements = config.solver.build::<S>().requirements();
             check_requirements(config.solver.name(), requirements, model, config)?;
         }
-        check_monitor(config.monitor, data)?;
+        check_monitor(config.monitor, data, SplitName::Val)?;
         let supervision = super::classes::weighted(config, data)?;
         let (graphs, weighing) = (data.training_graphs(), config.weighing);
         Lagrangian::new(model, graphs, &supervision, weighing, &Scratch::new()).map(|_| ())
     }
 }
 
-/// Whether the metric that selects the epoch is defined for the validation split.
-fn check_monitor<S: Scalar>(monitor: Monitor, data: &TrainingData<S>) -> Result<(), Error> {
-    let val = data.splits().find(|(name, ..)| *name == SplitName::Val);
-    let Some((_, _, graphs, supervision)) = val.filter(|_| monitor != Monitor::Auto) else {
+/// Whether a metric that is asked for is defined for a split, if there is one of that name.
+pub(crate) fn check_monitor<S: Scalar>(
+    monitor: Monitor,
+    data: &TrainingData<S>,
+    split: SplitName,
+) -> Result<(), Error> {
+    let found = data.splits().find(|(name, ..)| *name == split);
+    let Some((_, _, graphs, supervision)) = found.filter(|_| monitor != Monitor::Auto) else {
         return Ok(());
     };
     let gathered = graphs.across().map(|share| of_all(share, supervision));
@@ -52,12 +56,13 @@ fn check_monitor<S: Scalar>(monitor: Monitor, data: &TrainingData<S>) -> Result<
         return Ok(());
     }
     let expected = match monitor {
-        Monitor::Auc => "two classes that both occur in the validation split",
-        Monitor::R2 => "real targets that vary in the validation split",
-        _ => "classes with targets in the validation split",
+        Monitor::Auc => "two classes that both occur",
+        Monitor::R2 => "real targets that vary",
+        _ => "classes with targets",
     };
+    let split = if split == SplitName::Val { "validation" } else { split.as_str() };
     Err(Error::Mismatch(format!(
-        "training.monitor is {}, which requires {expected}",
+        "training.monitor is {}, which requires {expected} in the {split} split",
         monitor.as_str()
     )))
 }

@@ -54,6 +54,8 @@ pub(crate) struct CrossvalRequest {
     space: Option<SpaceRequest>,
     /// Models of every fold that are trained one after the other.
     stages: usize,
+    /// Models of every fold whose predictions are averaged.
+    ensemble: usize,
 }
 
 /// The report on a cross-validation and the records of its folds, as JSON; none if a callback stopped it.
@@ -80,10 +82,10 @@ pub(crate) fn crossval(
         refuse(&made, &["split"], why).map_err(exception)?;
     }
     let task = request.task(data, space.as_ref().map(Space::settings).unwrap_or_default())?;
-    let stages = how.stages;
+    let (stages, ensemble) = (how.stages, how.ensemble);
     let (protocol, folds) = how.folds(&task)?;
     let crossval = Crossval::with_registry(&registry(), &task.dataset, protocol, folds);
-    let crossval = crossval.map_err(exception)?.with_stages(stages);
+    let crossval = crossval.map_err(exception)?.with_stages(stages).with_ensemble(ensemble);
     warn(py, &crossval.notes(&task.config, &task.settings).map_err(exception)?)?;
     let folder = ResultFolder::open(Path::new(out), &crossval.plan(), &task.config);
     let folder = folder.map_err(exception)?;

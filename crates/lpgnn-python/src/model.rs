@@ -81,6 +81,18 @@ impl Model {
         SavedModel::from_bytes_with(&registry(), bytes).map(Self).map_err(exception)
     }
 
+    #[staticmethod]
+    fn ensemble(models: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
+        let models = models.iter().map(|model| model.0.clone()).collect();
+        SavedModel::ensemble(models).map(Self).map_err(exception)
+    }
+
+    /// The number of members, 1 if it is no ensemble.
+    #[getter]
+    fn members(&self) -> usize {
+        self.0.members_of_ensemble()
+    }
+
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, &self.0.to_bytes().map_err(exception)?))
     }

@@ -57,6 +57,38 @@ def test_systems_that_lpgnn_is_compared_with_are_known_by_name(clique, tmp_path)
         lpgnn.train(clique, transition="magic")
 
 
+def test_an_ensemble_predicts_the_mean_of_its_members(clique, tmp_path):
+    members = [lpgnn.train(clique, epochs=10, seed=seed) for seed in range(3)]
+    ensemble = lpgnn.ensemble(iter(members))
+    assert (ensemble.members, members[0].members) == (3, 1)
+    mean = np.mean([member.predict(clique).probabilities for member in members], axis=0)
+    assert ensemble.predict(clique).probabilities == pytest.approx(mean, abs=1e-6)
+    ensemble.save(tmp_path / "ensemble.safetensors")
+    for again in (lpgnn.load(tmp_path / "ensemble.safetensors"), pickle.loads(pickle.dumps(ensemble))):
+        assert again.members == 3
+        assert (again.predict(clique).outputs == ensemble.predict(clique).outputs).all()
+    assert 0.5 < ensemble.evaluate(clique, clique.split, split="test")["accuracy"] <= 1
+    for wrong, message in (
+        (members[:1], "at least two members, but there is 1"),
+        ([], "there is none"),
+        ([members[0], members[0]], "members 1 and 2 of the ensemble are the same"),
+        ([members[0], "model"], "made of models, but there is a str"),
+        ([members[0], lpgnn.train(clique, epochs=2, state_dim=3)], "functions have other settings"),
+    ):
+        with pytest.raises(lpgnn.Error, match=message):
+            lpgnn.ensemble(wrong)
+    with pytest.raises(lpgnn.Error, match="an explanation needs a single model"):
+        ensemble.explain(clique, 0)
+
+
+def test_a_cross_validation_tells_what_an_ensemble_is_worth(clique, tmp_path):
+    small = clique[:30]
+    report = lpgnn.crossval(small, folds=2, epochs=6, ensemble=2, protocol="nested", out=tmp_path)
+    assert 0 < report.test.mean < 1 and len(report.values) == 2
+    with pytest.raises(lpgnn.Error, match="ensemble is 0"):
+        lpgnn.crossval(small, folds=2, epochs=6, ensemble=0)
+
+
 def test_predictions_are_rows_of_arrays(model, clique):
     found = model.predict(clique)
     assert found.y.shape == (clique.num_nodes,) and set(found.y) <= {0, 1}

@@ -16,7 +16,7 @@ def test_every_setting_with_a_flag_is_an_argument():
     others = {"data", "settings", "config", "split", "out", "threads", "on_epoch", "progress"}
     own = {
         lpgnn.train: {"force", "tensorboard"},
-        lpgnn.crossval: {"protocol", "folds", "fold_seed", "fold_files", "seeds", "space", "stages", "on_fold"},
+        lpgnn.crossval: {"protocol", "folds", "fold_seed", "fold_files", "seeds", "space", "stages", "ensemble", "on_fold"},
         lpgnn.search: {"space", "budget", "halving", "min_epochs", "on_trial"},
     }
     for function, more in own.items():

@@ -55,6 +55,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value = "1")]
     stages: NonZeroUsize,
 
+    /// Train so many models per fold, with consecutive seeds, and evaluate the mean of their predictions.
+    #[arg(long, value_name = "N", default_value = "1")]
+    ensemble: NonZeroUsize,
+
     /// Output folder; completed folds in it are not repeated [default: the next free folder in
     /// runs/].
     #[arg(long, value_name = "DIR")]
@@ -151,7 +155,7 @@ fn prepare<'a>(arguments: &Arguments, chosen: &'a Chosen) -> anyhow::Result<Cros
     let division = Division { folds: *folds, files: fold_files.clone(), seed: *fold_seed };
     let folds = division.folds(dataset, task, *protocol, &candidates)?;
     let crossval = Crossval::with_registry(&functions(), dataset, *protocol, folds)?;
-    Ok(crossval.with_stages(arguments.stages.get()))
+    Ok(crossval.with_stages(arguments.stages.get()).with_ensemble(arguments.ensemble.get()))
 }
 
 /// Puts together what shards have done.

@@ -1,6 +1,7 @@
 mod config;
 mod crossval;
 mod data;
+mod ensemble;
 mod evaluate;
 mod flags;
 mod live;
@@ -41,6 +42,8 @@ pub(crate) enum Command {
     Config(config::Arguments),
     /// Predict classes or values of nodes or graphs.
     Predict(predict::Arguments),
+    /// Combine models that were trained with different seeds into one that averages their predictions.
+    Ensemble(ensemble::Arguments),
     /// Compute the states of all nodes.
     States(states::Arguments),
     /// Keep predictions current on a graph that changes.
@@ -83,6 +86,7 @@ impl Command {
             Self::Train(arguments) => train::run(&arguments, console),
             Self::Config(arguments) => config::run(&arguments),
             Self::Predict(arguments) => predict::run(&arguments, console),
+            Self::Ensemble(arguments) => ensemble::run(&arguments, console),
             Self::States(arguments) => states::run(&arguments, console),
             Self::Live(arguments) => live::run(&arguments, console),
             Self::Evaluate(arguments) => evaluate::run(&arguments, console),

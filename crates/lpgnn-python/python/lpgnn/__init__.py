@@ -23,7 +23,7 @@ from ._frames import from_frames
 from ._graphs import from_arrays, from_networkx, from_pyg, read
 from ._live import LiveGraph, LivePrediction, LiveStats
 from ._memory import get_max_memory, set_max_memory
-from ._model import Model, Prediction, load
+from ._model import Model, Prediction, ensemble, load
 from ._native import Error, __version__
 from ._records import CrossvalReport, FoldRecord, MeanAndStd, RunRecord, SearchResult, SearchTrial, TrialRecord
 from ._runs import Run
@@ -46,6 +46,7 @@ __all__ = [
     "Prediction",
     "Explanation",
     "load",
+    "ensemble",
     "crossval",
     "search",
     "resume",

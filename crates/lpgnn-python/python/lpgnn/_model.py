@@ -6,7 +6,7 @@ import functools
 import json
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,8 +103,13 @@ class Model:
         return json.loads(self._native.settings)
 
     @property
+    def members(self) -> int:
+        """The number of models whose predictions it averages; 1 if it is no :func:`ensemble`."""
+        return self._native.members
+
+    @property
     def weights(self) -> np.ndarray:
-        """All weights, as one flat array."""
+        """All weights, as one flat array; of an ensemble, those of its first member."""
         return self._native.weights
 
     @property
@@ -274,6 +279,23 @@ class Model:
     def __repr__(self) -> str:
         kind = self.settings["model"]["transition"]
         return f"<lpgnn.Model {kind} for {self.task}s, {self.weights.size} weights of epoch {self.epoch}>"
+
+
+def ensemble(models: Iterable[Model]) -> Model:
+    """One model that predicts the mean of the probabilities, or values, of several: trainings with the same data, split and settings,
+    but different seeds.
+
+        model = lpgnn.ensemble(lpgnn.train(data, seed=seed) for seed in range(5))
+
+    It is used, saved and loaded like any other model; ``states`` of its predictions are those of the first member, ``residuals`` the
+    largest of all. It has no record of a training of its own: :meth:`Model.evaluate` evaluates it. Explanations, multipliers and live graphs
+    need a single model.
+    """
+    members = list(models)
+    strange = next((each for each in members if not isinstance(each, Model)), None)
+    if strange is not None:
+        raise Error(f"an ensemble is made of models, but there is a {type(strange).__name__}")
+    return Model(_native.Model.ensemble([member._native for member in members]))
 
 
 def load(path: str | os.PathLike[str]) -> Model:

@@ -165,6 +165,7 @@ def crossval(
     seeds: Sequence[int] | None = None,
     space: Any = None,
     stages: int = 1,
+    ensemble: int = 1,
     epochs: int | None = None,
     seed: int | None = None,
     solver: str | None = None,
@@ -197,6 +198,9 @@ def crossval(
     ``stages``
         A deep network that is trained layer by layer: so many models one after the other, each with a read-out of its own, where nodes have,
         behind their features, ``f_a(x)`` of the model below, which does not move any more. The last one counts.
+    ``ensemble``
+        So many models per fold, with consecutive seeds: what is reported is what the mean of their predictions is worth. :func:`ensemble`
+        makes such a model.
     ``out``
         The folder of the results. Completed folds in it are not repeated, and interrupted ones are resumed, so the same
         call continues a cross-validation. Without it, only the report is kept.
@@ -218,6 +222,7 @@ def crossval(
     check_integer("folds", folds, 2)
     check_integer("fold_seed", fold_seed, 0)
     check_integer("stages", stages, 1)
+    check_integer("ensemble", ensemble, 1)
     how = {
         "protocol": protocol,
         "folds": int(folds),
@@ -227,6 +232,7 @@ def crossval(
         "seeds": None if seeds is None else _seeds(seeds),
         "space": None if space is None else space_request(space),
         "stages": int(stages),
+        "ensemble": int(ensemble),
     }
     count = len(given) if given else len(how["seeds"]) if how["seeds"] else None if fold_files else int(folds)
     with _folder(out) as folder, closing(Progress(progress, lambda: count, "fold")) as shown:

@@ -2,6 +2,7 @@
 
 mod baseline;
 mod classes;
+mod ensemble;
 mod histogram;
 mod protocol;
 mod quantiles;
@@ -9,6 +10,7 @@ mod values;
 
 pub use baseline::{Baseline, BaselineReport, BaselineScore};
 pub use classes::{ClassMetrics, Confusion, auc, probabilities};
+pub use ensemble::ensemble_outputs;
 pub use histogram::Histogram;
 pub use protocol::{MeanAndStd, Protocol, best_mean_epoch};
 pub use quantiles::Quantiles;

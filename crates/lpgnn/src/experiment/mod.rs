@@ -66,6 +66,7 @@ pub mod search;
 /// Work side by side, each item on one thread.
 pub mod parallel;
 
+mod ensemble;
 mod machine;
 mod majority;
 mod observer;

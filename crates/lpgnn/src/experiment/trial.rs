@@ -9,8 +9,8 @@ use crate::run::{
     Checkpoint, CheckpointFile, RunConfig, SavedModel, Setup, TrainingOrigin, read_text, write_file,
 };
 use crate::train::{
-    EpochReport, Monitor, Observer, SplitMetrics, SplitName, StepProgress, StopReason, Trained,
-    Trainer, TrainerState,
+    EpochReport, ModelEvaluation, Monitor, Observer, SplitMetrics, SplitName, StepProgress,
+    StopReason, Trained, Trainer, TrainerState,
 };
 use crate::{Error, Place};
 
@@ -59,6 +59,18 @@ pub struct TrialRecord {
     pub unbounded: usize,
     /// Seconds it took.
     pub seconds: f64,
+    /// The outputs at every evaluation, while they are needed for those of an ensemble.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) outputs: Vec<HeldOut>,
+}
+
+/// The outputs for what is held out in training, row by row; empty where there is no such split.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub(super) struct HeldOut {
+    #[serde(with = "crate::nan::numbers")]
+    pub(super) val: Vec<f64>,
+    #[serde(with = "crate::nan::numbers")]
+    pub(super) test: Vec<f64>,
 }
 
 /// A trial that has come as far as it was to.
@@ -76,6 +88,8 @@ pub(super) struct Trial<'a> {
     pub(super) config: &'a RunConfig,
     pub(super) setup: &'a Setup,
     pub(super) files: &'a TrialFiles,
+    /// Whether its record has the outputs of every evaluation.
+    pub(super) keeps_outputs: bool,
 }
 
 impl Trial<'_> {
@@ -84,9 +98,12 @@ impl Trial<'_> {
     /// Whatever depends on the number of epochs depends on that of the configuration, not on `until`:
     /// a trial that is continued is the same to the last bit as one that was never interrupted.
     pub(super) fn train(&self, until: usize, watched: &Watched<'_>) -> Result<Option<Done>, Error> {
-        let Self { name, config, setup, files } = self;
+        let Self { name, config, setup, files, .. } = self;
         let mut trainer =
             Trainer::new(setup.plan.clone(), &setup.model, &setup.data)?.evaluating_held_out();
+        if self.keeps_outputs {
+            trainer = trainer.keeping_outputs();
+        }
         let mut record = TrialRecord::of(config.training.monitor);
         if let Some((before, state)) = files.read(config, setup)?.filter(|(_, at)| at.epoch < until)
         {
@@ -164,6 +181,7 @@ impl TrialRecord {
         self.epochs.truncate(evaluated);
         self.val.truncate(evaluated);
         self.test.truncate(evaluated);
+        self.outputs.truncate(evaluated);
     }
 }
 
@@ -224,8 +242,23 @@ impl Watch<'_> {
         let value = |split| evaluation.of(split).map(|metrics| value(metric, metrics));
         self.record.val.extend(value(SplitName::Val));
         self.record.test.extend(value(SplitName::Test));
+        if self.trial.keeps_outputs {
+            self.record.outputs.push(HeldOut::of(evaluation));
+        }
         self.record.not_converged = evaluation.not_converged;
         self.record.cheating_gap = evaluation.cheating_gap.or(self.record.cheating_gap);
+    }
+}
+
+impl HeldOut {
+    fn of(evaluation: &ModelEvaluation) -> Self {
+        let of = |split| {
+            let kept = evaluation.outputs.iter().find(|(name, _)| *name == split);
+            kept.map_or_else(Vec::new, |(_, y)| {
+                y.as_slice().iter().copied().map(f64::from).collect()
+            })
+        };
+        Self { val: of(SplitName::Val), test: of(SplitName::Test) }
     }
 }
 
@@ -320,7 +353,7 @@ pub(super) fn test_value(setup: &Setup, saved: SavedModel) -> Result<Option<f64>
 }
 
 /// Larger is better. NaN where the metric is not defined, as an AUC of a split with a single class.
-fn value(metric: Monitor, metrics: &SplitMetrics) -> f64 {
+pub(super) fn value(metric: Monitor, metrics: &SplitMetrics) -> f64 {
     match metric {
         Monitor::Auto => metrics.accuracy.unwrap_or(-metrics.loss),
         _ => metrics.monitored.unwrap_or(f64::NAN),

@@ -147,6 +147,18 @@ impl<S: Scalar> FixedPoint<S> {
         self.iterations = self.iterations.max(others.iterations);
     }
 
+    /// Of the same graphs found twice, with different weights: the larger residual of each, the states of `self`.
+    pub(crate) fn worse_of(mut self, other: Self) -> Self {
+        let residuals = self.residuals.iter_mut().zip(other.residuals);
+        residuals.for_each(|(own, other)| *own = worse(*own, other));
+        let converged = self.converged.iter_mut().zip(other.converged);
+        converged.for_each(|(own, other)| *own &= other);
+        let counts = self.graph_iterations.iter_mut().zip(other.graph_iterations);
+        counts.for_each(|(own, other)| *own = (*own).max(other));
+        self.iterations = self.iterations.max(other.iterations);
+        self
+    }
+
     /// The largest residual of all graphs; NaN if any is.
     pub fn largest_residual(&self) -> f64 {
         self.residuals.iter().copied().fold(0.0, worse)

@@ -76,6 +76,7 @@ impl LiveData {
     ///
     /// Those of [`LiveGraph::new`], and [`Error::Mismatch`] if the model cannot read the data.
     pub fn new(model: &SavedModel, data: &Dataset, options: &LiveOptions) -> Result<Self, Error> {
+        model.check_single("a live graph")?;
         if model.encoding.reads_structure() {
             return Err(Error::Mismatch(
                 "the model reads rings, cliques or random walks, which an edge changes far around it: a live graph \
@@ -290,6 +291,7 @@ impl LiveData {
     pub fn load(model: &SavedModel, bytes: &[u8], options: &LiveOptions) -> Result<Self, Error> {
         let mut from = Source(bytes);
         let length = from.length()?;
+        model.check_single("a live graph")?;
         let (about, rest) = from.0.split_at_checked(length).ok_or_else(Source::damaged)?;
         let about: Saved = serde_json::from_slice(about).map_err(|_| Source::damaged())?;
         let options = LiveOptions { classes: model.classes().is_some(), ..*options };

@@ -42,6 +42,7 @@ impl SavedModel {
     /// [`Error::Mismatch`] when there are no targets, or when they do not converge because `f_a` does
     /// not contract.
     pub fn multipliers(&self, predictions: &Predictions) -> Result<Vec<Matrix<f32>>, Error> {
+        self.check_single("a multiplier")?;
         let batch = &predictions.batch;
         let supervision = Supervision::all(self.task.targets_of(batch).clone());
         if supervision.total() <= 0.0 {

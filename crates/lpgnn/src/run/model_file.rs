@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::bundle::Bundle;
 use super::saved_model::Functions;
-use super::{DataOrigin, SavedModel, SplitConfig};
+use super::{DataOrigin, EnsembleMember, SavedModel, SplitConfig};
 use crate::data::{Encoding, Split};
 use crate::graph::Level;
 use crate::registry::Registry;
@@ -32,12 +32,25 @@ struct About {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     members: Option<Level>,
     epoch: usize,
+    /// The other members of an ensemble.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ensemble: Vec<AboutMember>,
     #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
     notes: serde_json::Value,
 }
 
+/// The description of another member of an ensemble.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AboutMember {
+    seed: u64,
+    epoch: usize,
+}
+
 /// Changes when an older program could not read the file any more.
 const FORMAT: u32 = 1;
+/// That of a file with several members, which programs that only know the other cannot read.
+const ENSEMBLE_FORMAT: u32 = 2;
 
 /// The arrays of the split.
 const TRAIN: &str = "split.train";
@@ -105,7 +118,7 @@ impl SavedModel {
 
     fn bundle(&self) -> Bundle {
         let about = About {
-            format: FORMAT,
+            format: if self.ensemble.is_empty() { FORMAT } else { ENSEMBLE_FORMAT },
             kind: "model".into(),
             version: self.version.clone(),
             task: self.task,
@@ -118,12 +131,20 @@ impl SavedModel {
             split: self.split,
             members: self.members.as_ref().map(|split| split.level),
             epoch: self.epoch,
+            ensemble: self
+                .ensemble
+                .iter()
+                .map(|member| AboutMember { seed: member.seed, epoch: member.epoch })
+                .collect(),
             notes: self.notes.clone(),
         };
         let about = serde_json::to_value(about).unwrap_or_default();
         let mut bundle = Bundle::new(about);
-        for (parameter, range) in self.functions().parameters().iter() {
-            bundle.insert(parameter.name(), parameter.shape(), &self.weights[range]);
+        for (number, weights) in self.member_weights().enumerate() {
+            for (parameter, range) in self.functions().parameters().iter() {
+                let name = array_name(number, parameter.name());
+                bundle.insert(name, parameter.shape(), &weights[range]);
+            }
         }
         if let Some(Split { train, val, test, .. }) = &self.members {
             for (name, members) in [TRAIN, VAL, TEST].into_iter().zip([train, val, test]) {
@@ -136,10 +157,11 @@ impl SavedModel {
     fn of_bundle(mut bundle: Bundle, registry: &Registry<f32>) -> Result<Self, String> {
         let about = bundle.about.take();
         match (about["kind"].as_str(), about["format"].as_u64()) {
-            (Some("model"), Some(format)) if format == u64::from(FORMAT) => {}
+            (Some("model"), Some(format))
+                if (FORMAT..=ENSEMBLE_FORMAT).any(|known| format == u64::from(known)) => {}
             (Some("model"), format) => {
                 return Err(format!(
-                    "is a model in format {}, but this program reads format {FORMAT}",
+                    "is a model in format {}, but this program reads formats up to {ENSEMBLE_FORMAT}",
                     format.map_or_else(|| "unknown".into(), |format| format.to_string())
                 ));
             }
@@ -151,10 +173,23 @@ impl SavedModel {
         let text = |error: Error| format!("cannot be used: {error}");
         about.training.clone().check().map_err(text)?;
         let functions = about.model.build_with(registry, about.dims()).map_err(text)?;
-        // It grows by what the file has, not by what its description asks for.
-        let mut weights = vec![];
-        for (parameter, _) in functions.parameters().iter() {
-            weights.extend(bundle.take(parameter.name(), &parameter.shape())?);
+        let mut take_weights = |member: usize| {
+            // It grows by what the file has, not by what its description asks for.
+            let mut weights = vec![];
+            for (parameter, _) in functions.parameters().iter() {
+                let name = array_name(member, parameter.name());
+                weights.extend(bundle.take(&name, &parameter.shape())?);
+            }
+            if weights.iter().all(|weight| weight.is_finite()) {
+                Ok(weights)
+            } else {
+                Err("has weights that are not finite".to_owned())
+            }
+        };
+        let weights = take_weights(0)?;
+        let mut ensemble = vec![];
+        for (number, AboutMember { seed, epoch }) in (1..).zip(about.ensemble) {
+            ensemble.push(EnsembleMember { seed, epoch, weights: take_weights(number)? });
         }
         let members = match about.members {
             None => None,
@@ -171,9 +206,6 @@ impl SavedModel {
                 surplus.join(", ")
             ));
         }
-        if !weights.iter().all(|weight| weight.is_finite()) {
-            return Err("has weights that are not finite".into());
-        }
         Ok(Self {
             version: about.version,
             task: about.task,
@@ -187,11 +219,17 @@ impl SavedModel {
             members,
             epoch: about.epoch,
             weights,
+            ensemble,
             notes: about.notes,
             functions: Functions(Arc::new(functions)),
             max_iter: None,
         })
     }
+}
+
+/// The array of a parameter, of a member of an ensemble counted from 0; of the first, and of a model alone, its own name.
+fn array_name(member: usize, parameter: &str) -> String {
+    if member == 0 { parameter.to_owned() } else { format!("ensemble.{member}.{parameter}") }
 }
 
 impl About {

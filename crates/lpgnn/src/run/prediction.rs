@@ -8,6 +8,7 @@ use crate::graph::{Communicator, GraphBatch, Level};
 use crate::inference::{
     Explanation, FixedPoint, Inference, InferenceProgress, Question, Score, distances, explain,
 };
+use crate::numeric::worse;
 use crate::readout::largest;
 use crate::transition::Transition;
 use crate::{Error, Matrix, Scratch, memory};
@@ -107,8 +108,15 @@ impl SavedModel {
         };
         self.functions().check(&batch)?;
         let scratch = Scratch::new();
-        let fixed_point = self.states(&batch, &scratch, tell)?;
-        let outputs = fixed_point.outputs(self.functions(), &self.weights, &batch, &scratch);
+        let inference = self.inference(&batch)?;
+        let of_member = |weights| {
+            let found =
+                inference.states_observed(self.functions(), weights, &batch, &scratch, &mut *tell);
+            let outputs = found.outputs(self.functions(), weights, &batch, &scratch);
+            (found, outputs)
+        };
+        let (fixed_point, outputs) =
+            self.together(self.member_weights().map(of_member).collect())?;
         Ok(Predictions { batch, fixed_point, outputs }.without_false_convergence(self.task))
     }
 
@@ -125,21 +133,31 @@ impl SavedModel {
     ) -> Result<Predictions, Error> {
         let (batch, scratch) = (self.batch(dataset, targets)?, Scratch::new());
         let inference = self.inference(&batch)?;
+        let of_member =
+            |weights| inference.outputs(self.functions(), weights, &batch, &scratch, &mut *tell);
         let (fixed_point, outputs) =
-            inference.outputs(self.functions(), &self.weights, &batch, &scratch, tell);
+            self.together(self.member_weights().map(of_member).collect())?;
         Ok(Predictions { batch, fixed_point, outputs }.without_false_convergence(self.task))
     }
 
     /// How far the states of every graph are from their fixed point at most, by their residuals: see
     /// [`Certificate`](crate::inference::Certificate).
-    /// Infinite where nothing is known.
+    /// Infinite where nothing is known. Of an ensemble, the largest of its members'.
     ///
     /// # Errors
     ///
     /// Those of [`Certificate::new`](crate::inference::Certificate::new).
     pub fn distances(&self, predictions: &Predictions) -> Result<Vec<f64>, Error> {
         let (batch, residuals) = (&predictions.batch, &predictions.fixed_point.residuals);
-        distances(self.functions(), &self.weights, batch, residuals)
+        let mut largest = vec![0.0_f64; residuals.len()];
+        for weights in self.member_weights() {
+            let distances = distances(self.functions(), weights, batch, residuals)?;
+            largest
+                .iter_mut()
+                .zip(distances)
+                .for_each(|(largest, d)| *largest = worse(*largest, d));
+        }
+        Ok(largest)
     }
 
     /// Data that it can read, in numbers.
@@ -209,6 +227,7 @@ impl SavedModel {
         output: Option<usize>,
         edges: usize,
     ) -> Result<(usize, Explanation), Error> {
+        self.check_single("an explanation")?;
         let model = self.functions();
         let batch = self.encoding.batch_without_targets(dataset)?;
         model.check(&batch)?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Setup, SplitConfig, fingerprint};
+use super::{EnsembleMember, Setup, SplitConfig, fingerprint};
 use crate::Error;
 use crate::data::{Dataset, Encoding, Split};
 use crate::graph::Level;
@@ -36,6 +36,8 @@ pub struct SavedModel {
     pub epoch: usize,
     /// The weights of all functions.
     pub weights: Vec<f32>,
+    /// The other members, if it is an [ensemble](Self::ensemble()).
+    pub ensemble: Vec<EnsembleMember>,
     /// What else is to be kept with the model, such as the history of its training; null if nothing is.
     pub notes: serde_json::Value,
     pub(super) functions: Functions,
@@ -96,6 +98,7 @@ impl SavedModel {
             members: setup.data.training_graphs().across().is_none().then(|| setup.split.clone()),
             epoch,
             weights,
+            ensemble: vec![],
             notes: serde_json::Value::Null,
             functions: Functions(setup.model.clone()),
             max_iter: None,

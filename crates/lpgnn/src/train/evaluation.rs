@@ -15,8 +15,13 @@ const RADIUS_ITERATIONS: usize = 20;
 /// What is told which part of an evaluation, of how many, is how far.
 type TellPart<'a> = &'a mut dyn FnMut(usize, usize, Option<InferenceProgress>);
 
-/// A split with its metrics.
-type Part = (SplitName, SplitMetrics);
+/// Splits with what was found of their graphs.
+struct Scored<S> {
+    parts: Vec<(SplitName, SplitMetrics)>,
+    /// See [`ModelEvaluation::outputs`].
+    outputs: Vec<(SplitName, Matrix)>,
+    converged: Vec<FixedPoint<S>>,
+}
 
 impl<S: Scalar> Trainer<'_, S> {
     /// Evaluates the current weights on states converged from zero, on all graphs.
@@ -41,27 +46,23 @@ impl<S: Scalar> Trainer<'_, S> {
     /// it leaves out the spectral radius, unless the plan asks for all.
     pub(super) fn evaluate_in_passing(&self, tell: TellPart<'_>) -> ModelEvaluation {
         if self.held_out_only {
-            let (parts, converged) = self.score_from(1, &self.kept_weights(), tell);
-            return unfinished(parts, &converged, None);
+            return self.score_from(1, &self.kept_weights(), tell).unfinished(None);
         }
         if self.plan.config().eval_sample.is_none() {
             return self.evaluate_observed(tell);
         }
         let weights = &self.kept_weights();
         let Some(sample) = &self.sample else {
-            let (parts, converged) = self.score_from(0, weights, tell);
-            return self.with_gap(unfinished(parts, &converged, None));
+            return self.with_gap(self.score_from(0, weights, tell).unfinished(None));
         };
-        let (mut parts, mut converged) = self.score_from(1, weights, tell);
+        let mut scored = self.score_from(1, weights, tell);
         let inference = &self.plan.config().inference;
         let (found, outputs) =
             inference.outputs(self.model, weights, &sample.graphs, &self.scratch, &mut |_| ());
-        parts.insert(
-            0,
-            (SplitName::Train, metrics(&sample.graphs, &sample.supervision, &outputs, None)),
-        );
-        converged.push(found);
-        let mut evaluation = unfinished(parts, &converged, Some(sample.graphs.graphs()));
+        let of_sample = metrics(&sample.graphs, &sample.supervision, &outputs, None);
+        scored.parts.insert(0, (SplitName::Train, of_sample));
+        scored.converged.push(found);
+        let mut evaluation = scored.unfinished(Some(sample.graphs.graphs()));
         let trained = gather(&self.all_rows(&self.state.variables.states), &sample.nodes);
         evaluation.cheating_gap =
             self.gap(&sample.graphs, &sample.supervision, &trained, &evaluation);
@@ -85,10 +86,11 @@ impl<S: Scalar> Trainer<'_, S> {
         radius: impl Fn(&ModelEvaluation) -> bool,
         tell: TellPart<'_>,
     ) -> ModelEvaluation {
-        let (parts, converged) = self.evaluate_from(0, weights, tell);
-        let mut evaluation = unfinished(parts, &converged, None);
+        let mut scored = self.evaluate_from(0, weights, tell);
+        let found = scored.converged.first_mut().map(|found| std::mem::take(&mut found.states));
+        let mut evaluation = scored.unfinished(None);
         evaluation.spectral_radius = radius(&evaluation).then(|| {
-            let (graphs, states) = (self.data.training_graphs(), &converged[0].states);
+            let (graphs, states) = (self.data.training_graphs(), &found.unwrap_or_default());
             spectral_radius(self.model, weights, graphs, states, RADIUS_ITERATIONS, &self.scratch)
         });
         evaluation
@@ -118,12 +120,7 @@ impl<S: Scalar> Trainer<'_, S> {
     }
 
     /// Evaluates the splits whose graphs come at `first` or later, and returns their states too.
-    fn evaluate_from(
-        &self,
-        first: usize,
-        weights: &[S],
-        tell: TellPart<'_>,
-    ) -> (Vec<Part>, Vec<FixedPoint<S>>) {
+    fn evaluate_from(&self, first: usize, weights: &[S], tell: TellPart<'_>) -> Scored<S> {
         self.each_batch(first, tell, |batch, within| {
             let inference = &self.plan.config().inference;
             let found =
@@ -134,12 +131,7 @@ impl<S: Scalar> Trainer<'_, S> {
     }
 
     /// The same without the states.
-    fn score_from(
-        &self,
-        first: usize,
-        weights: &[S],
-        tell: TellPart<'_>,
-    ) -> (Vec<Part>, Vec<FixedPoint<S>>) {
+    fn score_from(&self, first: usize, weights: &[S], tell: TellPart<'_>) -> Scored<S> {
         self.each_batch(first, tell, |batch, within| {
             let inference = &self.plan.config().inference;
             inference.outputs(self.model, weights, batch, &self.scratch, within)
@@ -152,7 +144,7 @@ impl<S: Scalar> Trainer<'_, S> {
         first: usize,
         tell: TellPart<'_>,
         answer: impl Fn(&GraphBatch<S>, Tell<'_>) -> (FixedPoint<S>, Matrix<S>),
-    ) -> (Vec<Part>, Vec<FixedPoint<S>>) {
+    ) -> Scored<S> {
         let batches = &self.data.batches[first..];
         let answer = |(number, batch): (usize, &GraphBatch<S>)| {
             tell(number, batches.len(), None);
@@ -160,14 +152,48 @@ impl<S: Scalar> Trainer<'_, S> {
             answer(batch, &mut within)
         };
         let (converged, outputs): (Vec<_>, Vec<_>) = (1..).zip(batches).map(answer).unzip();
-        let scored = self.data.scored.iter().filter(|(_, batch, _)| *batch >= first);
-        let parts = scored.map(|(name, batch, supervision)| {
+        let scored = || self.data.scored.iter().filter(|(_, batch, _)| *batch >= first);
+        let parts = scored().map(|(name, batch, supervision)| {
             let monitor = Some(self.plan.config().monitor).filter(|_| *name != SplitName::Train);
             let graphs = &self.data.batches[*batch];
             (*name, metrics(graphs, supervision, &outputs[batch - first], monitor))
         });
-        (parts.collect(), converged)
+        let kept = scored().filter(|(name, batch, _)| {
+            let whole = self.data.batches[*batch].across().is_none();
+            self.keep_outputs && whole && *name != SplitName::Train
+        });
+        let kept = kept.map(|(name, batch, supervision)| {
+            (*name, of_supervised(supervision, &outputs[batch - first]))
+        });
+        Scored { parts: parts.collect(), outputs: kept.collect(), converged }
     }
+}
+
+impl<S: Scalar> Scored<S> {
+    /// An evaluation without spectral radius and cheating gap.
+    fn unfinished(self, sample: Option<usize>) -> ModelEvaluation {
+        let Self { parts, outputs, converged } = self;
+        let not_converged = converged.iter().map(FixedPoint::failures).sum();
+        let (spectral_radius, cheating_gap) = (None, None);
+        ModelEvaluation { parts, not_converged, spectral_radius, cheating_gap, sample, outputs }
+    }
+}
+
+/// The outputs for the supervised rows, in single precision.
+#[allow(clippy::cast_possible_truncation, reason = "single precision is enough to compare classes")]
+fn of_supervised<S: Scalar>(supervision: &Supervision<S>, outputs: &Matrix<S>) -> Matrix {
+    let rows = outputs.select(supervised(supervision).into_iter());
+    let entries = rows.as_slice().iter().map(|y| y.f64() as f32).collect();
+    Matrix::from_entries(rows.rows(), rows.cols(), entries).expect("as many entries as before")
+}
+
+/// The metrics of the supervised rows, given the outputs for them alone.
+pub(crate) fn supervised_metrics(
+    supervision: &Supervision<f32>,
+    outputs: &Matrix,
+    monitor: Monitor,
+) -> SplitMetrics {
+    metrics_of(&supervision.select(&supervised(supervision)), outputs, Some(monitor))
 }
 
 /// The supervised nodes of all ranks that share a graph in parts, one rank after the other.
@@ -186,9 +212,17 @@ fn metrics<S: Scalar>(
     outputs: &Matrix<S>,
     monitor: Option<Monitor>,
 ) -> SplitMetrics {
-    if let Some(share) = graphs.across() {
-        return metrics_of_parts(share, supervision, outputs, monitor);
+    match graphs.across() {
+        None => metrics_of(supervision, outputs, monitor),
+        Some(share) => metrics_of_parts(share, supervision, outputs, monitor),
     }
+}
+
+fn metrics_of<S: Scalar>(
+    supervision: &Supervision<S>,
+    outputs: &Matrix<S>,
+    monitor: Option<Monitor>,
+) -> SplitMetrics {
     let (right, all) = supervision.correct(outputs);
     let accuracy = (all > 0).then(|| right as f64 / all as f64);
     let monitored = monitor.and_then(|monitor| monitor.of(supervision, outputs));
@@ -226,14 +260,4 @@ fn metrics_of_parts<S: Scalar>(
         }
     });
     SplitMetrics { loss, accuracy, monitored }
-}
-
-/// An evaluation without spectral radius and cheating gap.
-fn unfinished<S: Scalar>(
-    parts: Vec<Part>,
-    converged: &[FixedPoint<S>],
-    sample: Option<usize>,
-) -> ModelEvaluation {
-    let not_converged = converged.iter().map(FixedPoint::failures).sum();
-    ModelEvaluation { parts, not_converged, spectral_radius: None, cheating_gap: None, sample }
 }

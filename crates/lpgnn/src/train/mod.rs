@@ -23,6 +23,8 @@ pub use config::{
 };
 pub use constraints::{ConstraintReport, GraphResidual};
 pub use data::{SplitName, TrainingData};
+pub(crate) use evaluation::supervised_metrics;
+pub(crate) use fit::check_monitor;
 pub use monitor::Monitor;
 pub use observer::{Observer, Stage, StepProgress};
 pub use report::{EpochReport, Histograms, ModelEvaluation, SplitMetrics};

@@ -1,4 +1,5 @@
 use super::{ConstraintReport, SplitName};
+use crate::Matrix;
 use crate::evaluate::Histogram;
 use crate::lagrangian::Evaluation;
 use crate::numeric::worse;
@@ -72,6 +73,10 @@ pub struct ModelEvaluation {
     /// the last evaluation; none: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<usize>,
+    /// The outputs for the nodes or graphs of the validation and the test split that have a target, a row each, if the trainer
+    /// [keeps](super::Trainer::keeping_outputs) them. No file has them.
+    #[serde(skip)]
+    pub outputs: Vec<(SplitName, Matrix)>,
 }
 
 /// The metrics of a split.

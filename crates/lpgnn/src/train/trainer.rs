@@ -35,6 +35,8 @@ pub struct Trainer<'a, S: Scalar = f32> {
     /// Room for the variables of a batch of some of the graphs.
     pub(super) part: Variables<S>,
     pub(super) held_out_only: bool,
+    /// Whether evaluations have the outputs of the held-out splits.
+    pub(super) keep_outputs: bool,
     /// What evaluations before the last measure of the training graphs; none: all.
     pub(super) sample: Option<Sample<S>>,
     /// Frozen weights, and where they are.
@@ -120,6 +122,7 @@ impl<'a, S: Scalar> Trainer<'a, S> {
             scratch,
             part: Variables::default(),
             held_out_only: false,
+            keep_outputs: false,
             sample,
         })
     }
@@ -148,6 +151,14 @@ impl<'a, S: Scalar> Trainer<'a, S> {
     #[must_use]
     pub fn evaluating_held_out(mut self) -> Self {
         self.held_out_only = self.data.batches.len() > 1;
+        self
+    }
+
+    /// The same, but [evaluations](ModelEvaluation::outputs) have the outputs of the validation and the test split too: whoever
+    /// averages the predictions of several trainings needs them. Those of a graph in parts are not kept.
+    #[must_use]
+    pub fn keeping_outputs(mut self) -> Self {
+        self.keep_outputs = true;
         self
     }
 

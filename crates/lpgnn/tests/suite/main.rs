@@ -6,6 +6,7 @@ mod mat;
 mod npz;
 
 mod book;
+mod ensemble;
 mod explain;
 mod fetch;
 mod fuzz;

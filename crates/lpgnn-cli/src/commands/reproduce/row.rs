@@ -38,6 +38,8 @@ pub(super) struct Experiment {
     pub(super) seeds: Option<Vec<u64>>,
     /// Models of every run that are trained one after the other, each on what the one below has found.
     pub(super) stages: Option<NonZeroUsize>,
+    /// Models of every run whose predictions are averaged.
+    pub(super) ensemble: Option<NonZeroUsize>,
     /// Seed of a generated data set.
     #[serde(default)]
     pub(super) data_seed: u64,

@@ -98,7 +98,8 @@ impl Work<'_> {
             about.protocol,
             self.folds(dataset, config)?,
         )?
-        .with_stages(about.stages.map_or(1, NonZeroUsize::get));
+        .with_stages(about.stages.map_or(1, NonZeroUsize::get))
+        .with_ensemble(about.ensemble.map_or(1, NonZeroUsize::get));
         let folds = crossval.folds();
         let place = match self.place {
             (_, 1) => String::new(),

@@ -13,6 +13,7 @@ mod report;
 pub use fold::{Division, Fold, FoldRecord};
 pub use report::CrossvalReport;
 
+use super::ensemble::ensemble;
 use super::majority::majority_accuracy;
 use super::observer::{ExperimentObserver, TrialName, Watched};
 use super::result_folder::ResultFolder;
@@ -25,7 +26,7 @@ use crate::evaluate::{Baseline, Protocol};
 use crate::graph::Level;
 use crate::registry::Registry;
 use crate::run::{RunConfig, Setting, Setup, fingerprint, notes};
-use crate::train::Monitor;
+use crate::train::{Monitor, SplitName, check_monitor};
 
 /// A cross-validation that is ready to run.
 #[derive(Clone, Debug)]
@@ -36,6 +37,8 @@ pub struct Crossval<'a> {
     folds: Vec<Fold>,
     /// How many models of every fold are trained one after the other.
     stages: usize,
+    /// How many trainings of every fold are averaged.
+    members: usize,
 }
 
 /// The file of the report.
@@ -66,7 +69,12 @@ impl<'a> Crossval<'a> {
         let first = folds.first().filter(|_| folds.iter().all(|fold| !fold.candidates.is_empty()));
         let first = first.ok_or_else(|| Error::Mismatch("there is nothing to train".into()))?;
         for candidate in &first.candidates {
-            Setup::with_registry(registry, candidate, dataset, Some(first.split.clone()))?;
+            let setup =
+                Setup::with_registry(registry, candidate, dataset, Some(first.split.clone()))?;
+            let monitor = candidate.training.monitor;
+            if monitor.compares_trainings() {
+                check_monitor(monitor, &setup.data, SplitName::Test)?;
+            }
         }
         let task = Level::of_task(first.candidates[0].data.task, dataset)?;
         for Fold { name, split, .. } in &folds {
@@ -80,7 +88,7 @@ impl<'a> Crossval<'a> {
                 )));
             }
         }
-        Ok(Self { registry: registry.clone(), dataset, protocol, folds, stages: 1 })
+        Ok(Self { registry: registry.clone(), dataset, protocol, folds, stages: 1, members: 1 })
     }
 
     /// The same with a deep network that is trained layer by layer, in so many stages, at least one. In each, a model like the
@@ -89,6 +97,13 @@ impl<'a> Crossval<'a> {
     #[must_use]
     pub fn with_stages(self, stages: usize) -> Self {
         Self { stages: stages.max(1), ..self }
+    }
+
+    /// The same with ensembles of so many members, at least one: every candidate is trained with its seed and those that follow it,
+    /// and what is compared and reported is what the mean of the members' predictions is worth.
+    #[must_use]
+    pub fn with_ensemble(self, members: usize) -> Self {
+        Self { members: members.max(1), ..self }
     }
 
     /// Its folds.
@@ -128,6 +143,9 @@ impl<'a> Crossval<'a> {
         });
         if self.stages > 1 {
             plan["stages"] = self.stages.into();
+        }
+        if self.members > 1 {
+            plan["ensemble"] = self.members.into();
         }
         plan
     }
@@ -211,7 +229,7 @@ impl<'a> Crossval<'a> {
     ) -> Result<Option<FoldRecord>, Error> {
         let mut best: Option<(usize, TrialRecord)> = None;
         for candidate in 0..fold.candidates.len() {
-            let Some(record) = self.train_stages(fold, candidate, folder, watched)? else {
+            let Some(record) = self.train_members(fold, candidate, folder, watched)? else {
                 return Ok(None);
             };
             let better = |before: &TrialRecord| record.val_value > before.val_value;
@@ -233,23 +251,48 @@ impl<'a> Crossval<'a> {
         Ok(Some(FoldRecord::new(fold.name, candidate, trial, &baseline, majority)))
     }
 
-    /// The last stage of a candidate, on those below; none when the observer stopped it.
-    fn train_stages(
+    /// The members of a candidate as one, or the only one; none when the observer stopped it.
+    fn train_members(
         &self,
         fold: &Fold,
         candidate: usize,
         folder: &ResultFolder,
         watched: &Watched<'_>,
     ) -> Result<Option<TrialRecord>, Error> {
-        let config = &fold.candidates[candidate];
+        if self.members == 1 {
+            let only = Member { fold, candidate, number: 1 };
+            return self.train_stages(only, folder, watched);
+        }
+        let mut records = vec![];
+        for number in 1..=self.members {
+            let member = Member { fold, candidate, number };
+            if !folder.has(&member.file()) {
+                let Some(record) = self.train_stages(member, folder, watched)? else {
+                    return Ok(None);
+                };
+                folder.save(&member.file(), &record)?;
+            }
+            records.push(folder.read(&member.file())?);
+        }
+        ensemble(&self.setup(&fold.candidates[candidate], fold)?, records).map(Some)
+    }
+
+    /// The last stage of a member, on those below; none when the observer stopped it.
+    fn train_stages(
+        &self,
+        member: Member<'_>,
+        folder: &ResultFolder,
+        watched: &Watched<'_>,
+    ) -> Result<Option<TrialRecord>, Error> {
+        let (fold, config) = (member.fold, &member.config());
         let train = |setup: &Setup, stage: usize| {
-            let files = files(fold, candidate, stage, folder);
-            let trial = Trial { name: fold.name, config, setup, files: &files };
+            let (files, keeps_outputs) = (member.files(stage, folder), self.members > 1);
+            let trial = Trial { name: fold.name, config, setup, files: &files, keeps_outputs };
             trial.train(config.training.epochs, watched)
         };
         let (mut setup, mut seconds) = (self.setup(config, fold)?, 0.0);
         for number in 1..self.stages {
-            let kept = stage_file(fold, candidate, number);
+            let kept = member.stage_file(number);
             if !folder.has(&kept) {
                 let Some(done) = train(&setup, number)? else { return Ok(None) };
                 folder.save(&kept, &Stage::new(&done.weights, done.record.seconds))?;
@@ -262,13 +305,18 @@ impl<'a> Crossval<'a> {
         Ok(Some(TrialRecord { seconds: seconds + record.seconds, ..record }))
     }
 
-    /// A fold that is done needs neither checkpoints nor the stages below the last.
+    /// A fold that is done needs neither checkpoints, nor members, nor the stages below the last.
     fn forget(&self, fold: &Fold, folder: &ResultFolder) {
+        // A file that cannot be removed does no harm.
+        let remove = |file: String| drop(std::fs::remove_file(folder.file(&file)));
         for candidate in 0..fold.candidates.len() {
-            for stage in 1..=self.stages {
-                files(fold, candidate, stage, folder).remove();
-                // A file that cannot be removed does no harm.
-                let _ = std::fs::remove_file(folder.file(&stage_file(fold, candidate, stage)));
+            for number in 1..=self.members {
+                let member = Member { fold, candidate, number };
+                for stage in 1..=self.stages {
+                    member.files(stage, folder).remove();
+                    remove(member.stage_file(stage));
+                }
+                remove(member.file());
             }
         }
     }
@@ -278,20 +326,45 @@ impl<'a> Crossval<'a> {
     }
 }
 
-/// Where the trial of a stage is kept until it is done.
-fn files(fold: &Fold, candidate: usize, stage: usize, folder: &ResultFolder) -> TrialFiles {
-    let name = candidate_name(fold, candidate);
-    let of_stage = if stage == 1 { name } else { format!("{name}.stage-{stage}") };
-    TrialFiles::new(folder.path(), &of_stage)
+/// A training of a candidate: the first with its seed, the others with those that follow.
+#[derive(Clone, Copy)]
+struct Member<'a> {
+    fold: &'a Fold,
+    candidate: usize,
+    /// Counted from 1.
+    number: usize,
 }
 
-/// The file of a stage that is done. Its name has a dot more than that of a fold.
-fn stage_file(fold: &Fold, candidate: usize, stage: usize) -> String {
-    format!("{}.stage-{stage}.json", candidate_name(fold, candidate))
-}
+impl Member<'_> {
+    fn config(self) -> RunConfig {
+        let mut config = self.fold.candidates[self.candidate].clone();
+        config.training.seed = config.training.seed.wrapping_add(self.number as u64 - 1);
+        config
+    }
 
-fn candidate_name(fold: &Fold, candidate: usize) -> String {
-    format!("{}-{:02}-{:05}", fold.name.kind.as_str(), fold.name.number, candidate + 1)
+    /// Where the trial of a stage is kept until it is done.
+    fn files(self, stage: usize, folder: &ResultFolder) -> TrialFiles {
+        let name = self.name();
+        let of_stage = if stage == 1 { name } else { format!("{name}.stage-{stage}") };
+        TrialFiles::new(folder.path(), &of_stage)
+    }
+
+    /// The file of a stage that is done. Its name has a dot more than that of a fold, as that of a member has.
+    fn stage_file(self, stage: usize) -> String {
+        format!("{}.stage-{stage}.json", self.name())
+    }
+
+    /// The file of a member of several that is done.
+    fn file(self) -> String {
+        format!("{}.done.json", self.name())
+    }
+
+    fn name(self) -> String {
+        let Self { fold, candidate, number } = self;
+        let name =
+            format!("{}-{:02}-{:05}", fold.name.kind.as_str(), fold.name.number, candidate + 1);
+        if number == 1 { name } else { format!("{name}.member-{number}") }
+    }
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::*;
 use crate::data::Split;
 use crate::data::generate::CliqueConfig;
-use crate::evaluate::BaselineReport;
+use crate::evaluate::{BaselineReport, Metrics};
 use crate::experiment::{Share, TrialName, TrialObserver};
 use crate::graph::Level;
-use crate::run::RunConfig;
+use crate::run::{RunConfig, SavedModel};
 use crate::train::EpochReport;
 
 fn dataset() -> Dataset {
@@ -144,6 +144,89 @@ fn layers_are_trained_one_after_the_other() {
     let alone = trainer.evaluating_held_out().run(&mut ()).unwrap();
     let alone: Vec<f64> = alone.weights.into_iter().map(f64::from).collect();
     assert_eq!(weights.unwrap().weights, alone);
+}
+
+/// What an ensemble is worth in a fold is what the saved models of its members are worth together, whenever it was stopped and
+/// however many threads it went on with.
+#[test]
+fn members_are_averaged_as_their_saved_models_are() {
+    let (place, dataset) = (tempfile::tempdir().unwrap(), dataset());
+    for protocol in Protocol::OF_FOLDS {
+        let crossval = crossval(&dataset, protocol).with_ensemble(3);
+        let open = |name: &str| {
+            let path = place.path().join(format!("{name}-{protocol}"));
+            ResultFolder::open(&path, &crossval.plan(), &config(&dataset)).unwrap()
+        };
+        let run = |folder: &ResultFolder, most: usize, threads: usize| {
+            let observer = Impatient { most, epochs: 0.into(), folds: 0.into() };
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let report = pool.install(|| crossval.run(folder, &observer)).unwrap();
+            (
+                report.map(|report| CrossvalReport { seconds: 0.0, ..report }),
+                observer.epochs.into_inner(),
+            )
+        };
+        let whole = open("whole");
+        let expected = run(&whole, usize::MAX, 2);
+        assert_eq!(expected.1, 81, "three members of nine epochs in three folds");
+        let (stopped, mut epochs) = (open("stopped"), 0);
+        for (most, threads) in [(12, 1), (4, 3), (8, 1), (usize::MAX, 3)] {
+            let (report, done) = run(&stopped, most, threads);
+            epochs += done;
+            assert_eq!(report, if most < usize::MAX { None } else { expected.0.clone() });
+        }
+        assert_eq!(epochs, 81, "no epoch is done twice");
+        let left: Vec<_> = std::fs::read_dir(stopped.path()).unwrap().collect();
+        let of_members = left
+            .iter()
+            .filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().contains("member"));
+        assert_eq!(of_members.count(), 0, "a fold that is done needs no members");
+
+        for (fold, record) in crossval.folds().iter().zip(crossval.records(&whole).unwrap()) {
+            let models = [0, 1, 2].map(|seed| {
+                let mut config = fold.candidates[0].clone();
+                config.training.seed += seed;
+                let setup = Setup::with_split(&config, &dataset, fold.split.clone()).unwrap();
+                let trainer =
+                    crate::train::Trainer::new(setup.plan.clone(), &setup.model, &setup.data);
+                let trained = trainer.unwrap().evaluating_held_out().run(&mut ()).unwrap();
+                SavedModel::new(&setup, &config, "clique", trained.epoch, trained.weights)
+            });
+            let predictions =
+                SavedModel::ensemble(models.to_vec()).unwrap().predict(&dataset, true).unwrap();
+            let targets = Level::Node.targets_of(&predictions.batch);
+            let rows = fold.split.rows(&fold.split.test, Level::Node, &dataset);
+            let (targets, outputs) = (
+                targets.select(rows.iter().copied()),
+                predictions.outputs.select(rows.iter().copied()),
+            );
+            let Metrics::Classes { accuracy, .. } = Metrics::of(&targets, &outputs).unwrap() else {
+                panic!("cliques are classes")
+            };
+            assert_eq!(record.trial.test_value, Some(accuracy), "{protocol}, {}", fold.name);
+            if protocol == Protocol::BestMeanEpoch {
+                assert_eq!(
+                    record.trial.test.last(),
+                    Some(&accuracy),
+                    "all are at their last epoch"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_metric_that_test_data_do_not_have_is_refused_before_anything_is_trained() {
+    let dataset = CliqueConfig { graphs: 6, ..CliqueConfig::default() }.generate(1).unwrap();
+    let mut config = config(&dataset);
+    config.training.monitor = Monitor::R2;
+    let division = Division { folds: 3, files: None, seed: 4 };
+    let protocol = Protocol::BestMeanEpoch;
+    let folds = division.folds(&dataset, Level::Node, protocol, &[config]).unwrap();
+    assert_eq!(
+        Crossval::new(&dataset, protocol, folds).unwrap_err().to_string(),
+        "training.monitor is r2, which requires real targets that vary in the test split"
+    );
 }
 
 #[test]

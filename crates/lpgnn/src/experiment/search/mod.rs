@@ -297,7 +297,9 @@ impl Work<'_> {
         }
         let split = Split { test: vec![], ..split.clone() };
         let setup = Setup::with_registry(registry, config, dataset, Some(split))?;
-        let job = Trial { name: name(trial), config, setup: &setup, files: &self.files(trial) };
+        let files = &self.files(trial);
+        let (name, keeps_outputs) = (name(trial), false);
+        let job = Trial { name, config, setup: &setup, files, keeps_outputs };
         let Some(done) = job.train(epochs, self.watched)? else { return Ok(()) };
         let (epoch, weights) = (done.record.best_epoch, done.weights.clone());
         let model = SavedModel::new(&setup, config, dataset.name(), epoch, weights)

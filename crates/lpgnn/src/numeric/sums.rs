@@ -118,14 +118,22 @@ impl<S: Scalar> Kernel for Largest<'_, S> {
         let (mut largest, mut sums) = ([[S::ZERO; LANES]; 4], [[S::ZERO; LANES]; 4]);
         fours[0].largest.max(fours[1].largest).store(&mut largest);
         fours[0].sum.add(fours[1].sum).store(&mut sums);
-        for (largest, sum) in largest.iter().zip(&sums) {
-            eight.largest = eight.largest.max(Lanes::load(largest));
-            eight.sum = eight.sum.add(Lanes::load(sum));
-        }
+        // Pair by pair: a graph is small, and waiting for one after the other would take as long as all of the above.
+        let load = |eights: &[[S; LANES]; 4]| eights.each_ref().map(|x| A::Lanes::<S>::load(x));
+        let ([a, b, c, d], [e, f, g, h]) = (load(&largest), load(&sums));
+        let largest = a.max(b).max(c.max(d)).max(eight.largest);
+        let sum = total(e.add(f).add(g.add(h)).add(eight.sum));
         // A maximum forgets what is not a number, a sum does not.
-        let sum = total(eight.sum);
-        if sum.f64().is_nan() { sum } else { each(eight.largest).into_iter().fold(S::ZERO, worse) }
+        if sum.f64().is_nan() { sum } else { largest_of(largest) }
     }
+}
+
+/// The largest of eight numbers.
+#[inline(always)]
+fn largest_of<S: Scalar, L: Lanes<S>>(x: L) -> S {
+    let larger = |a: S, b: S| if a > b { a } else { b };
+    let [a, b, c, d, e, f, g, h] = each(x);
+    larger(larger(larger(a, e), larger(b, f)), larger(larger(c, g), larger(d, h)))
 }
 
 /// The largest of some sizes, and their sum.

@@ -46,6 +46,7 @@ pub(super) fn values<S: Scalar>(
         fn run<A: Arithmetic>(self) {
             let Self { neighbours, nodes, column, counts, p, q, s, .. } = self;
             let (sources, width, far) = (neighbours.nodes(), q.width, p.is_far());
+            let plain = counts.are_one();
             let mut row = column;
             for (v, pairs) in pairs_of_each(neighbours, nodes) {
                 let own = A::Eights::<S, W>::load(q.lanes(v, column));
@@ -59,8 +60,10 @@ pub(super) fn values<S: Scalar>(
                     let of = A::Eights::<S, W>::splat(counts.of(u as usize));
                     sum = of.mul_add(U::value(other.add(own)), sum);
                 }
-                let at = A::Eights::<S, W>::splat(counts.at(v, degree));
-                at.mul(sum).store(lanes_mut(s, row));
+                if !plain {
+                    sum = A::Eights::<S, W>::splat(counts.at(v, degree)).mul(sum);
+                }
+                sum.store(lanes_mut(s, row));
                 row += width;
             }
         }

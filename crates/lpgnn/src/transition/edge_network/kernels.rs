@@ -206,6 +206,12 @@ impl<S: Scalar> Counts<'_, S> {
         if self.mean { S::ONE / S::of(degree.max(1) as f64) } else { self.of(v) }
     }
 
+    /// Whether every pair counts once, in a sum.
+    #[inline(always)]
+    pub(super) fn are_one(&self) -> bool {
+        !self.mean && self.roots.is_empty()
+    }
+
     #[inline(always)]
     pub(super) fn of(&self, u: usize) -> S {
         if self.roots.is_empty() { S::ONE } else { self.roots[u] }

@@ -11,8 +11,8 @@ use crate::{Error, Place};
 /// [`Error::Io`]; whatever was at `path` is then still there as it was.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let io = |source| Error::Io { action: "write", path: path.to_owned(), source };
-    // A link is replaced, not followed. A device, a pipe or a folder stays.
-    if path.symlink_metadata().is_ok_and(|found| !found.is_file() && !found.is_symlink()) {
+    // A link to a file is replaced, not followed. A device, a pipe or a folder stays, and so does a link to one.
+    if path.metadata().is_ok_and(|found| !found.is_file()) {
         return Err(Place::file(path).error("is not a file, so it is not replaced"));
     }
     let folder = match path.parent() {
@@ -67,5 +67,16 @@ mod tests {
         write_file(&path, b"new").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
         assert_eq!(std::fs::read(&other).unwrap(), b"years of work");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_a_device_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model");
+        std::os::unix::fs::symlink("/dev/null", &path).unwrap();
+        let problem = write_file(&path, b"new").unwrap_err().to_string();
+        assert!(problem.contains("is not a file, so it is not replaced"), "{problem}");
+        assert!(path.is_symlink());
     }
 }

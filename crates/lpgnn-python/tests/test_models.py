@@ -71,9 +71,9 @@ def test_an_ensemble_predicts_the_mean_of_its_members(clique, tmp_path):
     for wrong, message in (
         (members[:1], "at least two members, but there is 1"),
         ([], "there is none"),
-        ([members[0], members[0]], "members 1 and 2 of the ensemble are the same"),
+        ([members[0], members[0]], "members 1 and 2 of the ensemble have the same seed, 0"),
         ([members[0], "model"], "made of models, but there is a str"),
-        ([members[0], lpgnn.train(clique, epochs=2, state_dim=3)], "functions have other settings"),
+        ([members[0], lpgnn.train(clique, epochs=10, state_dim=3)], "model.state-dim is 3, that of the first 10"),
     ):
         with pytest.raises(lpgnn.Error, match=message):
             lpgnn.ensemble(wrong)
@@ -85,6 +85,7 @@ def test_a_cross_validation_tells_what_an_ensemble_is_worth(clique, tmp_path):
     small = clique[:30]
     report = lpgnn.crossval(small, folds=2, epochs=6, ensemble=2, protocol="nested", out=tmp_path)
     assert 0 < report.test.mean < 1 and len(report.values) == 2
+    assert (report.ensemble, report.records[0].trial.ensemble) == (2, 2)
     with pytest.raises(lpgnn.Error, match="ensemble is 0"):
         lpgnn.crossval(small, folds=2, epochs=6, ensemble=0)
 

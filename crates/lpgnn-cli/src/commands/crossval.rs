@@ -50,13 +50,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE|NAME")]
     space: Option<String>,
 
-    /// Train a deep network layer by layer: so many models one after the other, each on the features and states of the one
-    /// below, which stays as it is. The last one counts.
-    #[arg(long, value_name = "N", default_value = "1")]
+    /// Train a deep network layer by layer: N models one after the other, each on the features and states of the one below,
+    /// which stays as it is. The last one counts.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = repetitions)]
     stages: NonZeroUsize,
 
-    /// Train so many models per fold, with consecutive seeds, and evaluate the mean of their predictions.
-    #[arg(long, value_name = "N", default_value = "1")]
+    /// Train N models per fold, with consecutive seeds, and evaluate the mean of their predictions.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = repetitions)]
     ensemble: NonZeroUsize,
 
     /// Output folder; completed folds in it are not repeated [default: the next free folder in
@@ -77,6 +77,15 @@ pub(crate) struct Arguments {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// Far more than helps.
+const MOST_REPETITIONS: usize = 1000;
+
+/// How often a fold is trained.
+fn repetitions(text: &str) -> Result<NonZeroUsize, String> {
+    let count = text.parse().ok().filter(|count: &NonZeroUsize| count.get() <= MOST_REPETITIONS);
+    count.ok_or_else(|| format!("an integer from 1 to {MOST_REPETITIONS} is expected"))
 }
 
 fn protocol() -> impl TypedValueParser<Value = Protocol> {
@@ -213,12 +222,18 @@ fn choose(arguments: &Arguments) -> anyhow::Result<Chosen> {
 
 fn text(report: &CrossvalReport) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
-    let CrossvalReport { data, protocol, metric, folds, seed, .. } = report;
+    let CrossvalReport { data, protocol, metric, folds, ensemble, seed, .. } = report;
     let metric = match metric {
         Monitor::Auto => String::new(),
         metric => format!(", {}", metric.title()),
     };
-    writeln!(text, "{data}, {folds} folds, protocol {protocol}{metric}, seed {seed}")?;
+    let seeds = match *ensemble {
+        1 => format!("seed {seed}"),
+        count => {
+            format!("ensembles of {count}, seeds {seed} to {}", seed.wrapping_add(count as u64 - 1))
+        }
+    };
+    writeln!(text, "{data}, {folds} folds, protocol {protocol}{metric}, {seeds}")?;
     let epoch = report.epoch.map(|epoch| format!("  epoch {epoch} of the mean curve"));
     match report.values.iter().filter(|value| !value.is_finite()).count() {
         0 => {

@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()
     if out.is_dir() {
         bail!("{} is a folder, but --out is the model file to write", out.display());
     }
-    if out.exists() && !force {
+    if out.symlink_metadata().is_ok() && !force {
         bail!("{} exists; --force overwrites it", out.display());
     }
     let read = models.iter().map(|path| read_model(path)).collect::<anyhow::Result<Vec<_>>>()?;

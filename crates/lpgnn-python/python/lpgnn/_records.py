@@ -110,6 +110,8 @@ class TrialRecord:
     #: number of graphs that have none.
     distance: float | None
     unbounded: int
+    #: How many models made its predictions together; 1 for a model alone.
+    ensemble: int
     seconds: float
 
 
@@ -153,6 +155,8 @@ class CrossvalReport:
     metric: str
     #: Number of folds.
     folds: int
+    #: How many models made the predictions of a fold together; 1 if there are no ensembles.
+    ensemble: int
     seed: int
     #: The epoch selected for all folds, if the protocol does so.
     epoch: int | None

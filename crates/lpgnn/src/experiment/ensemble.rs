@@ -11,8 +11,8 @@ use crate::{Error, Matrix};
 /// The record of an ensemble, from those of its members with their outputs.
 ///
 /// Its values at an epoch are those of all members at that epoch, of as many epochs as all of them have; its value on the test
-/// split is that of every member at its own best epoch, as an ensemble of saved models has it. Where a member has diverged
-/// before it was evaluated there is nothing to average, and its record is that of the ensemble.
+/// split is that of every member at its own best epoch, as an ensemble of saved models has it. Where a member has diverged, its
+/// record is that of the ensemble.
 ///
 /// # Errors
 ///
@@ -22,7 +22,8 @@ pub(super) fn ensemble(setup: &Setup, members: Vec<TrialRecord>) -> Result<Trial
     let common = members.iter().map(|member| member.outputs.len()).min().unwrap_or(0);
     let failed = members.iter().find(|member| member.outputs.is_empty() || member.diverged());
     if let Some(failed) = failed {
-        return Ok(TrialRecord { seconds, outputs: vec![], ..failed.clone() });
+        let (ensemble, outputs) = (members.len(), vec![]);
+        return Ok(TrialRecord { ensemble, seconds, outputs, ..failed.clone() });
     }
     let first = members[0].clone();
     let at_epoch = |split, at: usize| of_members(setup, &members, split, |_| at);
@@ -45,10 +46,11 @@ pub(super) fn ensemble(setup: &Setup, members: Vec<TrialRecord>) -> Result<Trial
         val_value: best(SplitName::Val)?,
         test_value: best(SplitName::Test)?,
         cheating_gap: mean(members.iter().filter_map(|member| member.cheating_gap).collect()),
-        not_converged: members.iter().map(|member| member.not_converged).sum(),
+        not_converged: members.iter().map(|member| member.not_converged).max().unwrap_or(0),
         residual: largest(|member| member.residual),
         distance: largest(|member| member.distance),
         unbounded: members.iter().map(|member| member.unbounded).max().unwrap_or(0),
+        ensemble: members.len(),
         seconds,
         outputs: vec![],
         ..first

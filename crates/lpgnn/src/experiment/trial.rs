@@ -57,11 +57,19 @@ pub struct TrialRecord {
     /// The graphs that have no such bound.
     #[serde(default)]
     pub unbounded: usize,
+    /// How many models made its predictions together; 1 for a model alone.
+    #[serde(default = "alone")]
+    pub ensemble: usize,
     /// Seconds it took.
     pub seconds: f64,
     /// The outputs at every evaluation, while they are needed for those of an ensemble.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) outputs: Vec<HeldOut>,
+}
+
+/// What a record says that was written before there were ensembles.
+pub(super) fn alone() -> usize {
+    1
 }
 
 /// The outputs for what is held out in training, row by row; empty where there is no such split.
@@ -157,7 +165,7 @@ impl TrialRecord {
 
     fn of(monitor: Monitor) -> Self {
         let metric = if monitor.compares_trainings() { monitor } else { Monitor::Auto };
-        Self { metric, ..Self::default() }
+        Self { metric, ensemble: alone(), ..Self::default() }
     }
 
     fn finish(&mut self, trained: &Trained<f32>, ended: bool) {

@@ -1,8 +1,9 @@
 //! Ensembles: one model, trained several times from different seeds, whose predictions are averaged.
 
-use super::SavedModel;
+use super::{RunConfig, SavedModel, SettingChange};
 use crate::evaluate::ensemble_outputs;
 use crate::inference::FixedPoint;
+use crate::train::TrainingConfig;
 use crate::{Error, Matrix};
 
 /// What another training of the same model has led to.
@@ -22,33 +23,34 @@ impl SavedModel {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when there are fewer than two members, when two have the same weights, or when models differ in anything
-    /// but their seed and what it has led to: functions, encoding of the data, training data, split, or how states are found.
+    /// [`Error::Mismatch`] when there are fewer than two members, when two have the same seed, or when models differ in anything
+    /// but their seed and what it has led to: the content of the training data, their split, or a setting.
     pub fn ensemble(models: Vec<Self>) -> Result<Self, Error> {
         let mut models = models.into_iter();
         let Some(mut first) = models.next() else { return Err(too_few(0)) };
         for (number, other) in (2..).zip(models) {
             if let Some(what) = first.difference(&other) {
                 return Err(Error::Mismatch(format!(
-                    "model {number} cannot join an ensemble with model 1: {what}"
+                    "model {number} cannot join an ensemble with the first: {what}"
                 )));
             }
             let (own, others) = other.into_members();
             first.ensemble.push(own);
             first.ensemble.extend(others);
         }
-        let weights: Vec<&[f32]> = first.member_weights().collect();
-        for (number, later) in weights.iter().enumerate() {
-            if let Some(before) = weights[..number].iter().position(|before| before == later) {
+        let own = std::iter::once(first.training.seed);
+        let seeds: Vec<u64> = own.chain(first.ensemble.iter().map(|member| member.seed)).collect();
+        for (number, seed) in seeds.iter().enumerate() {
+            if let Some(before) = seeds[..number].iter().position(|before| before == seed) {
                 return Err(Error::Mismatch(format!(
-                    "members {} and {} of the ensemble are the same: models that were trained with different seeds are expected",
+                    "members {} and {} of the ensemble have the same seed, {seed}, but a seed of its own is expected of each",
                     before + 1,
                     number + 1
                 )));
             }
         }
-        if weights.len() < 2 {
-            return Err(too_few(weights.len()));
+        if seeds.len() < 2 {
+            return Err(too_few(seeds.len()));
         }
         // They are about the training of one member.
         first.notes = serde_json::Value::Null;
@@ -102,28 +104,33 @@ impl SavedModel {
     }
 
     /// In what it differs from a model that could join it, if in anything.
-    fn difference(&self, other: &Self) -> Option<&'static str> {
-        if (self.task, self.outputs, &self.value_names)
-            != (other.task, other.outputs, &other.value_names)
+    fn difference(&self, other: &Self) -> Option<String> {
+        if self.task != other.task {
+            let (own, other) = (self.task.plural(), other.task.plural());
+            return Some(format!("it predicts {other}, the first {own}"));
+        }
+        if self.data.fingerprint != other.data.fingerprint {
+            let (own, other) = (&self.data.name, &other.data.name);
+            return Some(format!(
+                "it was trained on {other}, whose content is not that of the first's {own}"
+            ));
+        }
+        if self.data.split != other.data.split {
+            return Some("it was trained with another split of the data".into());
+        }
+        let config = |saved: &Self| RunConfig {
+            model: saved.model.clone(),
+            training: TrainingConfig { seed: 0, ..saved.training.clone() },
+            ..RunConfig::default()
+        };
+        if let Some(SettingChange { path, before, after }) =
+            config(self).changes(&config(other)).into_iter().next()
         {
-            return Some("it predicts something else");
+            return Some(format!("{path} is {after}, that of the first {before}"));
         }
-        if self.model != other.model {
-            return Some("its functions have other settings");
-        }
-        if self.data != other.data {
-            let same_data = self.data.fingerprint == other.data.fingerprint;
-            return Some(if same_data {
-                "it was trained with another split"
-            } else {
-                "it was trained on other data"
-            });
-        }
-        if self.encoding != other.encoding {
-            return Some("it encodes the data in another way");
-        }
-        (self.training.inference != other.training.inference)
-            .then(|| "it finds states in another way")
+        let targets = |saved: &Self| (saved.outputs, saved.value_names.clone());
+        (self.encoding != other.encoding || targets(self) != targets(other))
+            .then(|| "it encodes the data in another way".into())
     }
 }
 

@@ -75,17 +75,30 @@ fn what_cannot_be_averaged_is_told() {
     assert_eq!(problem(&[]), "an ensemble has at least two members, but there is 1");
     assert_eq!(
         problem(&[&with_seed(&dataset, 4), &first]),
-        "members 1 and 3 of the ensemble are the same: models that were trained with different seeds are expected"
+        "members 1 and 3 of the ensemble have the same seed, 3, but a seed of its own is expected of each"
     );
     let wider = trained(&dataset, |config| config.model.state_dim = 3);
     assert_eq!(
         problem(&[&wider]),
-        "model 2 cannot join an ensemble with model 1: its functions have other settings"
+        "model 2 cannot join an ensemble with the first: model.state-dim is 3, that of the first 10"
+    );
+    let longer = trained(&dataset, |config| {
+        (config.training.seed, config.training.epochs) = (4, 9);
+    });
+    assert_eq!(
+        problem(&[&longer]),
+        "model 2 cannot join an ensemble with the first: training.epochs is 9, that of the first 8"
+    );
+    let mut copy = with_seed(&dataset, 4);
+    copy.data.name = "a copy".into();
+    assert!(
+        SavedModel::ensemble(vec![first.clone(), copy]).is_ok(),
+        "the same data in another folder"
     );
     let elsewhere = CliqueConfig { graphs: 6, ..CliqueConfig::default() }.generate(2).unwrap();
     assert_eq!(
         problem(&[&with_seed(&elsewhere, 4)]),
-        "model 2 cannot join an ensemble with model 1: it was trained on other data"
+        "model 2 cannot join an ensemble with the first: it was trained on clique, whose content is not that of the first's clique"
     );
 }
 

@@ -267,6 +267,10 @@ impl<'a> Crossval<'a> {
         for number in 1..=self.members {
             let member = Member { fold, candidate, number };
             if !folder.has(&member.file()) {
+                // One whose last epoch is done does not tell that it was stopped.
+                if watched.stopped() {
+                    return Ok(None);
+                }
                 let Some(record) = self.train_stages(member, folder, watched)? else {
                     return Ok(None);
                 };

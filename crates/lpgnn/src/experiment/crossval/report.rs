@@ -1,6 +1,7 @@
 use super::FoldRecord;
 use crate::Error;
 use crate::evaluate::{MeanAndStd, Protocol, best_mean_epoch};
+use crate::experiment::trial::alone;
 use crate::train::Monitor;
 
 /// The result of a cross-validation.
@@ -17,6 +18,9 @@ pub struct CrossvalReport {
     pub metric: Monitor,
     /// Number of folds.
     pub folds: usize,
+    /// How many models made the predictions of a fold together; 1 if there are no ensembles.
+    #[serde(default = "alone")]
+    pub ensemble: usize,
     /// The random seed.
     pub seed: u64,
     /// The epoch selected for all folds, if the protocol does so.
@@ -47,7 +51,7 @@ pub struct CrossvalReport {
     /// The mean cheating gap over folds.
     #[serde(default, with = "crate::nan::optional")]
     pub cheating_gap: Option<f64>,
-    /// The records of all folds, in order.
+    /// Seconds that all folds took together.
     pub seconds: f64,
 }
 
@@ -86,6 +90,7 @@ impl CrossvalReport {
             protocol,
             metric: folds.first().map_or(Monitor::Auto, |fold| fold.trial.metric),
             folds: folds.len(),
+            ensemble: folds.first().map_or(1, |fold| fold.trial.ensemble),
             seed,
             epoch,
             test: MeanAndStd::of(&values).ok_or_else(nothing)?,

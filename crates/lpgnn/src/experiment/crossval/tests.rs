@@ -203,6 +203,7 @@ fn members_are_averaged_as_their_saved_models_are() {
             let Metrics::Classes { accuracy, .. } = Metrics::of(&targets, &outputs).unwrap() else {
                 panic!("cliques are classes")
             };
+            assert_eq!(record.trial.ensemble, 3);
             assert_eq!(record.trial.test_value, Some(accuracy), "{protocol}, {}", fold.name);
             if protocol == Protocol::BestMeanEpoch {
                 assert_eq!(

@@ -3,6 +3,7 @@
 mod bars;
 mod commands;
 mod console;
+mod count;
 mod http;
 mod interrupt;
 mod live_page;
@@ -21,6 +22,7 @@ use clap::Parser;
 
 use commands::Command;
 use console::Console;
+use count::count;
 use interrupt::{STOPPED, Stopped};
 use ranks::ElsewhereFailed;
 
@@ -36,7 +38,7 @@ struct Arguments {
     quiet: bool,
 
     /// Number of threads [default: one per processor].
-    #[arg(long, global = true, value_name = "N", env = "LPGNN_THREADS", hide_env_values = true, value_parser = threads)]
+    #[arg(long, global = true, value_name = "N", env = "LPGNN_THREADS", hide_env_values = true, value_parser = count::<MOST_THREADS>)]
     threads: Option<NonZeroUsize>,
 
     /// Maximum amount of memory, such as 800M or 4G [default: 80 % of what is available].
@@ -122,13 +124,7 @@ fn tell(result: anyhow::Result<()>, console: &Console) -> u8 {
 }
 
 /// More would take minutes to start, and no machine has that many processors.
-const MOST_THREADS: usize = 1000;
-
-/// A number of threads.
-fn threads(text: &str) -> Result<NonZeroUsize, String> {
-    let count = text.parse().ok().filter(|count: &NonZeroUsize| count.get() < MOST_THREADS);
-    count.ok_or_else(|| format!("an integer from 1 to {} is expected", MOST_THREADS - 1))
-}
+const MOST_THREADS: usize = 999;
 
 /// The current thread is one of them: an update of a small problem is faster than waking another.
 fn use_threads(threads: Option<NonZeroUsize>) -> anyhow::Result<()> {

@@ -21,6 +21,7 @@ use super::views::ViewArguments;
 use super::{at_most, functions};
 use crate::bars::Bars;
 use crate::console::{Console, print, print_json};
+use crate::count::count;
 use crate::interrupt::{self, Stopped};
 use crate::ranks;
 
@@ -52,11 +53,11 @@ pub(crate) struct Arguments {
 
     /// Train a deep network layer by layer: N models one after the other, each on the features and states of the one below,
     /// which stays as it is. The last one counts.
-    #[arg(long, value_name = "N", default_value = "1", value_parser = repetitions)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = count::<MOST_REPETITIONS>)]
     stages: NonZeroUsize,
 
     /// Train N models per fold, with consecutive seeds, and evaluate the mean of their predictions.
-    #[arg(long, value_name = "N", default_value = "1", value_parser = repetitions)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = count::<MOST_REPETITIONS>)]
     ensemble: NonZeroUsize,
 
     /// Output folder; completed folds in it are not repeated [default: the next free folder in
@@ -81,12 +82,6 @@ pub(crate) struct Arguments {
 
 /// Far more than helps.
 const MOST_REPETITIONS: usize = 1000;
-
-/// How often a fold is trained.
-fn repetitions(text: &str) -> Result<NonZeroUsize, String> {
-    let count = text.parse().ok().filter(|count: &NonZeroUsize| count.get() <= MOST_REPETITIONS);
-    count.ok_or_else(|| format!("an integer from 1 to {MOST_REPETITIONS} is expected"))
-}
 
 fn protocol() -> impl TypedValueParser<Value = Protocol> {
     PossibleValuesParser::new(Protocol::OF_FOLDS.map(Protocol::as_str))

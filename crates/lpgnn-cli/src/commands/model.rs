@@ -12,6 +12,7 @@ use super::data::read_format;
 use super::functions;
 use super::settings::load_shared;
 use crate::console::Console;
+use crate::count::positive;
 use crate::ranks;
 use crate::slow::Waiting;
 
@@ -32,7 +33,7 @@ pub(crate) struct ModelArguments {
 
     /// Maximum number of iterations per layer when states are computed [default: the model's, up to
     /// 100000].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = positive)]
     max_iter: Option<NonZeroUsize>,
 }
 

@@ -239,7 +239,8 @@ fn difference(before: &Value, plan: &Value) -> String {
     if differs("splits") {
         return "another split of the data".into();
     }
-    let settings = SettingChange::between(before, plan).into_iter().filter_map(|change| {
+    let [before, plan] = [before, plan].map(with_repetitions);
+    let settings = SettingChange::between(&before, &plan).into_iter().filter_map(|change| {
         // Settings of several candidates or trials have a number before their name.
         let mut lists = ["candidates", "trials"].into_iter();
         let inside = lists.find_map(|list| change.path.strip_prefix(list));
@@ -256,6 +257,17 @@ fn difference(before: &Value, plan: &Value) -> String {
         [one] => format!("other settings: {one}"),
         [one, rest @ ..] => format!("other settings: {one}, and {} more", rest.len()),
     }
+}
+
+/// A plan names how often something is repeated only when that is more than once.
+fn with_repetitions(plan: &Value) -> Value {
+    let mut plan = plan.clone();
+    if let Value::Object(entries) = &mut plan {
+        for repetition in ["stages", "ensemble"] {
+            entries.entry(repetition).or_insert_with(|| 1.into());
+        }
+    }
+    plan
 }
 
 /// Whether it is the value of one setting, and not a table of several.

@@ -10,6 +10,7 @@ use lpgnn::run::{RunConfig, Setting};
 
 use super::{read_format, write};
 use crate::console::Console;
+use crate::count::positive;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -18,7 +19,7 @@ pub(crate) struct Arguments {
     input: String,
 
     /// Number of parts: at least the largest number of processes that will share the graph.
-    #[arg(long, value_name = "N", default_value = "64")]
+    #[arg(long, value_name = "N", default_value = "64", value_parser = positive)]
     parts: NonZeroUsize,
 
     /// Output folder.

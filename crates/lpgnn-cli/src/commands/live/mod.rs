@@ -22,6 +22,7 @@ use super::model::read_model;
 use super::settings::load;
 use super::views::address;
 use crate::console::Console;
+use crate::count::{count, positive};
 use journal::has_snapshot;
 use request::Request;
 use session::Session;
@@ -54,11 +55,11 @@ pub(crate) struct Arguments {
     lipschitz: Option<f64>,
 
     /// Maximum number of pending events per batch.
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = positive)]
     batch: NonZeroUsize,
 
     /// Maximum number of queued lines; reading pauses while the queue is full.
-    #[arg(long, value_name = "N", default_value = "1024", value_parser = queue)]
+    #[arg(long, value_name = "N", default_value = "1024", value_parser = count::<MOST_QUEUED>)]
     queue: NonZeroUsize,
 
     /// Receive events over HTTP, at ADDRESS or at a port of this machine, instead of from standard input.
@@ -73,18 +74,12 @@ pub(crate) struct Arguments {
     journal: Option<PathBuf>,
 
     /// Number of events after which a snapshot of the graph replaces the journal.
-    #[arg(long, value_name = "N", default_value = "10000", requires = "journal")]
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = positive, requires = "journal")]
     snapshot_every: NonZeroUsize,
 }
 
 /// Lines that may wait: each takes memory before it is read.
 const MOST_QUEUED: usize = 1 << 20;
-
-/// A number of lines.
-fn queue(text: &str) -> Result<NonZeroUsize, String> {
-    let lines = text.parse().ok().filter(|lines: &NonZeroUsize| lines.get() <= MOST_QUEUED);
-    lines.ok_or_else(|| format!("an integer from 1 to {MOST_QUEUED} is expected"))
-}
 
 pub(super) fn run(arguments: &Arguments, console: &Console) -> anyhow::Result<()> {
     let model = read_model(&arguments.model)?;

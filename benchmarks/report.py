@@ -95,7 +95,7 @@ def span(row, key="", low="least", high="most"):
 def peers(section):
     threads = [str(count) for count in section["threads"]]
     machine = section["machine"]
-    heads = ["", *(f"{count} threads" for count in threads)]
+    heads = ["", *(in_words(count) for count in threads)]
     limit = lambda title, key: [title, *(number(machine[count][key]) for count in threads)]
     parts = ["The machine at its best:\n", table(heads, [
         limit("triad, GB/s", "triad"), limit("multiply-adds, GFLOP/s", "peak"),
@@ -130,6 +130,10 @@ def summary(tables, threads, machine):
     return f"### Ratios\n\n{threads[-1]} threads, medians but for the bound.\n\n" + table(heads, lines)
 
 
+def in_words(threads):
+    return "1 thread" if threads == "1" else f"{threads} threads"
+
+
 def one_table(found, threads, machine):
     meta, graphs = found["meta"], found["meta"]["G"]
     title = (f"### {found['workload']}, h with {'tanh on its' if found['output'] == 'tanh' else 'linear'} output\n\n"
@@ -138,7 +142,7 @@ def one_table(found, threads, machine):
              + (f"; {found['date']} UTC, commit {found['commit']}" if "date" in found else "") + "\n")
     heads = [""]
     for count in threads:
-        heads += [f"{count} threads, ms", "× ours"]
+        heads += [f"{in_words(count)}, ms", "× ours"]
     heads += ["peak MB", "background load", "gradient error"]
     rows = []
     bounds = ["bound (ours ÷ bound)"]

@@ -44,6 +44,8 @@ def record(name, facts, section):
     title = TITLES[name]
     texts = {part.split("\n")[0]: part.rstrip("\n") for part in parts}
     texts[title] = text.removeprefix("## ").rstrip("\n")
+    titles = list(TITLES.values())
+    texts = dict(sorted(texts.items(), key=lambda entry: titles.index(entry[0]) if entry[0] in titles else len(titles)))
     with open(RESULTS, "w") as file:
         file.write("\n\n## ".join([head.rstrip("\n"), *texts.values()]) + "\n")
 

@@ -83,7 +83,7 @@ impl Model {
 
     #[staticmethod]
     fn ensemble(models: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
-        let models = models.iter().map(|model| model.0.clone()).collect();
+        let models = models.into_iter().map(|model| model.0.clone()).collect();
         SavedModel::ensemble(models).map(Self).map_err(exception)
     }
 

@@ -17,7 +17,7 @@ use crate::{Error, Matrix};
 /// # Errors
 ///
 /// [`Error::Mismatch`] when outputs are not those of the splits of `setup`.
-pub(super) fn ensemble(setup: &Setup, members: Vec<TrialRecord>) -> Result<TrialRecord, Error> {
+pub(super) fn ensemble(setup: &Setup, members: &[TrialRecord]) -> Result<TrialRecord, Error> {
     let seconds = members.iter().map(|member| member.seconds).sum();
     let common = members.iter().map(|member| member.outputs.len()).min().unwrap_or(0);
     let failed = members.iter().find(|member| member.outputs.is_empty() || member.diverged());
@@ -26,12 +26,12 @@ pub(super) fn ensemble(setup: &Setup, members: Vec<TrialRecord>) -> Result<Trial
         return Ok(TrialRecord { ensemble, seconds, outputs, ..failed.clone() });
     }
     let first = members[0].clone();
-    let at_epoch = |split, at: usize| of_members(setup, &members, split, |_| at);
+    let at_epoch = |split, at: usize| of_members(setup, members, split, |_| at);
     let all = |split| {
         let values = (0..common).map(|at| at_epoch(split, at));
         values.filter_map(Result::transpose).collect::<Result<Vec<f64>, Error>>()
     };
-    let best = |split| of_members(setup, &members, split, best_evaluation);
+    let best = |split| of_members(setup, members, split, best_evaluation);
     let mean = |values: Vec<f64>| {
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };

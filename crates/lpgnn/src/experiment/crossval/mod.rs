@@ -278,7 +278,7 @@ impl<'a> Crossval<'a> {
             }
             records.push(folder.read(&member.file())?);
         }
-        ensemble(&self.setup(&fold.candidates[candidate], fold)?, records).map(Some)
+        ensemble(&self.setup(&fold.candidates[candidate], fold)?, &records).map(Some)
     }
 
     /// The last stage of a member, on those below; none when the observer stopped it.

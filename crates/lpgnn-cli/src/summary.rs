@@ -138,6 +138,7 @@ pub(crate) fn percent(share: f64) -> String {
 /// An accuracy, or minus a loss; or the value of another metric, with its name.
 pub(crate) fn tell_value(metric: Monitor, value: f64) -> String {
     match metric {
+        _ if !value.is_finite() => "no finite score".into(),
         // A loss of zero is minus zero here.
         Monitor::Auto if value.is_sign_negative() => format!("loss {:.4}", -value),
         Monitor::Auto => percent(value),

@@ -51,7 +51,7 @@ fn lines(record: &RunRecord, text: &mut String) -> std::fmt::Result {
         }
         let converged = match evaluation.not_converged {
             0 => "all graphs".to_owned(),
-            count => format!("all but {count} graphs"),
+            count => format!("all but {}", graphs(count)),
         };
         let radius = evaluation.spectral_radius.unwrap_or(f64::NAN);
         writeln!(text, "  converged    {converged}; spectral radius about {radius:.2}")?;
@@ -129,6 +129,11 @@ fn constraints(record: &RunRecord, text: &mut String) -> std::fmt::Result {
         writeln!(text, "  not met by   {graphs} {}{more}", named.join(", "))?;
     }
     Ok(())
+}
+
+/// `1 graph`, `2 graphs`
+pub(crate) fn graphs(count: usize) -> String {
+    format!("{count} graph{}", if count == 1 { "" } else { "s" })
 }
 
 pub(crate) fn percent(share: f64) -> String {

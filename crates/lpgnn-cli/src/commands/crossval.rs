@@ -24,6 +24,7 @@ use crate::console::{Console, print, print_json};
 use crate::count::count;
 use crate::interrupt::{self, Stopped};
 use crate::ranks;
+use crate::summary::graphs;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -255,18 +256,19 @@ fn text(report: &CrossvalReport) -> Result<String, std::fmt::Error> {
         let known = |distance| match report.unbounded {
             0 => format!("{} from the fixed point", at_most(distance)),
             count => format!(
-                "{} from the fixed point; not known of {count} graphs in all folds",
-                at_most(distance)
+                "{} from the fixed point; not known of {} in all folds",
+                at_most(distance),
+                graphs(count)
             ),
         };
         let distance = report.distance.map_or("not known".into(), known);
         writeln!(text, "  distance, at most     {distance}")?;
     }
     if report.diverged > 0 {
-        writeln!(text, "  diverged              {} folds", report.diverged)?;
+        writeln!(text, "  diverged              {} of {folds} folds", report.diverged)?;
     }
     if report.not_converged > 0 {
-        writeln!(text, "  not converged         {} graphs in all folds", report.not_converged)?;
+        writeln!(text, "  not converged         {} in all folds", graphs(report.not_converged))?;
     }
     Ok(text)
 }

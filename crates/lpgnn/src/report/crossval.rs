@@ -14,6 +14,8 @@ use crate::experiment::crossval::{CrossvalReport, FoldRecord};
 pub(super) struct CrossvalPage {
     #[serde(skip)]
     data: String,
+    #[serde(skip)]
+    ensemble: usize,
     protocol: &'static str,
     about: &'static str,
     /// What the values are, and whether they are shown in percent.
@@ -55,6 +57,7 @@ impl CrossvalPage {
             mean_curve: mean(&curves, epochs.len()),
             alerts: notes(&report),
             data: report.data,
+            ensemble: report.ensemble,
             protocol: report.protocol.as_str(),
             about: report.protocol.describe(),
             values: report.values,
@@ -70,7 +73,11 @@ impl CrossvalPage {
     }
 
     pub(super) fn title(&self) -> String {
-        format!("{}, {} folds", self.data, self.values.len())
+        let of_ensembles = match self.ensemble {
+            1 => String::new(),
+            members => format!(", ensembles of {members}"),
+        };
+        format!("{}, {} folds{of_ensembles}", self.data, self.values.len())
     }
 }
 

@@ -72,8 +72,12 @@ impl RunRecord {
                 format!("more iterations: --set training.inference.max-iter={}", 4 * max_iter)
             }
         };
-        let text =
-            format!("{count} graphs did not converge; their predictions are not to be trusted.");
+        let text = match count {
+            1 => "1 graph did not converge; its prediction is not to be trusted.".into(),
+            _ => {
+                format!("{count} graphs did not converge; their predictions are not to be trusted.")
+            }
+        };
         Some(finding("Not all graphs converge", text, vec![advice]))
     }
 

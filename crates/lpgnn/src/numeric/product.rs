@@ -339,58 +339,39 @@ impl<S: Scalar, T: To<S>, const W: usize> Kernel for Panel<'_, S, T, W> {
         let register = A::register::<S>();
         assert!(register > LANES || W <= 3, "panels are no wider than registers hold");
         while row < end {
-            // As many rows as registers hold the results of, beside some rows of `B`.
+            // As many rows as registers hold the results of, beside a row of `B`.
             row += match (register, W, end - row) {
-                (16, 2, 12..) => self.tile::<A, 12, 4>(row),
-                (16, 4, 12..) => self.tile::<A, 12, 2>(row),
-                (16, 2, 8..) | (8, 1, 8..) => self.tile::<A, 8, 4>(row),
-                (16, 4 | 6, 8..) => self.tile::<A, 8, 2>(row),
-                (16, 8, 6..) | (8, 2, 6..) => self.tile::<A, 6, 1>(row),
-                (16, _, 4..) => self.tile::<A, 4, 1>(row),
-                (_, 3, 3..) => self.tile::<A, 3, 1>(row),
-                (_, _, 2..) => self.tile::<A, 2, 1>(row),
-                _ => self.tile::<A, 1, 1>(row),
+                (16, 2 | 4, 12..) => self.tile::<A, 12>(row),
+                (16, 2 | 4 | 6, 8..) | (8, 1, 8..) => self.tile::<A, 8>(row),
+                (16, 8, 6..) | (8, 2, 6..) => self.tile::<A, 6>(row),
+                (16, _, 4..) => self.tile::<A, 4>(row),
+                (_, 3, 3..) => self.tile::<A, 3>(row),
+                (_, _, 2..) => self.tile::<A, 2>(row),
+                _ => self.tile::<A, 1>(row),
             };
         }
     }
 }
 
 impl<S: Scalar, T: To<S>, const W: usize> Panel<'_, S, T, W> {
-    /// `R` rows by `W` times eight columns of the result, from `K` rows of `B` at a time: where each is used by few
-    /// instructions, finding the rows of `A` would take longer than their products. Returns `R`.
+    /// `R` rows by `W` times eight columns of the result; returns `R`.
     #[inline(always)]
     #[allow(unsafe_code, reason = "looking at every row costs some hundredths of an update")]
-    fn tile<A: Arithmetic, const R: usize, const K: usize>(&mut self, row: usize) -> usize {
+    fn tile<A: Arithmetic, const R: usize>(&mut self, row: usize) -> usize {
         let start = self.start;
         let mut sums = [A::Eights::<S, W>::splat(S::ZERO); R];
         for &Factors { a, stride, b } in self.factors {
             let a = a.as_ptr().wrapping_add(row * stride);
             let panel = b.entries().wrapping_add(start * b.inner).cast::<[[S; LANES]; W]>();
-            // SAFETY: a panel has `inner` rows of `W` times eight columns, and `check` has found
-            // that all panels are there.
-            let row_of_b = |k| A::Eights::<S, W>::load(unsafe { &*panel.wrapping_add(k) });
-            // SAFETY: `check` has found `inner` numbers in every row.
-            let entry_of_a = |r: usize, k: usize| unsafe { *a.wrapping_add(r * stride + k) };
-            let mut k = 0;
-            while K > 1 && k + K <= b.inner {
-                let mut rows_of_b = [A::Eights::<S, W>::splat(S::ZERO); K];
-                for i in 0..K {
-                    rows_of_b[i] = row_of_b(k + i);
-                }
+            for k in 0..b.inner {
+                // SAFETY: a panel has `inner` rows of `W` times eight columns, and `check` has found
+                // that all panels are there.
+                let row_of_b = A::Eights::<S, W>::load(unsafe { &*panel.wrapping_add(k) });
                 for r in 0..R {
-                    for i in 0..K {
-                        let a = A::Eights::<S, W>::splat(entry_of_a(r, k + i));
-                        sums[r] = a.mul_add(rows_of_b[i], sums[r]);
-                    }
+                    // SAFETY: `check` has found `inner` numbers in every row.
+                    let a = A::Eights::<S, W>::splat(unsafe { *a.wrapping_add(r * stride + k) });
+                    sums[r] = a.mul_add(row_of_b, sums[r]);
                 }
-                k += K;
-            }
-            while k < b.inner {
-                let row_of_b = row_of_b(k);
-                for r in 0..R {
-                    sums[r] = A::Eights::<S, W>::splat(entry_of_a(r, k)).mul_add(row_of_b, sums[r]);
-                }
-                k += 1;
             }
         }
         let c = self.c.as_mut_ptr().wrapping_add(row * self.c_stride + start);
